@@ -1,0 +1,292 @@
+"""The loop IR: its nodes, and what they mean.
+
+A `Kernel` is a function of typed buffers and scalar parameters whose body is a tree of statements over expressions.
+The interpreter (`opgen.loop.interpret`) is the definition; this page says the same in words.
+
+Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands of a
+    binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast` and `Ramp` change one.  There is no
+    arithmetic on float16 or bfloat16: they are loaded, stored, selected and cast, nothing else.
+Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus infinity and `mod` has the sign of the
+    divisor; dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard).
+Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
+    reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`, `max(a, b)` is
+    `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the first is taken.  The
+    functions exp, log, sqrt, tanh, erf, pow, sin, cos, floor, ceil, round (ties to even), abs are the platform's; sqrt, floor, ceil, round and abs are
+    exact, the rest may differ from machine to machine in their last bits.
+Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
+    to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.
+Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an access
+    inside them must be in bounds by itself; an `If` guards, a select does not).
+Buffers.  Row-major, dense, `shape` elements a dimension.  Every index must be in bounds on every lane that is not masked
+    off; the analysis proves it before anything is emitted.  Buffers never overlap.  An allocated buffer has no
+    defined contents before it is stored to.
+Vectors.  `Ramp(base, stride, lanes)` is base, base + stride, ...  A load or store whose indices have lanes accesses lane
+    by lane (scalar indices are broadcast); stores in lane order.  `mask` (bool, same lanes) turns lanes off: a load gives 0
+    there, a store leaves memory alone, and neither touches the memory.
+Loops.  `For` runs `var` over start <= var < stop, none if stop <= start.  Bounds are evaluated once.  The kinds "parallel",
+    "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes what another reads or
+    writes, so any order gives the same result ("thread.*" within the stretches between barriers).  "unroll" is serial.
+    A pass expands "unroll" and "vector" before emission, so that an emitter meets only the other kinds.
+Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small, constant size.
+    "register": constant size, meant for registers, indices constant after unrolling.  "shared": one copy a GPU block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from opgen.dtypes import BOOL, INT64, DType
+
+LoopKind = Literal[
+    "serial", "parallel", "unroll", "vector", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"
+]
+Space = Literal["global", "heap", "stack", "register", "shared"]
+BinaryOp = Literal["add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor"]
+CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+UnaryOp = Literal["neg", "not"]
+Function = Literal[
+    "fma", "exp", "log", "sqrt", "tanh", "erf", "pow", "sin", "cos", "floor", "ceil", "round", "abs"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A scalar type and a number of lanes (1: a scalar)."""
+
+    dtype: DType
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.dtype.name if self.lanes == 1 else f"{self.dtype.name}x{self.lanes}"
+
+
+INDEX = Type(INT64)
+
+
+# Expressions -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal, the same in every lane.  Integers are Python ints, floats Python floats, bools Python bools."""
+
+    value: int | float | bool
+    type: Type = INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar parameter, a loop variable (int64) or the name of a `Let`."""
+
+    name: str
+    type: Type = INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    op: UnaryOp
+    operand: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.operand.type
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`div` is for floats only, `floordiv` and `mod` for integers, `and`, `or`, `xor` for bools and integers."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.left.type
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Comparisons with a NaN are false, except `ne`, which is true."""
+
+    op: CompareOp
+    left: Expr
+    right: Expr
+
+    @property
+    def type(self) -> Type:
+        return Type(BOOL, self.left.type.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`if_true` where the condition holds, else `if_false`; the condition has as many lanes, or is a scalar."""
+
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.if_true.type
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    type: Type
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A scalar function, lane by lane; all operands have the type of the result."""
+
+    function: Function
+    arguments: tuple[Expr, ...]
+
+    @property
+    def type(self) -> Type:
+        return self.arguments[0].type
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    operand: Expr
+    lanes: int
+
+    @property
+    def type(self) -> Type:
+        return Type(self.operand.type.dtype, self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """base, base + stride, ..., base + (lanes - 1) * stride."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    @property
+    def type(self) -> Type:
+        return Type(self.base.type.dtype, self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a buffer, or one a lane if an index has lanes."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    dtype: DType
+    mask: Expr | None = None
+
+    @property
+    def type(self) -> Type:
+        return Type(self.dtype, max((i.type.lanes for i in self.indices), default=1))
+
+
+Expr: TypeAlias = Const | Var | Unary | Binary | Compare | Select | Cast | Call | Broadcast | Ramp | Load
+
+
+# Statements ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A dense row-major array.  `shape` is over the kernel's parameters (and enclosing variables for a local one)."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    space: Space = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    var: str
+    start: Expr
+    stop: Expr
+    body: Stmt
+    kind: LoopKind = "serial"
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A name for a scalar value within `body`."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A buffer that lives while `body` runs."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements in order; never nested directly in a block."""
+
+    statements: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a GPU block arrive before any goes on; shared memory written before is seen after."""
+
+
+Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A scalar argument of the kernel, and the interval it is promised to lie in (integers; None is unbounded)."""
+
+    name: str
+    dtype: DType = INT64
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def var(self) -> Var:
+        return Var(self.name, Type(self.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function of `inputs` (read only), `outputs` (written, contents before the call undefined) and `parameters`.
+
+    `assumptions` are conditions on the parameters that every caller guarantees; the analysis may use them.
+    """
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    parameters: tuple[Parameter, ...]
+    body: Stmt
+    assumptions: tuple[Expr, ...] = field(default=())
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return self.inputs + self.outputs

@@ -1,0 +1,210 @@
+"""Visiting and rewriting loop IR.  A rewrite that changes nothing returns the same object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from opgen.loop import build as b
+from opgen.loop.nodes import (
+    Alloc,
+    Barrier,
+    Binary,
+    Block,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Ramp,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+
+ExprFn = Callable[[Expr], Expr]
+StmtFn = Callable[[Stmt], Stmt]
+
+
+def operands(e: Expr) -> tuple[Expr, ...]:
+    """The direct subexpressions, the mask of a load last."""
+    match e:
+        case Const() | Var():
+            return ()
+        case Unary() | Cast() | Broadcast():
+            return (e.operand,)
+        case Binary() | Compare():
+            return (e.left, e.right)
+        case Select():
+            return (e.condition, e.if_true, e.if_false)
+        case Call():
+            return e.arguments
+        case Ramp():
+            return (e.base, e.stride)
+        case Load():
+            return e.indices if e.mask is None else (*e.indices, e.mask)
+
+
+def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The same node over other subexpressions (in the order of `operands`)."""
+    old = operands(e)
+    if len(old) == len(new) and all(x is y for x, y in zip(old, new, strict=True)):
+        return e
+    match e:
+        case Const() | Var():
+            return e
+        case Unary():
+            return Unary(e.op, new[0])
+        case Cast():
+            return Cast(e.type, new[0])
+        case Broadcast():
+            return Broadcast(new[0], e.lanes)
+        case Binary():
+            return Binary(e.op, new[0], new[1])
+        case Compare():
+            return Compare(e.op, new[0], new[1])
+        case Select():
+            return Select(new[0], new[1], new[2])
+        case Call():
+            return Call(e.function, new)
+        case Ramp():
+            return Ramp(new[0], new[1], e.lanes)
+        case Load():
+            masked = e.mask is not None
+            return Load(e.buffer, new[:-1] if masked else new, e.dtype, new[-1] if masked else None)
+
+
+def map_expr(fn: ExprFn, e: Expr) -> Expr:
+    """Apply `fn` to every node of an expression, innermost first."""
+    return fn(with_operands(e, tuple(map_expr(fn, o) for o in operands(e))))
+
+
+def expressions(s: Stmt) -> tuple[Expr, ...]:
+    """The expressions that stand directly in a statement (not in its parts)."""
+    match s:
+        case Store():
+            own = (*s.indices, s.value)
+            return own if s.mask is None else (*own, s.mask)
+        case For():
+            return (s.start, s.stop)
+        case If():
+            return (s.condition,)
+        case Let():
+            return (s.value,)
+        case Alloc():
+            return s.buffer.shape
+        case Block() | Barrier():
+            return ()
+
+
+def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
+    """The same statement with other direct expressions (in the order of `expressions`)."""
+    old = expressions(s)
+    if len(old) == len(new) and all(x is y for x, y in zip(old, new, strict=True)):
+        return s
+    match s:
+        case Store():
+            n = len(s.indices)
+            return Store(s.buffer, new[:n], new[n], new[n + 1] if s.mask is not None else None)
+        case For():
+            return For(s.var, new[0], new[1], s.body, s.kind)
+        case If():
+            return If(new[0], s.then, s.otherwise)
+        case Let():
+            return Let(s.var, new[0], s.body)
+        case Alloc():
+            return Alloc(Buffer(s.buffer.name, s.buffer.dtype, new, s.buffer.space), s.body)
+        case Block() | Barrier():
+            return s
+
+
+def parts(s: Stmt) -> tuple[Stmt, ...]:
+    """The direct substatements."""
+    match s:
+        case Store() | Barrier():
+            return ()
+        case For() | Let() | Alloc():
+            return (s.body,)
+        case If():
+            return (s.then,) if s.otherwise is None else (s.then, s.otherwise)
+        case Block():
+            return s.statements
+
+
+def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
+    """The same statement over other substatements; blocks are flattened."""
+    old = parts(s)
+    if len(old) == len(new) and all(x is y for x, y in zip(old, new, strict=True)):
+        return s
+    match s:
+        case Store() | Barrier():
+            return s
+        case For():
+            return For(s.var, s.start, s.stop, new[0], s.kind)
+        case Let():
+            return Let(s.var, s.value, new[0])
+        case Alloc():
+            return Alloc(s.buffer, new[0])
+        case If():
+            return If(s.condition, new[0], new[1] if len(new) > 1 else None)
+        case Block():
+            return b.block(new)
+
+
+def map_stmt(s: Stmt, *, expr: ExprFn | None = None, stmt: StmtFn | None = None) -> Stmt:
+    """Rewrite a statement innermost first: `expr` on every expression node, then `stmt` on every statement."""
+    new = with_parts(s, tuple(map_stmt(p, expr=expr, stmt=stmt) for p in parts(s)))
+    if expr is not None:
+        rewrite = expr
+        new = with_expressions(new, tuple(map_expr(rewrite, e) for e in expressions(new)))
+    return stmt(new) if stmt is not None else new
+
+
+def walk_expr(e: Expr) -> Iterator[Expr]:
+    """Every node of an expression, outermost first."""
+    yield e
+    for o in operands(e):
+        yield from walk_expr(o)
+
+
+def walk(s: Stmt) -> Iterator[Stmt]:
+    """Every statement in a statement, outermost first, in program order."""
+    yield s
+    for p in parts(s):
+        yield from walk(p)
+
+
+def walk_exprs(s: Stmt) -> Iterator[Expr]:
+    """Every expression node in a statement."""
+    for part in walk(s):
+        for e in expressions(part):
+            yield from walk_expr(e)
+
+
+def substitute_expr(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace variables by expressions (no capture is possible: expressions bind nothing)."""
+    return map_expr(lambda n: values.get(n.name, n) if isinstance(n, Var) else n, e)
+
+
+def substitute(s: Stmt, values: Mapping[str, Expr]) -> Stmt:
+    """Replace free variables by expressions.  Names are unique along a path, so nothing is captured."""
+    return map_stmt(s, expr=lambda n: values.get(n.name, n) if isinstance(n, Var) else n)
+
+
+def free_vars(e: Expr) -> frozenset[str]:
+    return frozenset(n.name for n in walk_expr(e) if isinstance(n, Var))
+
+
+def loads(s: Stmt) -> Iterator[Load]:
+    return (e for e in walk_exprs(s) if isinstance(e, Load))
+
+
+def stores(s: Stmt) -> Iterator[Store]:
+    return (p for p in walk(s) if isinstance(p, Store))

@@ -1,0 +1,441 @@
+"""The resolved model of a spec: what every later stage reads.
+
+A model holds no syntax and no unresolved name: fragments are expanded, imports merged, index ranges inferred, types known.
+Everything is frozen and compares by value (spans and documentation positions do not take part).
+
+Integers of the shape language are mathematical integers within int64; `//` and `%` round towards minus infinity.
+
+Meaning of the mathematics.
+    * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16 tensor is
+      widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when written.
+    * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum` starts
+      from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
+    * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are (also if they are
+      infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no reduction must say `else value` or
+      be proved to stay inside.
+    * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
+    * `max`, `min` propagate NaN; of equal values the first counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from opgen.diagnostics import Span
+from opgen.dtypes import DType
+
+# Expressions -----------------------------------------------------------------------------------------------------------
+# One family serves shapes (integers, conditions) and mathematics (scalars of a compute type).
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal: an int, a float or a bool.  In mathematics an int literal takes the type of what it is combined with."""
+
+    value: int | float | bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A dimension, an integer `let`, a parameter or `let` of a function."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index variable of a definition or a reduction; an integer, 0 <= index < its extent."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttrValue:
+    """A scalar attribute, or one element of a list attribute.
+
+    `element` is the position in *logical* order (of the layout's first value), one number a dimension of the list: `strides.H` is (1,)
+    and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC.  An element of an absent list reads 0.
+    """
+
+    attr: str
+    element: tuple[int, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumIs:
+    """Whether an enumerated attribute (or enumerated function parameter) has a value."""
+
+    name: str
+    value: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Whether a list attribute that may be empty is given."""
+
+    attr: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """The size the caller gave a broadcast dimension of an input (1, or the dimension's size); `axis` is logical."""
+
+    tensor: str
+    axis: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Operator = Literal[
+    "+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "min", "max", "ceildiv", "pow"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A binary operation.  `/` is for floats; `//`, `%` and `ceildiv` for integers of the shape language."""
+
+    op: Operator
+    left: Expr
+    right: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Result number `result` of a call of a shape function; enumerated arguments are `EnumArgument`s."""
+
+    function: str
+    arguments: tuple[Expr | EnumArgument, ...]
+    result: int = 0
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumArgument:
+    """An enumerated attribute (or parameter) handed to a function, or a value of one."""
+
+    name: str | None
+    value: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ScalarFunction = Literal["exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function of mathematics."""
+
+    function: ScalarFunction
+    argument: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """A cast to a scalar type, or to (the compute type of) a type variable; `float(x)` in a spec casts to the op's first type variable."""
+
+    to: str
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of an input or of a `let` tensor, in logical dimension order.
+
+    `outside` is its value where an index is outside the tensor; None: see the meaning of reductions above.  Along a broadcast dimension of
+    size 1 every index reads element 0.
+    """
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    outside: Expr | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """An index and its extent, an expression of the shape language."""
+
+    name: str
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    kind: Literal["sum", "prod", "max", "min"]
+    indices: tuple[IndexRange, ...]
+    body: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expr: TypeAlias = (
+    Number
+    | Symbol
+    | Index
+    | AttrValue
+    | EnumIs
+    | Present
+    | SizeOf
+    | Operation
+    | Negate
+    | Not
+    | Conditional
+    | FunctionCall
+    | Apply
+    | Convert
+    | Read
+    | Reduce
+)
+
+
+# Interface -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a shape function; `values` are those of an enumerated one, empty for an integer."""
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A shape function: named intermediate integers, then one result or several (`result_names` names them for readers)."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    lets: tuple[tuple[str, Expr], ...]
+    results: tuple[Expr, ...]
+    result_names: tuple[str, ...]
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVariable:
+    name: str
+    allowed: tuple[DType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of a tensor.
+
+    `factors` are the names of the symbols whose product it is (usually one); an integer literal stands as an int.
+    An output's dimension may be any expression of the shape language: then `factors` is empty and `size` tells it.
+    `broadcast`: the caller's size may also be 1.
+    """
+
+    size: Expr
+    factors: tuple[str | int, ...] = ()
+    broadcast: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output.  `dtype` is the name of a type variable or of a scalar type; `dims` are in logical order.
+
+    `shape_only`: the caller gives a tensor of which only the shape counts.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[Dimension, ...]
+    layout: str | None = None
+    doc: str = ""
+    shape_only: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """An int32 vector input whose values give dimensions, in one of several forms told apart by their lengths.
+
+    A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the caller).
+    """
+
+    name: str
+    forms: tuple[tuple[Dimension, ...], ...]
+    layouts: tuple[str | None, ...]
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+AttrKind = Literal["int", "float", "bool", "enum", "layout"]
+AttrDefault: TypeAlias = int | float | bool | str | tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """An attribute.
+
+    `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the first dimension).
+    `values` are the words of an enumeration or a layout; the letters of a layout's values are the same, permuted, and its
+    first value is the logical order.  `minimum` and `maximum` bound every element; an int is an int32 unless it says
+    otherwise.  `optional`: the empty list is a value, and the default.  `compatibility`: accepted, without effect.
+    `alias`: another keyword that may be used in its place (not beside it).  `payload`: for an enumeration, (word, attribute):
+    the word is chosen by giving that list attribute in this attribute's place; `carried_by` names the enumeration from the other side.
+    """
+
+    name: str
+    kind: AttrKind
+    shape: tuple[int, ...] = ()
+    values: tuple[str, ...] = ()
+    has_default: bool = False
+    default: AttrDefault = None
+    minimum: int | None = None
+    maximum: int | None = None
+    optional: bool = False
+    layout: str | None = None
+    compatibility: bool = False
+    deprecated: str | None = None
+    alias: str | None = None
+    payload: tuple[str, str] | None = None
+    carried_by: str | None = None
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Require:
+    """A condition on dimensions and attributes.
+
+    `argument` is the input or attribute it blames; `expected` completes "expected ..." and alternates text and
+    expressions of the shape language (`{in_height}` in the spec).
+    """
+
+    condition: Expr
+    argument: str
+    expected: tuple[str | Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLet:
+    """Named integers: one name for a plain expression, several for the results of one function call."""
+
+    names: tuple[str, ...]
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The mathematics of an output or of a `let` tensor: `tensor[subscripts] = value` for all `indices`.
+
+    Each subscript is an index, or a mixed-radix composite of several that covers its dimension exactly once.  `dtype` is the name
+    of the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its extents.
+    """
+
+    tensor: str
+    indices: tuple[IndexRange, ...]
+    subscripts: tuple[Expr, ...]
+    value: Expr
+    dtype: str
+    dims: tuple[Expr, ...]
+    is_output: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ExampleValue: TypeAlias = "int | float | bool | str | tuple[ExampleValue, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Small literal arguments and results: nested tuples for tensors and lists."""
+
+    title: str
+    values: tuple[tuple[str, ExampleValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """This op's mathematics are the adjoint of another op's with respect to one of its inputs."""
+
+    op: str
+    wrt: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
+
+    `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name there).
+    """
+
+    name: str
+    function_name: str
+    signature: tuple[str, ...]
+    type_variables: tuple[TypeVariable, ...]
+    inputs: tuple[Tensor | Sizes, ...]
+    attrs: tuple[Attr, ...]
+    outputs: tuple[Tensor, ...]
+    checks: tuple[ShapeLet | Require, ...]
+    definitions: tuple[Definition, ...]
+    gradient: Gradient | None = None
+    examples: tuple[Example, ...] = ()
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The inputs that are tensors (not sizes)."""
+        return tuple(i for i in self.inputs if isinstance(i, Tensor))
+
+    def attr(self, name: str) -> Attr:
+        return next(a for a in self.attrs if a.name == name)
+
+    def type_variable(self, name: str) -> TypeVariable | None:
+        return next((v for v in self.type_variables if v.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The ops of a spec file and of those it imports, with the shape functions they use."""
+
+    name: str
+    ops: tuple[OpSpec, ...]
+    functions: tuple[Function, ...]
+    doc: str = ""
+
+    def op(self, name: str) -> OpSpec:
+        return next(o for o in self.ops if o.name == name)
+
+    def function(self, name: str) -> Function:
+        return next(f for f in self.functions if f.name == name)
