@@ -104,7 +104,7 @@ def mod(left: Operand, right: Operand) -> Expr:
     ints = _both_ints(a, b)
     if ints and ints[1] != 0:
         return Const(ints[0] % ints[1], INDEX)
-    return Binary("mod", a, b)
+    return Const(0) if is_const(b, 1) else Binary("mod", a, b)
 
 
 def ceildiv(left: Operand, right: Operand) -> Expr:

@@ -3,32 +3,35 @@
 A `Kernel` is a function of typed buffers and scalar parameters whose body is a tree of statements over expressions.
 The interpreter (`opgen.loop.interpret`) is the definition; this page says the same in words.
 
-Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands of a
-    binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast` and `Ramp` change one.  There is no
-    arithmetic on float16 or bfloat16: they are loaded, stored, selected and cast, nothing else.
+Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands
+    of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast` and `Ramp` change
+    one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected and cast, nothing else.
 Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus infinity and `mod` has the sign of the
     divisor; dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard).
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
-    reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`, `max(a, b)` is
-    `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the first is taken.  The
-    functions exp, log, sqrt, tanh, erf, pow, sin, cos, floor, ceil, round (ties to even), abs are the platform's; sqrt, floor, ceil, round and abs are
-    exact, the rest may differ from machine to machine in their last bits.
+    reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`,
+    `max(a, b)` is `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the
+    first is taken.  The functions exp, log, sqrt, tanh, erf, pow, sin, cos, floor, ceil, round (ties to even), abs
+    are the platform's; sqrt, floor, ceil, round and abs are exact, the rest may differ from machine to machine in
+    their last bits.
 Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
     to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.
-Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an access
-    inside them must be in bounds by itself; an `If` guards, a select does not).
-Buffers.  Row-major, dense, `shape` elements a dimension.  Every index must be in bounds on every lane that is not masked
-    off; the analysis proves it before anything is emitted.  Buffers never overlap.  An allocated buffer has no
+Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an
+    access inside them must be in bounds by itself; an `If` guards, a select does not).
+Buffers.  Row-major, dense, `shape` elements a dimension.  Every index must be in bounds on every lane that is not
+    masked off; the analysis proves it before anything is emitted.  Buffers never overlap.  An allocated buffer has no
     defined contents before it is stored to.
-Vectors.  `Ramp(base, stride, lanes)` is base, base + stride, ...  A load or store whose indices have lanes accesses lane
-    by lane (scalar indices are broadcast); stores in lane order.  `mask` (bool, same lanes) turns lanes off: a load gives 0
-    there, a store leaves memory alone, and neither touches the memory.
-Loops.  `For` runs `var` over start <= var < stop, none if stop <= start.  Bounds are evaluated once.  The kinds "parallel",
-    "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes what another reads or
-    writes, so any order gives the same result ("thread.*" within the stretches between barriers).  "unroll" is serial.
-    A pass expands "unroll" and "vector" before emission, so that an emitter meets only the other kinds.
-Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small, constant size.
-    "register": constant size, meant for registers, indices constant after unrolling.  "shared": one copy a GPU block.
+Vectors.  `Ramp(base, stride, lanes)` is base, base + stride, ...  A load or store whose indices have lanes accesses
+    lane by lane (scalar indices are broadcast); stores in lane order.  `mask` (bool, same lanes) turns lanes off: a
+    load gives 0 there, a store leaves memory alone, and neither touches the memory.
+Loops.  `For` runs `var` over start <= var < stop, none if stop <= start.  Bounds are evaluated once.  The kinds
+    "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes
+    what another reads or writes, so any order gives the same result ("thread.*" within the stretches between
+    barriers).  "unroll" is serial. A pass expands "unroll" and "vector" before emission, so that an emitter meets
+    only the other kinds.
+Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small,
+    constant size. "register": constant size, meant for registers, indices constant after unrolling.  "shared": one
+    copy a GPU block.
 """
 
 from __future__ import annotations
@@ -45,9 +48,7 @@ Space = Literal["global", "heap", "stack", "register", "shared"]
 BinaryOp = Literal["add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor"]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 UnaryOp = Literal["neg", "not"]
-Function = Literal[
-    "fma", "exp", "log", "sqrt", "tanh", "erf", "pow", "sin", "cos", "floor", "ceil", "round", "abs"
-]
+Function = Literal["fma", "exp", "log", "sqrt", "tanh", "erf", "pow", "sin", "cos", "floor", "ceil", "round", "abs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,30 @@ class Type:
 INDEX = Type(INT64)
 
 
-# Expressions -----------------------------------------------------------------------------------------------------------
+def _datum(value: int | float | bool) -> int | str:
+    return repr(value) if isinstance(value, float) else value
+
+
+# Expressions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A literal, the same in every lane.  Integers are Python ints, floats Python floats, bools Python bools."""
+    """A literal, the same in every lane.  Integers are Python ints, floats Python floats, bools Python bools.
+
+    Literals are equal if they are the same datum: a NaN equals a NaN, and 0.0 differs from -0.0.
+    """
 
     value: int | float | bool
     type: Type = INDEX
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const):
+            return NotImplemented
+        return self.type == other.type and _datum(self.value) == _datum(other.value)
+
+    def __hash__(self) -> int:
+        return hash(_datum(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +206,7 @@ class Load:
 Expr: TypeAlias = Const | Var | Unary | Binary | Compare | Select | Cast | Call | Broadcast | Ramp | Load
 
 
-# Statements ------------------------------------------------------------------------------------------------------------
+# Statements ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

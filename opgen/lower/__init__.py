@@ -1,1 +1,9 @@
+"""Lowering: the mathematics of an `OpSpec` as loop IR, generic in sizes and attributes.
 
+lower(module, op, Variant(types={"T": "float32"}, values={"data_format": "NHWC"})) -> Lowered
+"""
+
+from opgen.lower.lowering import Lowered, lower
+from opgen.lower.variant import Variant, structural_attrs, variants
+
+__all__ = ["Lowered", "Variant", "lower", "structural_attrs", "variants"]

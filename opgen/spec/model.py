@@ -1,18 +1,19 @@
 """The resolved model of a spec: what every later stage reads.
 
-A model holds no syntax and no unresolved name: fragments are expanded, imports merged, index ranges inferred, types known.
-Everything is frozen and compares by value (spans and documentation positions do not take part).
+A model holds no syntax and no unresolved name: fragments are expanded, imports merged, index ranges inferred, types
+known. Everything is frozen and compares by value (spans and documentation positions do not take part).
 
 Integers of the shape language are mathematical integers within int64; `//` and `%` round towards minus infinity.
 
 Meaning of the mathematics.
-    * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16 tensor is
-      widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when written.
-    * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum` starts
-      from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
-    * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are (also if they are
-      infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no reduction must say `else value` or
-      be proved to stay inside.
+    * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16
+      tensor is widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when
+      written.
+    * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum`
+      starts from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
+    * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are
+      (also if they are infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no
+      reduction must say `else value` or be proved to stay inside.
     * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
     * `max`, `min` propagate NaN; of equal values the first counts.
 """
@@ -25,13 +26,15 @@ from typing import Literal, TypeAlias
 from opgen.diagnostics import Span
 from opgen.dtypes import DType
 
-# Expressions -----------------------------------------------------------------------------------------------------------
+# Expressions --------------------------------------------------------------------------------------
 # One family serves shapes (integers, conditions) and mathematics (scalars of a compute type).
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A literal: an int, a float or a bool.  In mathematics an int literal takes the type of what it is combined with."""
+    """A literal: an int, a float or a bool.  In mathematics an int literal takes the type of what it is combined
+    with.
+    """
 
     value: int | float | bool
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -57,8 +60,9 @@ class Index:
 class AttrValue:
     """A scalar attribute, or one element of a list attribute.
 
-    `element` is the position in *logical* order (of the layout's first value), one number a dimension of the list: `strides.H` is (1,)
-    and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC.  An element of an absent list reads 0.
+    `element` is the position in *logical* order (of the layout's first value), one number a dimension of the list:
+    `strides.H` is (1,) and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC.  An element of
+    an absent list reads 0.
     """
 
     attr: str
@@ -160,7 +164,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """A cast to a scalar type, or to (the compute type of) a type variable; `float(x)` in a spec casts to the op's first type variable."""
+    """A cast to a scalar type, or to (the compute type of) a type variable; `float(x)` in a spec casts to the op's
+    first type variable.
+    """
 
     to: str
     operand: Expr
@@ -171,8 +177,8 @@ class Convert:
 class Read:
     """An element of an input or of a `let` tensor, in logical dimension order.
 
-    `outside` is its value where an index is outside the tensor; None: see the meaning of reductions above.  Along a broadcast dimension of
-    size 1 every index reads element 0.
+    `outside` is its value where an index is outside the tensor; None: see the meaning of reductions above.  Along a
+    broadcast dimension of size 1 every index reads element 0.
     """
 
     tensor: str
@@ -191,10 +197,13 @@ class IndexRange:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
+    """A reduction of `body` over all `indices` for which `condition` holds (None: for all)."""
+
     kind: Literal["sum", "prod", "max", "min"]
     indices: tuple[IndexRange, ...]
     body: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
+    condition: Expr | None = None
 
 
 Expr: TypeAlias = (
@@ -217,7 +226,7 @@ Expr: TypeAlias = (
 )
 
 
-# Interface -------------------------------------------------------------------------------------------------------------
+# Interface ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +239,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A shape function: named intermediate integers, then one result or several (`result_names` names them for readers)."""
+    """A shape function: named intermediate integers, then one result or several (`result_names` names them for
+    readers).
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -286,7 +297,8 @@ class Tensor:
 class Sizes:
     """An int32 vector input whose values give dimensions, in one of several forms told apart by their lengths.
 
-    A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the caller).
+    A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the
+    caller).
     """
 
     name: str
@@ -297,19 +309,20 @@ class Sizes:
 
 
 AttrKind = Literal["int", "float", "bool", "enum", "layout"]
-AttrDefault: TypeAlias = int | float | bool | str | tuple[int, ...] | None
+AttrDefault: TypeAlias = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Attr:
     """An attribute.
 
-    `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the first dimension).
-    `values` are the words of an enumeration or a layout; the letters of a layout's values are the same, permuted, and its
-    first value is the logical order.  `minimum` and `maximum` bound every element; an int is an int32 unless it says
-    otherwise.  `optional`: the empty list is a value, and the default.  `compatibility`: accepted, without effect.
-    `alias`: another keyword that may be used in its place (not beside it).  `payload`: for an enumeration, (word, attribute):
-    the word is chosen by giving that list attribute in this attribute's place; `carried_by` names the enumeration from the other side.
+    `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the
+    first dimension). `values` are the words of an enumeration or a layout; the letters of a layout's values are the
+    same, permuted, and its first value is the logical order.  `minimum` and `maximum` bound every element; an int is
+    an int32 unless it says otherwise.  `optional`: the empty list is a value, and the default.  `compatibility`:
+    accepted, without effect. `alias`: another keyword that may be used in its place (not beside it).  `payload`: for
+    an enumeration, (word, attribute): the word is chosen by giving that list attribute in this attribute's place;
+    `carried_by` names the enumeration from the other side.
     """
 
     name: str
@@ -358,8 +371,9 @@ class ShapeLet:
 class Definition:
     """The mathematics of an output or of a `let` tensor: `tensor[subscripts] = value` for all `indices`.
 
-    Each subscript is an index, or a mixed-radix composite of several that covers its dimension exactly once.  `dtype` is the name
-    of the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its extents.
+    Each subscript is an index, or a mixed-radix composite of several that covers its dimension exactly once.  `dtype`
+    is the name of the type variable or scalar type whose compute type the value has.  For a `let`, `dims` are its
+    extents.
     """
 
     tensor: str
@@ -396,7 +410,8 @@ class Gradient:
 class OpSpec:
     """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
 
-    `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name there).
+    `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
+    there).
     """
 
     name: str

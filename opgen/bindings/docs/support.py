@@ -1,0 +1,104 @@
+"""The support table of a module: every type, layout and enumerated attribute of every op, taken from the spec."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import jinja2
+
+from opgen.bindings.formula import Formula
+from opgen.spec.model import Attr, Module, OpSpec, Require
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("opgen.bindings.docs", "templates"),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # Markdown; the view holds escaped text only
+)
+
+
+@dataclass(frozen=True)
+class AttributeView:
+    name: str
+    values: str
+    default: str
+
+
+@dataclass(frozen=True)
+class SupportView:
+    """An op: its cells are the rows (types) by the columns (each a value for every enumerated attribute)."""
+
+    name: str
+    function: str
+    summary: str
+    attributes: tuple[AttributeView, ...]
+    requirements: tuple[str, ...]
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    @property
+    def cells(self) -> int:
+        return len(self.columns) * len(self.rows)
+
+
+def support_page(module: Module, source: str) -> str:
+    """The page as Markdown."""
+    template = _environment.get_template("support.md.jinja")
+    return template.render(source=plain(source), name=plain(module.name), ops=[support_view(op) for op in module.ops])
+
+
+def support_view(op: OpSpec) -> SupportView:
+    """The view of one op."""
+    formula = Formula(op)
+    words = [a for a in op.attrs if a.kind in ("enum", "layout")]
+    columns = [" ".join(values) for values in itertools.product(*(a.values for a in words))]
+    requirements = [
+        f"`{r.argument}`: {''.join(p if isinstance(p, str) else formula.text(p) for p in r.expected)}"
+        for r in op.checks
+        if isinstance(r, Require)
+    ]
+    return SupportView(
+        name=plain(op.name),
+        function=plain(op.function_name),
+        summary=plain((op.doc or "").strip().partition("\n\n")[0]),
+        attributes=tuple(_attribute(op, a) for a in op.attrs if a.carried_by is None),
+        requirements=tuple(plain(r) for r in requirements),
+        heading=plain(", ".join(a.name for a in words)),
+        columns=tuple(plain(c or "all") for c in columns),
+        rows=tuple(
+            ", ".join(t.name for t in types) for types in itertools.product(*(v.allowed for v in op.type_variables))
+        ),
+    )
+
+
+def _attribute(op: OpSpec, a: Attr) -> AttributeView:
+    default = "required" if not (a.has_default or a.optional) else _shown(a.default if a.has_default else ())
+    return AttributeView(plain(a.name), plain(_values(op, a)), plain(default))
+
+
+def _values(op: OpSpec, a: Attr) -> str:
+    if a.compatibility:
+        return "accepted, without effect"
+    if a.kind in ("enum", "layout"):
+        words = [v for v in a.values if a.payload is None or v != a.payload[0]]
+        return ", ".join(words) + (f", or {_values(op, op.attr(a.payload[1]))}" if a.payload else "")
+    count = " x ".join(str(n) for n in a.shape)
+    bounds = "" if a.minimum is None else f" >= {a.minimum}"
+    bounds += "" if a.maximum is None else f" <= {a.maximum}"
+    return f"{count} {a.kind}{bounds}".strip() + (", or none" if a.optional and a.carried_by is None else "")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_shown(v) for v in value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def plain(text: str) -> str:
+    """Text on one line that cannot end a table's cell or begin HTML; other marks of Markdown keep their meaning."""
+    joined = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    return joined.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")

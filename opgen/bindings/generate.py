@@ -1,0 +1,82 @@
+"""Everything that is made of specs, in one folder.
+
+For a spec file `family.op` that declares ops:
+
+    family.py              the Python module
+    family.op              the spec with its imports and fragments spelt out; the module reads it when an op first runs
+    family.md              what is supported: types, layouts, attributes
+    listings/FUNCTION.*    for people to read: the op as loop IR, its schedule, the scheduled loop IR, LLVM IR, CUDA C
+    py.typed               says that the modules are typed
+
+A spec file that declares no op (it is there to be imported) makes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from opgen.bindings.docs.listings import listings
+from opgen.bindings.docs.support import support_page
+from opgen.bindings.files import MARK, apply_changes, changes
+from opgen.bindings.python.render import render_module
+from opgen.diagnostics import UserError
+from opgen.spec.load import flatten, load
+from opgen.spec.model import Module
+
+Progress = Callable[[str], None]
+
+
+def generate(
+    specs: Sequence[Path], folder: Path, *, check: bool = False, progress: Progress | None = None
+) -> list[Path]:
+    """Bring a folder up to date with specs (files, or folders of them); the paths that changed, or with `check` would.
+
+    Everything is made before anything is written, so that a mistake in a spec leaves the folder as it is.  `progress`
+    is told what is being done.
+    """
+    files = generated_files(specs, progress)
+    wanted = changes(folder, files)
+    if not check:
+        apply_changes(folder, files, wanted)
+    return [folder / name for name in sorted((*wanted.written, *wanted.removed))]
+
+
+def generated_files(specs: Sequence[Path], progress: Progress | None = None) -> dict[str, str]:
+    """The text of every generated file by its path within the folder."""
+    say = progress or (lambda what: None)
+    files: dict[str, str] = {}
+    for path in _spec_files(specs):
+        say(f"reading {path.name}")
+        module = load(path)
+        if not module.ops:
+            continue
+        for name, text in _module_files(module, path, say):
+            if name in files and name != "py.typed":
+                raise UserError(f"two specs make {name}; the second is {path}")
+            files[name] = text
+    return files
+
+
+def _module_files(module: Module, path: Path, say: Progress) -> Iterator[tuple[str, str]]:
+    say(f"writing {module.name}")
+    yield f"{module.name}.py", render_module(module, source=path.name)
+    yield (
+        f"{module.name}.op",
+        f"# {MARK}{path.name}: the same ops, with all imports and fragments spelt out.\n\n{flatten(path)}",
+    )
+    yield f"{module.name}.md", support_page(module, path.name)
+    yield "py.typed", ""
+    for op in module.ops:
+        say(f"listing {op.name}")
+        for name, text in listings(module, op, path.name).items():
+            yield f"listings/{name}", text
+
+
+def _spec_files(specs: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in specs:
+        found += sorted(path.rglob("*.op")) if path.is_dir() else [path]
+    if not found:
+        raise UserError(f"no .op file in {', '.join(map(str, specs))}")
+    return found

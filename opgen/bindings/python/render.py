@@ -1,0 +1,57 @@
+"""From a module's view to Python source."""
+
+from __future__ import annotations
+
+import re
+
+import jinja2
+
+from opgen.bindings.python.text import literal
+from opgen.bindings.python.view import ModuleView, module_view
+from opgen.spec.model import Module
+
+_IMPORTS = {
+    "collections.abc": ("Sequence",),
+    "typing": ("Literal",),
+    "opgen.runtime.arguments": ("Integers", "Numbers"),
+    "opgen.runtime.checks": ("Checks",),
+    "opgen.runtime.dimensions": ("broadcast", "logical", "padded", "rows"),
+    "opgen.runtime.operator": ("Call",),
+    "opgen.runtime.specialize": ("Library",),
+    "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),
+}
+"""Where generated code finds what it may use."""
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("opgen.bindings.python", "templates"),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # Python, not HTML: the view holds escaped source only
+)
+_environment.filters["literal"] = literal
+
+
+def render_module(module: Module, *, source: str | None = None) -> str:
+    """The source of the Python module of a spec; `source` names the spec in its header (`NAME.op` if not given)."""
+    spec_file = f"{module.name}.op"
+    return render(module_view(module, source or spec_file, spec_file))
+
+
+def render(view: ModuleView) -> str:
+    """A view as source."""
+    template = _environment.get_template("module.py.jinja")
+    body = template.render(module=view, imports="")
+    return template.render(module=view, imports=_imports(body))
+
+
+def _imports(body: str) -> str:
+    """The imports that the code (docstrings left out) needs, sorted, standard library first."""
+    code = re.sub(r'"""(?:\\.|[^\\])*?"""', "", body, flags=re.DOTALL)
+    blocks: list[list[str]] = [[], []]
+    for module, names in _IMPORTS.items():
+        used = [n for n in names if re.search(rf"\b{n}\b", code)]
+        if used:
+            blocks[module.startswith("opgen")].append(f"from {module} import {', '.join(used)}")
+    return "\n\n".join("\n".join(block) for block in blocks if block)

@@ -1,0 +1,268 @@
+"""A module as the template needs it: every name chosen, every expression printed, every text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opgen.bindings.python.attributes import (
+    ParameterView,
+    attribute_check,
+    element_names,
+    parameters,
+    tuple_literal,
+)
+from opgen.bindings.python.docstrings import op_docstring
+from opgen.bindings.python.expressions import PythonPrinter
+from opgen.bindings.python.layout import fit
+from opgen.bindings.python.scope import RESERVED, OpScope
+from opgen.bindings.python.sizes import SizeStatements
+from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
+from opgen.spec.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
+from opgen.spec.walk import subexpressions
+
+
+@dataclass(frozen=True)
+class FunctionView:
+    """A shape function.  `statements` are its named integers, `result` what it returns."""
+
+    name: str
+    parameters: tuple[str, ...]
+    returns: str
+    docstring: str
+    statements: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
+class OpView:
+    """An op: its public function, its check, its operator.
+
+    `tensors` and `rest` are the arguments in the order in which the operator hands them to the check; a vector of
+    sizes is among the rest, because its values count.
+    """
+
+    name: str
+    registered: str
+    function: str
+    checker: str
+    operator: str
+    parameters: tuple[ParameterView, ...]
+    docstring: str
+    returns: str
+    method: str
+    tensors: tuple[str, ...]
+    rest: tuple[str, ...]
+    checked: tuple[str, ...]
+    statements: tuple[str, ...]
+    call: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModuleView:
+    """A generated module; `source` names the spec it is made from."""
+
+    source: str
+    spec_file: str
+    docstring: str
+    public: tuple[str, ...]
+    functions: tuple[FunctionView, ...]
+    ops: tuple[OpView, ...]
+
+
+def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
+    """The view of a module; `source` is the spec's name for readers, `spec_file` the file beside it with the
+    flattened spec.
+    """
+    names = Names(RESERVED)
+    functions = {f.name: (names.fresh(f"_{f.name}"), len(f.results)) for f in used_functions(module)}
+    raw = Names({*RESERVED, "mro"})
+    ops = tuple(_op_view(module, op, names, raw, functions) for op in module.ops)
+    text = module.doc or f"The ops of {module.name}."
+    return ModuleView(
+        source=comment(source),
+        spec_file=literal(spec_file),
+        docstring=docstring("\n".join(paragraphs(text, 116)), 0),
+        public=tuple(literal(n) for n in sorted([*(op.function for op in ops), "raw_ops"])),
+        functions=tuple(_function_view(f, functions) for f in used_functions(module)),
+        ops=ops,
+    )
+
+
+def used_functions(module: Module) -> tuple[Function, ...]:
+    """The shape functions that the ops call, directly or not, in the module's order."""
+    wanted: set[str] = set()
+
+    def visit(e: Expr) -> None:
+        for n in subexpressions(e):
+            if isinstance(n, FunctionCall) and n.function not in wanted:
+                wanted.add(n.function)
+                f = module.function(n.function)
+                for inner in (*(value for _, value in f.lets), *f.results):
+                    visit(inner)
+
+    for op in module.ops:
+        for e in _shape_expressions(op):
+            visit(e)
+    return tuple(f for f in module.functions if f.name in wanted)
+
+
+def _shape_expressions(op: OpSpec) -> Iterator[Expr]:
+    """What the generated check of an op computes."""
+    for check in op.checks:
+        if isinstance(check, ShapeLet):
+            yield check.value
+        else:
+            yield check.condition
+            yield from (p for p in check.expected if not isinstance(p, str))
+    for output in op.outputs:
+        yield from (d.size for d in output.dims)
+
+
+# Shape functions ------------------------------------------------------------------------------------------------------
+
+
+def _function_view(f: Function, functions: dict[str, tuple[str, int]]) -> FunctionView:
+    names = Names({*RESERVED, *(name for name, _ in functions.values())})
+    local = {p.name: names.fresh(p.name) for p in f.parameters}
+    local |= {name: names.fresh(name) for name, _ in f.lets}
+    printer = PythonPrinter(local, functions)
+    count = len(f.results)
+    return FunctionView(
+        name=functions[f.name][0],
+        parameters=tuple(f"{local[p.name]}: {'str' if p.values else 'int'}" for p in f.parameters),
+        returns="int" if count == 1 else f"tuple[{', '.join(['int'] * count)}]",
+        docstring=docstring("\n".join(paragraphs(f.doc or f"The shape function {f.name}.", 112)), 4),
+        statements=tuple(f"{local[name]} = {printer.text(value)}" for name, value in f.lets),
+        result=", ".join(printer.text(r, 1 if count > 1 else 0) for r in f.results),
+    )
+
+
+# Ops ------------------------------------------------------------------------------------------------------------------
+
+
+def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: dict[str, tuple[str, int]]) -> OpView:
+    scope = OpScope(op, (name for name, _ in functions.values()))
+    function = names.fresh(op.function_name)
+    tensors = tuple(scope.arguments[t.name] for t in op.tensors)
+    arguments = [view.name for view in parameters(op, scope)]
+    rest = tuple(a for a in arguments if a not in tensors)
+    vectors = {scope.arguments[i.name] for i in op.inputs if not isinstance(i, Tensor)}
+    single = len(op.outputs) == 1
+    return OpView(
+        name=op.name,
+        registered=raw.fresh(op.name),
+        function=function,
+        checker=names.fresh(f"_check_{op.function_name}"),
+        operator=names.fresh(f"_{op.function_name}"),
+        parameters=parameters(op, scope),
+        docstring=docstring(op_docstring(op, scope, function), 4),
+        returns="Array" if single else f"tuple[{', '.join(['Array'] * len(op.outputs))}]",
+        method="" if single else ".several",
+        tensors=tensors,
+        rest=tuple(f"plain_vector({a})" if a in vectors else a for a in rest),
+        checked=tensors + rest,
+        statements=tuple(line for s in _statements(op, scope, functions) for line in fit(s, 4)),
+        call=tuple(line for a in _call(op, scope, functions) for line in fit(f"{a},", 8)),
+    )
+
+
+def _printer(scope: OpScope, functions: dict[str, tuple[str, int]]) -> PythonPrinter:
+    return PythonPrinter(scope.symbols, functions, scope.element, scope.size_of)
+
+
+def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]]) -> Iterator[str]:
+    """The body of a check, without its result: attributes, types, sizes, then lets and requirements in the spec's
+    order.
+    """
+    for attr in op.attrs:
+        statement = attribute_check(op, scope, attr)
+        if statement is not None:
+            yield statement
+    if "name" in op.signature and "name" not in scope.arguments:
+        yield "check.name(name)"
+    yield from _types(op, scope)
+    yield from SizeStatements(op, scope).run()
+    used = [e for root in _shape_expressions(op) for e in subexpressions(root) if isinstance(e, AttrValue)]
+    for attr in op.attrs:
+        statement = element_names(scope, attr, used)
+        if statement is not None:
+            yield statement
+    printer = _printer(scope, functions)
+    for check in op.checks:
+        yield from _let(check, scope, printer) if isinstance(check, ShapeLet) else _require(check, scope, printer)
+
+
+def _types(op: OpSpec, scope: OpScope) -> Iterator[str]:
+    """The statements that find the scalar type of each type variable and make arrays of the tensors."""
+    for v in op.type_variables:
+        members = [t for t in op.tensors if t.dtype == v.name]
+        if members:
+            targets = ", ".join(scope.arguments[t.name] for t in members) + ("," if len(members) == 1 else "")
+            given = ", ".join(f"{literal(t.name)}: {scope.arguments[t.name]}" for t in members)
+            allowed = tuple_literal(tuple(t.name for t in v.allowed))
+            yield f"{scope.types[v.name]}, ({targets}) = check.common_type({allowed}, {{{given}}})"
+    for t in op.tensors:
+        if op.type_variable(t.dtype) is None:
+            name = scope.arguments[t.name]
+            yield f"{name} = check.typed({literal(t.name)}, {name}, {literal(t.dtype)})"
+
+
+def _let(let: ShapeLet, scope: OpScope, printer: PythonPrinter) -> Iterator[str]:
+    targets = ", ".join(scope.symbols[n] for n in let.names)
+    several = len(let.names) > 1 and isinstance(let.value, FunctionCall)
+    value = printer.call_all(let.value) if several and isinstance(let.value, FunctionCall) else printer.text(let.value)
+    yield f"{targets} = {value}"
+
+
+def _require(check: Require, scope: OpScope, printer: PythonPrinter) -> Iterator[str]:
+    argument = literal(check.argument)
+    floats = (e for e in subexpressions(check.condition) if isinstance(e, AttrValue))
+    exact = all(scope.op.attr(e.attr).kind != "float" for e in floats)
+    condition = printer.negated(check.condition) if exact else f"not ({printer.text(check.condition)})"
+    yield f"if {condition}:"
+    yield f"    raise check.wrong({argument}, {_message(check, printer)}, {scope.arguments[check.argument]})"
+
+
+def _message(check: Require, printer: PythonPrinter) -> str:
+    """What was expected, with the values that the spec asks to be shown."""
+    values = [printer.text(p) for p in check.expected if not isinstance(p, str)]
+    if not values:
+        return literal("".join(p for p in check.expected if isinstance(p, str)))
+    pieces = [p.replace("{", "{{").replace("}", "}}") if isinstance(p, str) else "{}" for p in check.expected]
+    return f"{literal(''.join(pieces))}.format({', '.join(values)})"
+
+
+def _call(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]]) -> Iterator[str]:
+    """The arguments of the `Call` that a check returns."""
+    plain = [a for a in op.attrs if not a.compatibility]
+    words = [a.name for a in plain if a.kind in ("enum", "layout")]
+    others = [a.name for a in plain if a.kind not in ("enum", "layout")]
+    arguments = {n: scope.arguments[n] for n in (*(t.name for t in op.tensors), *words, *others)}
+    symbols = {s: local for s, local in scope.symbols.items() if s not in scope.arguments}
+    yield f"tensors={_mapping({t.name: arguments[t.name] for t in op.tensors})}"
+    yield f"types={_mapping({v: local for v, local in scope.types.items() if _is_bound(op, v)})}"
+    yield f"words={_mapping({n: arguments[n] for n in words})}"
+    yield f"attributes={_mapping({n: arguments[n] for n in others})}"
+    yield f"integers={_mapping(symbols)}"
+    printer = _printer(scope, functions)
+    results = [_result(op, scope, printer, t) for t in op.outputs]
+    yield f"results=({', '.join(results)}{',' if len(results) == 1 else ''})"
+
+
+def _is_bound(op: OpSpec, variable: str) -> bool:
+    return any(t.dtype == variable for t in op.tensors)
+
+
+def _mapping(items: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{literal(k)}: {v}" for k, v in items.items()) + "}"
+
+
+def _result(op: OpSpec, scope: OpScope, printer: PythonPrinter, t: Tensor) -> str:
+    sizes = [printer.text(d.size) for d in t.dims]
+    shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+    if t.layout is not None:
+        order = op.attr(t.layout).values[0]
+        shape = f"logical({shape}, {literal(order)}, {scope.arguments[t.layout]})"
+    dtype = scope.types[t.dtype] if op.type_variable(t.dtype) is not None else literal(t.dtype)
+    return f"check.result({literal(t.name)}, {shape}, {dtype})"

@@ -1,0 +1,25 @@
+"""The command line: `opgen COMMAND`.  One command a file; nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import click
+
+from opgen.cli.group import OpgenGroup
+
+COMMANDS = {
+    "generate": "Write typed modules, stubs and documentation from specs.",
+    "check": "Check specs; show every mistake with its place.",
+    "fmt": "Bring specs into the one layout.",
+    "inspect": "Print what becomes of an op, stage by stage.",
+    "bench": "Compare speed with installed libraries and the machine's limits.",
+    "demo": "Run the generated ops on a photograph and on recorded cases.",
+    "doctor": "Say what this machine offers and what opgen found.",
+    "cache": "Show or clear the cache of built kernels.",
+}
+"""Each command and its line in `opgen --help`; the command itself is in the module of that name."""
+
+
+@click.group(cls=OpgenGroup, commands_help=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="opgen", message="opgen %(version)s")
+def main() -> None:
+    """Operators from specs: typed APIs, checks, documentation and fast kernels, every stage open to inspection."""

@@ -1,0 +1,37 @@
+"""`opgen check`: every mistake of every spec, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opgen.cli.options import SPECS, spec_files
+from opgen.cli.progress import working
+from opgen.diagnostics import Diagnostic, DiagnosticError
+
+
+@click.command("check")
+@SPECS
+def command(specs: tuple[Path, ...]) -> None:
+    """Checks specs and says what each file declares; shows all mistakes and exits with 1 if there are any.
+
+    SPECS are files or folders of `.op` files.
+    """
+    from opgen.spec import load
+
+    mistakes: dict[Diagnostic, None] = {}  # a mistake in an imported file is met once for each importer
+    for path in spec_files(specs):
+        try:
+            with working(f"checking {path}"):
+                module = load([path])
+        except DiagnosticError as error:
+            mistakes.update(dict.fromkeys(error.diagnostics))
+        else:
+            click.echo(f"{path}: {_count(len(module.ops), 'op')}, {_count(len(module.functions), 'function')}")
+    if mistakes:
+        raise DiagnosticError(tuple(mistakes))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,50 @@
+"""`opgen fmt`: specs in the one layout."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from opgen.cli.options import SPECS, spec_files
+from opgen.diagnostics import Diagnostic, DiagnosticError, UserError
+
+
+@click.command("fmt")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not formatted.")
+@SPECS
+def command(specs: tuple[Path, ...], check: bool) -> None:
+    """Rewrites specs in the one layout; comments stay.
+
+    SPECS are files or folders of `.op` files.
+    """
+    from opgen.spec.format import format_source
+
+    changed: list[Path] = []
+    mistakes: list[Diagnostic] = []
+    for path in spec_files(specs):
+        text = read(path)
+        try:
+            formatted = format_source(text, str(path))
+        except DiagnosticError as error:
+            mistakes += error.diagnostics
+            continue
+        if formatted != text:
+            changed.append(path)
+            if not check:
+                path.write_bytes(formatted.encode())
+    for path in changed:
+        click.echo(f"{'would reformat' if check else 'reformatted'} {path}")
+    if mistakes:
+        raise DiagnosticError(mistakes)
+    if check and changed:
+        sys.exit(1)
+
+
+def read(path: Path) -> str:
+    """A file's text, with its line endings as they are."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from error

@@ -1,0 +1,34 @@
+"""`opgen generate`: specs to typed modules, stubs and documentation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from opgen.cli.options import SPECS
+from opgen.cli.progress import working
+
+
+@click.command("generate")
+@SPECS
+@click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False, path_type=Path),
+              help="The folder to write to.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if any file is not what would be written.")
+def command(specs: tuple[Path, ...], folder: Path, check: bool) -> None:
+    """Writes a typed module with its stubs, documentation and listings for each spec file.
+
+    SPECS are files or folders of `.op` files.  Files that would not change are left alone.
+    """
+    with working("reading specs and writing modules"):
+        from opgen.bindings.generate import generate
+
+        changed = generate(specs, folder, check=check)
+    for path in changed:
+        click.echo(f"{'differs' if check else 'wrote'}  {path}")
+    if check and changed:
+        click.echo(f"{len(changed)} files in {folder} are not what the specs give; run 'opgen generate'", err=True)
+        sys.exit(1)
+    if not changed:
+        click.echo(f"{folder} is up to date")

@@ -1,0 +1,57 @@
+"""A click group that imports a command's module only when that command runs, and reports every error in one way."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import click
+
+from opgen.cli.errors import reported
+from opgen.diagnostics import InternalError
+
+Resolved: TypeAlias = tuple[str | None, click.Command | None, list[str]]
+
+
+class OpgenGroup(click.Group):
+    """Commands live in `opgen.cli.NAME` under the name `command`; `commands_help` is each one's line of help."""
+
+    def __init__(self, *args: Any, commands_help: Mapping[str, str], **kwargs: Any) -> None:  # click's own signature
+        super().__init__(*args, **kwargs)
+        self.commands_help = commands_help
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands_help)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands_help:
+            return None
+        command = importlib.import_module(f"opgen.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise InternalError(f"opgen.cli.{cmd_name}.command is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.commands_help.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.commands_help and not name.startswith("-"):
+            raise click.UsageError(unknown("command", name, self.commands_help), ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with reported():
+            return super().invoke(ctx)
+
+
+def unknown(kind: str, name: str, known: Mapping[str, str]) -> str:
+    """The sentence for a misspelt name, with the nearest known one."""
+    from opgen.diagnostics import did_you_mean
+
+    hint = did_you_mean(name, known)
+    return f"no such {kind} '{name}'" + (f"; {hint}" if hint else "")

@@ -1,0 +1,94 @@
+"""Colours for what is printed on a terminal; plain text everywhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import ClassVar, TypeAlias
+
+from pygments import highlight
+from pygments.formatters import Terminal256Formatter
+from pygments.lexer import Lexer, RegexLexer, words
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
+
+STYLE = "monokai"
+
+
+SPEC_KEYWORDS = (
+    "op fragment function import use type input output attr let require signature example gradient layout "
+    "compatibility optional alias deprecated if then else and or not in return of with respect to"
+)
+SPEC_FUNCTIONS = "sum prod max min exp log sqrt tanh erf ceildiv present"
+SPEC_TYPES = "half bfloat16 float16 float32 float64 int32 int64 int float bool enum"
+LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
+STEPS = "split reorder fuse unroll vectorize parallel bind stage partition tighten"
+LOOP_KINDS = "parallel vector unroll serial global heap stack register shared mask"
+LOOP_TYPES = r"(bool|int32|int64|float16|bfloat16|float32|float64)(x\d+)?\b"
+NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
+
+Rules: TypeAlias = "dict[str, list[tuple[object, ...]]]"
+
+
+def any_of(names: str) -> words:
+    return words(names.split(), prefix=r"\b", suffix=r"\b")
+
+
+class SpecLexer(RegexLexer):
+    """The spec language."""
+
+    name = "opgen spec"
+    tokens: ClassVar[Rules] = {
+        "root": [
+            (r'"""', String.Doc, "doc"),
+            (r'"(\\.|[^"\\])*"', String),
+            (r"#.*", Comment),
+            (any_of(SPEC_KEYWORDS), Keyword),
+            (any_of(SPEC_FUNCTIONS), Name.Builtin),
+            (any_of(SPEC_TYPES), Keyword.Type),
+            (NUMBER, Number),
+            (r"\w+", Name),
+            (r"\s+", Text),
+            (r".", Operator),
+        ],
+        "doc": [(r'"""', String.Doc, "#pop"), (r'[^"]+|"', String.Doc)],
+    }
+
+
+class LoopLexer(RegexLexer):
+    """Loop IR, and schedules, which are calls of named primitives."""
+
+    name = "opgen loop IR"
+    tokens: ClassVar[Rules] = {
+        "root": [
+            (r"(#|//).*", Comment),
+            (r"'[^']*'|\"[^\"]*\"", String),
+            (rf"^({'|'.join(STEPS.split())})\b", Name.Function),
+            (any_of(LOOP_KEYWORDS), Keyword),
+            (any_of(LOOP_KINDS), Keyword.Reserved),
+            (r"(block|thread)\.[xyz]\b", Keyword.Reserved),
+            (LOOP_TYPES, Keyword.Type),
+            (r"[A-Za-z_]\w*(?=\()", Name.Function),
+            (NUMBER, Number),
+            (r"\w+", Name),
+            (r"\s+", Text),
+            (r".", Operator),
+        ]
+    }
+
+
+def lexer(language: str) -> Lexer:
+    """The lexer of a language: "spec", "loop", or one that pygments knows."""
+    if language == "spec":
+        return SpecLexer()
+    return LoopLexer() if language == "loop" else get_lexer_by_name(language)
+
+
+def wants_colors() -> bool:
+    """Whether stdout is a terminal that is to show colours (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def colored(text: str, language: str) -> str:
+    """The text with the colours of its language; nothing but colours is added."""
+    return str(highlight(text, lexer(language), Terminal256Formatter(style=STYLE)))

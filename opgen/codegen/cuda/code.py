@@ -1,0 +1,59 @@
+"""A piece of C expression, with what is needed to put it into a larger one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TERNARY, OR, AND, BITWISE, EQUALITY, RELATION, SUM, PRODUCT, UNARY, PRIMARY = range(10)
+"""Precedence, weakest first.  Bitwise operators never stand beside each other without parentheses."""
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """C text; its precedence; the interval its value lies in (integers only); whether C takes it for an `int`."""
+
+    text: str
+    level: int = PRIMARY
+    interval: Interval | None = None
+    is_literal: bool = False
+
+    def at(self, level: int) -> str:
+        """The text where an operand of at least that precedence may stand."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def infix(left: str, operator: str, right: str, level: int, interval: Interval | None = None) -> Code:
+    return Code(f"{left} {operator} {right}", level, interval)
+
+
+def exact_interval(op: str, a: Interval, b: Interval) -> Interval | None:
+    """Where the result lies if nothing wraps; None if nothing is known of it."""
+    match op:
+        case "add":
+            return a[0] + b[0], a[1] + b[1]
+        case "sub":
+            return a[0] - b[1], a[1] - b[0]
+        case "mul":
+            products = [x * y for x in a for y in b]
+            return min(products), max(products)
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+        case "floordiv" if b[0] > 0:
+            quotients = [x // y for x in a for y in b]
+            return min(quotients), max(quotients)
+        case "mod" if b[0] > 0:
+            return 0, min(a[1], b[1] - 1) if a[0] >= 0 else b[1] - 1
+        case _:
+            return None
+
+
+def full_interval(bits: int) -> Interval:
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def within(inner: Interval, outer: Interval) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -1,0 +1,149 @@
+"""The small device functions that emitted code calls, each with what it needs.
+
+They are written in plain C with integer arithmetic where a rounding matters, so that a C++ compiler for the CPU gives
+the same bits.  Only those in use are printed, in the order of this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_INTS = (("i32", "u32", 32), ("i64", "u64", 64))
+_FLOATS = ("f32", "f64")
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function: its result, its parameters, its body (one line, or several), a comment and the helpers it calls."""
+
+    result: str
+    parameters: str
+    body: str
+    note: str = ""
+    needs: tuple[str, ...] = ()
+
+    def render(self, name: str) -> str:
+        lines = "\n".join(f"    {line}" for line in self.body.strip().split("\n"))
+        note = f"// {self.note}\n" if self.note else ""
+        return f"{note}static __device__ __forceinline__ {self.result} {name}({self.parameters}) {{\n{lines}\n}}\n"
+
+
+def _arithmetic() -> dict[str, Helper]:
+    table: dict[str, Helper] = {}
+    for t, u, bits in _INTS:
+        two = f"{t} a, {t} b"
+        for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
+            body = f"return ({t})(({u})a {sign} ({u})b);"
+            table[f"{name}_{t}"] = Helper(t, two, body, f"a {sign} b modulo 2^{bits}.")
+        table[f"floordiv_{t}"] = Helper(
+            t,
+            two,
+            f"if (b == -1) return sub_{t}(0, a);\nreturn a / b - (a % b != 0 && (a < 0) != (b < 0));",
+            "The quotient rounded towards minus infinity.",
+            (f"sub_{t}",),
+        )
+        table[f"mod_{t}"] = Helper(
+            t,
+            two,
+            f"if (b == -1) return 0;\nconst {t} r = a % b;\nreturn r != 0 && (r < 0) != (b < 0) ? r + b : r;",
+            "The remainder with the sign of the divisor.",
+        )
+        table[f"min_{t}"] = Helper(t, two, "return a <= b ? a : b;")
+        table[f"max_{t}"] = Helper(t, two, "return a >= b ? a : b;")
+        table[f"abs_{t}"] = Helper(t, f"{t} a", f"return a < 0 ? sub_{t}(0, a) : a;", needs=(f"sub_{t}",))
+    for t in _FLOATS:
+        two = f"{t} a, {t} b"
+        table[f"min_{t}"] = Helper(t, two, "return a <= b || a != a ? a : b;", "A NaN in either operand is the result.")
+        table[f"max_{t}"] = Helper(t, two, "return a >= b || a != a ? a : b;", "A NaN in either operand is the result.")
+    return table
+
+
+def _saturating() -> dict[str, Helper]:
+    table: dict[str, Helper] = {}
+    limits = {"i32": ("2147483648.0", "2147483647", ""), "i64": ("9223372036854775808.0", "9223372036854775807", "LL")}
+    for t, (bound, largest, suffix) in limits.items():
+        for f in _FLOATS:
+            end = f"{bound}f" if f == "f32" else bound
+            body = (
+                f"if (x != x) return 0;\n"
+                f"if (x >= {end}) return {largest}{suffix};\n"
+                f"if (x < -{end}) return -{largest}{suffix} - 1;\n"
+                f"return ({t})x;"
+            )
+            table[f"{t}_from_{f}"] = Helper(t, f"{f} x", body, "Truncates and saturates; a NaN gives 0.")
+    return table
+
+
+_CONVERSIONS = {
+    "f32_from_bf16": Helper("f32", "bf16 h", "return __int_as_float((i32)((u32)h << 16));"),
+    "f32_from_f16": Helper(
+        "f32",
+        "f16 h",
+        """const u32 sign = (u32)(h & 0x8000) << 16;
+const u32 magnitude = (u32)(h & 0x7fff) << 13;
+if (magnitude >= 0x0f800000u) return __int_as_float((i32)(sign | 0x70000000u | magnitude));
+const f32 scaled = __int_as_float((i32)magnitude) * 5.192296858534828e+33f;
+return __int_as_float((i32)(sign | (u32)__float_as_int(scaled)));""",
+        "Exact; the product with 2^112 moves the exponent's bias and makes denormals normal.",
+    ),
+    "bf16_from_f32": Helper(
+        "bf16",
+        "f32 x",
+        """const u32 bits = (u32)__float_as_int(x);
+if (x != x) return (bf16)(bits >> 16 | 0x40);
+return (bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);""",
+        "Rounds to nearest even; a NaN stays a NaN.",
+    ),
+    "f16_from_f32": Helper(
+        "f16",
+        "f32 x",
+        """const u32 bits = (u32)__float_as_int(x);
+const u32 sign = bits >> 16 & 0x8000;
+const u32 magnitude = bits & 0x7fffffff;
+if (magnitude > 0x7f800000u) return (f16)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+if (magnitude >= 0x47800000u) return (f16)(sign | 0x7c00);
+if (magnitude >= 0x38800000u) return (f16)(sign | ((magnitude - 0x38000000u + 0xfff + (magnitude >> 13 & 1)) >> 13));
+const f32 aligned = __int_as_float((i32)magnitude) + 0.5f;
+return (f16)(sign | ((u32)__float_as_int(aligned) - 0x3f000000u));""",
+        "Rounds to nearest even; a NaN stays a NaN.  Adding 0.5 puts a denormal's last bit in the last place.",
+    ),
+    "f32_odd_from_f64": Helper(
+        "f32",
+        "f64 x",
+        """const f32 nearest = (f32)x;
+if (x != x || (f64)nearest == x) return nearest;
+const f64 back = (f64)nearest;
+const bool beyond = (back < 0.0 ? -back : back) > (x < 0.0 ? -x : x);
+return __int_as_float((__float_as_int(nearest) - (beyond ? 1 : 0)) | 1);""",
+        "Rounds to odd: an inexact result has its last bit set, so that rounding it again rounds x once.",
+    ),
+    "f16_from_f64": Helper(
+        "f16", "f64 x", "return f16_from_f32(f32_odd_from_f64(x));", needs=("f16_from_f32", "f32_odd_from_f64")
+    ),
+    "bf16_from_f64": Helper(
+        "bf16", "f64 x", "return bf16_from_f32(f32_odd_from_f64(x));", needs=("bf16_from_f32", "f32_odd_from_f64")
+    ),
+    "f64_odd_from_i64": Helper(
+        "f64",
+        "i64 n",
+        """if (n > -(1LL << 53) && n < (1LL << 53)) return (f64)n;
+const u64 bits = (u64)n;
+return (f64)(i64)((bits & ~0xfffULL) | ((bits & 0xfffULL) != 0 ? 0x800ULL : 0));""",
+        "Exact, or between the two nearest: the low bits only leave a mark that they are not all 0.",
+    ),
+}
+
+HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _CONVERSIONS
+
+
+def render_helpers(used: Iterable[str]) -> list[str]:
+    """The definitions of the helpers in use and of those they call, in the table's order."""
+    wanted: set[str] = set()
+    queue = list(used)
+    while queue:
+        name = queue.pop()
+        if name not in wanted:
+            wanted.add(name)
+            queue.extend(HELPERS[name].needs)
+    return [helper.render(name) for name, helper in HELPERS.items() if name in wanted]

@@ -1,0 +1,196 @@
+"""int64 arithmetic as polynomials, so that indices keep their structure until they become addresses.
+
+Sums are written with the terms of outer loops first and the constant last: prefixes are shared by all unrolled copies
+and leave inner loops, and the constant ends up as the displacement of the memory access.  int64 arithmetic wraps, so
+reordering it is exact; for the same reason the emitted additions and products carry no `nsw`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.codegen.llvm.function import Function, Poly
+from opgen.codegen.llvm.types import Value, listed, wrapped
+from opgen.loop.nodes import INDEX, Binary, Broadcast, Const, Expr, Ramp, Type, Var
+
+ZERO: Poly = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest`."""
+
+    base: Poly
+    step: Poly
+    rest: tuple[tuple[Value, Poly], ...] = ()
+
+
+def constant(value: int) -> Poly:
+    return {(): value} if value else ZERO
+
+
+def constant_of(p: Poly) -> int | None:
+    """The value of a constant polynomial, None for any other."""
+    if not p:
+        return 0
+    return p[()] if len(p) == 1 and () in p else None
+
+
+def plus(a: Poly, b: Poly, sign: int = 1) -> Poly:
+    """a + sign * b."""
+    if not b:
+        return a
+    total = dict(a)
+    for atoms, coefficient in b.items():
+        value = total.get(atoms, 0) + sign * coefficient
+        if value:
+            total[atoms] = value
+        else:
+            del total[atoms]
+    return total
+
+
+def accumulate(fn: Function, into: Poly, p: Poly, factor: Poly) -> None:
+    """Add p * factor to a polynomial that nobody else holds yet."""
+    scale = constant_of(factor)
+    if scale is None:
+        p, scale = times(fn, p, factor), 1
+    for atoms, coefficient in p.items():
+        value = into.get(atoms, 0) + coefficient * scale
+        if value:
+            into[atoms] = value
+        else:
+            into.pop(atoms, None)
+
+
+def times(fn: Function, a: Poly, b: Poly) -> Poly:
+    """a * b.  Two sums are not multiplied out: the second becomes one value first."""
+    if len(a) > 1 and len(b) > 1:
+        b = atom(materialise(fn, b))
+    if len(b) > 1:
+        a, b = b, a
+    if not a or not b:
+        return ZERO
+    ((right, factor),) = b.items()
+    if not right:
+        return {atoms: coefficient * factor for atoms, coefficient in a.items()}
+    order = fn.writer.order
+    return {tuple(sorted(atoms + right, key=order.__getitem__)): c * factor for atoms, c in a.items()}
+
+
+def atom(ref: str) -> Poly:
+    """The polynomial that is a value or an integer literal."""
+    return {(ref,): 1} if ref.startswith("%") else constant(int(ref))
+
+
+def poly(fn: Function, e: Expr) -> Poly:
+    """A scalar int64 expression as a polynomial; what is not a sum or product is emitted and stands for itself."""
+    match e:
+        case Const():
+            return constant(int(e.value))
+        case Var():
+            known = fn.polys.get(e.name)
+            return atom(fn.variable(e.name).ref) if known is None else known
+        case Binary(op="add" | "sub"):
+            return plus(poly(fn, e.left), poly(fn, e.right), 1 if e.op == "add" else -1)
+        case Binary(op="mul"):
+            return times(fn, poly(fn, e.left), poly(fn, e.right))
+        case _:
+            return atom(fn.value(e).ref)
+
+
+def lanes(fn: Function, e: Expr) -> Lanes:
+    """An int64 expression, scalar (the same in every lane) or vector."""
+    match e:
+        case Ramp():
+            return Lanes(poly(fn, e.base), poly(fn, e.stride))
+        case Broadcast():
+            return Lanes(poly(fn, e.operand), ZERO)
+        case Const():
+            return Lanes(constant(int(e.value)), ZERO)
+        case _ if e.type.lanes == 1:
+            return Lanes(poly(fn, e), ZERO)
+        case Binary(op="add" | "sub"):
+            return total(fn, lanes(fn, e.left), lanes(fn, e.right), constant(1 if e.op == "add" else -1))
+        case Binary(op="mul"):
+            left, right = lanes(fn, e.left), lanes(fn, e.right)
+            if not left.step and not left.rest:
+                left, right = right, left
+            if not right.step and not right.rest:
+                return total(fn, Lanes(ZERO, ZERO), left, right.base)
+    return Lanes(ZERO, ZERO, ((fn.value(e), constant(1)),))
+
+
+def total(fn: Function, a: Lanes, b: Lanes, factor: Poly) -> Lanes:
+    """a + b * factor."""
+    if not b.step and not b.rest:
+        return Lanes(plus(a.base, times(fn, b.base, factor)), a.step, a.rest)
+    rest = a.rest + tuple((value, times(fn, f, factor)) for value, f in b.rest)
+    return Lanes(plus(a.base, times(fn, b.base, factor)), plus(a.step, times(fn, b.step, factor)), rest)
+
+
+def materialise(fn: Function, p: Poly) -> str:
+    """Emit a polynomial: the name of its value, or an integer literal."""
+    order = fn.writer.order
+    offset = wrapped(p.get((), 0), 64)
+    terms = [(atoms, wrapped(coefficient, 64)) for atoms, coefficient in p.items() if atoms]
+    terms.sort(key=lambda term: [order[a] for a in reversed(term[0])])
+    sum_so_far = ""
+    for atoms, coefficient in terms:
+        sum_so_far = _accumulate(fn, sum_so_far, atoms, coefficient)
+    if not sum_so_far:
+        return str(offset)
+    if offset:
+        sum_so_far = fn.writer.pure(_hint(sum_so_far, "offset"), f"add i64 {sum_so_far}, {offset}")
+    return sum_so_far
+
+
+def _accumulate(fn: Function, sum_so_far: str, atoms: tuple[str, ...], coefficient: int) -> str:
+    """sum + coefficient * atoms, where an empty sum is nothing."""
+    term = atoms[0]
+    for factor in atoms[1:]:
+        term = fn.writer.pure(_hint(factor, "product"), f"mul i64 {term}, {factor}")
+    negative = bool(sum_so_far) and coefficient < 0
+    scale = -coefficient if negative else coefficient
+    if scale != 1:
+        term = fn.writer.pure(_hint(term, "scaled"), f"mul i64 {term}, {scale}")
+    if not sum_so_far:
+        return term
+    operation = "sub" if negative else "add"
+    return fn.writer.pure(_hint(term, "offset"), f"{operation} i64 {sum_so_far}, {term}")
+
+
+def _hint(ref: str, what: str) -> str:
+    """A name for something made from a value: what that value was first made from, then what this is."""
+    return f"{ref[1:].split('.', 1)[0]}.{what}"
+
+
+def splat(fn: Function, scalar: str, ref: str, count: int) -> str:
+    """A scalar value (by name) of an LLVM type in every lane."""
+    vector = f"<{count} x {scalar}>"
+    hint = _hint(ref, "splat") if ref.startswith("%") else "splat"
+    single = fn.writer.pure(hint, f"insertelement {vector} poison, {scalar} {ref}, i64 0")
+    return fn.writer.pure(hint, f"shufflevector {vector} {single}, {vector} poison, <{count} x i32> zeroinitializer")
+
+
+def materialise_lanes(fn: Function, at: Lanes, count: int) -> str:
+    """Emit k * step + rest (the base left out) as a vector of int64."""
+    vector = f"<{count} x i64>"
+    step = constant_of(at.step)
+    if step is not None:
+        result = listed("i64", [wrapped(step * k, 64) for k in range(count)])
+    else:
+        steps = splat(fn, "i64", materialise(fn, at.step), count)
+        result = fn.writer.pure("lanes", f"mul {vector} {steps}, {listed('i64', list(range(count)))}")
+    for value, factor in at.rest:
+        scaled = value.ref
+        if constant_of(factor) != 1:
+            by = splat(fn, "i64", materialise(fn, factor), count)
+            scaled = fn.writer.pure("lanes", f"mul {vector} {scaled}, {by}")
+        result = fn.writer.pure("lanes", f"add {vector} {result}, {scaled}")
+    return result
+
+
+def is_index(t: Type) -> bool:
+    """Whether a type is the scalar int64 of indices."""
+    return t.lanes == 1 and t.dtype.name == INDEX.dtype.name

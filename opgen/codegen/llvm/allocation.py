@@ -1,0 +1,93 @@
+"""Memory of local buffers: on the stack, where LLVM promotes it to registers, or on the heap."""
+
+from __future__ import annotations
+
+from math import prod
+
+from opgen.codegen.llvm.affine import constant_of, materialise, poly
+from opgen.codegen.llvm.function import Function
+from opgen.codegen.llvm.types import memory_type, sanitised
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Buffer
+
+ALIGNMENT = 64
+"""Of every local buffer, in bytes: a cache line, and the widest vector."""
+
+OUT_OF_MEMORY = 1
+_LARGEST = 2**63 - ALIGNMENT
+
+
+def reserve(fn: Function, buffer: Buffer) -> str:
+    """A pointer to a buffer of constant size on the stack."""
+    sizes = [constant_of(poly(fn, extent)) for extent in buffer.shape]
+    known = [n for n in sizes if n is not None]
+    if len(known) != len(sizes) or any(n < 0 for n in known):
+        raise InternalError(f"buffer {buffer.name} in space {buffer.space} has no constant size")
+    element = memory_type(buffer.dtype.name)
+    return fn.writer.alloca(sanitised(buffer.name), f"[{prod(known)} x {element}], align {ALIGNMENT}")
+
+
+def acquire(fn: Function, buffer: Buffer) -> str:
+    """A pointer to a buffer on the heap; if there is no memory the function frees what it holds and returns 1.
+
+    A size that is negative or does not fit counts as no memory.  An empty buffer is valid.
+    """
+    w = fn.writer
+    name = sanitised(buffer.name)
+    malloc = fn.module.declare("malloc", "noalias ptr @malloc(i64) nobuiltin nounwind")
+    block = w.define(f"{name}.block", f"call ptr {malloc}(i64 {_bytes(fn, buffer, name)})")
+    failed, ready = w.name(f"{name}.failed"), w.name(f"{name}.ready")
+    w.line(f"br i1 {w.define(f'{name}.null', f'icmp eq ptr {block}, null')}, label %{failed}, label %{ready}")
+    w.label(failed)
+    leave(fn)
+    w.label(ready)
+    up = w.define(f"{name}.up", f"getelementptr i8, ptr {block}, i64 {ALIGNMENT - 1}")
+    mask = fn.module.declare("llvm.ptrmask.p0.i64", "ptr @llvm.ptrmask.p0.i64(ptr, i64)")
+    fn.live.append(block)
+    return w.define(name, f"call ptr {mask}(ptr {up}, i64 {-ALIGNMENT})")
+
+
+def release(fn: Function) -> None:
+    """Free the buffer acquired last."""
+    _free(fn, fn.live.pop())
+
+
+def leave(fn: Function) -> None:
+    """Return for want of memory, freeing what is held."""
+    for block in reversed(fn.live):
+        _free(fn, block)
+    fn.writer.line(f"ret i32 {OUT_OF_MEMORY}")
+
+
+def _free(fn: Function, block: str) -> None:
+    free = fn.module.declare("free", "void @free(ptr) nobuiltin nounwind")
+    fn.writer.line(f"call void {free}(ptr {block})")
+
+
+def _bytes(fn: Function, buffer: Buffer, name: str) -> str:
+    """The bytes to ask for: room to align, and a number that cannot be had where the size overflows."""
+    fixed, varying = buffer.dtype.bytes, []
+    for extent in buffer.shape:
+        p = poly(fn, extent)
+        size = constant_of(p)
+        if size is None:
+            varying.append(materialise(fn, p))
+        else:
+            fixed = fixed * size if size >= 0 else _LARGEST + 1
+    if fixed > _LARGEST:
+        return "-1"
+    w = fn.writer
+    multiply = "llvm.umul.with.overflow.i64"
+    result, over = str(fixed), ""
+    for extent_value in varying:
+        symbol = fn.module.declare(multiply, f"{{i64, i1}} @{multiply}(i64, i64)")
+        pair = w.pure(f"{name}.size", f"call {{i64, i1}} {symbol}(i64 {result}, i64 {extent_value})")
+        result = w.pure(f"{name}.bytes", f"extractvalue {{i64, i1}} {pair}, 0")
+        flag = w.pure(f"{name}.over", f"extractvalue {{i64, i1}} {pair}, 1")
+        over = w.pure(f"{name}.over", f"or i1 {over}, {flag}") if over else flag
+    if not over:
+        return str(fixed + ALIGNMENT - 1)
+    large = w.pure(f"{name}.large", f"icmp ugt i64 {result}, {_LARGEST}")
+    over = w.pure(f"{name}.over", f"or i1 {over}, {large}")
+    padded = w.pure(f"{name}.padded", f"add i64 {result}, {ALIGNMENT - 1}")
+    return w.pure(f"{name}.asked", f"select i1 {over}, i64 -1, i64 {padded}")

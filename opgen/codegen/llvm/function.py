@@ -1,0 +1,94 @@
+"""What is known while a module and one of its functions are emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opgen.codegen.llvm.target import Target
+from opgen.codegen.llvm.types import Value
+from opgen.codegen.llvm.writer import Writer
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Buffer, Expr
+
+Poly: TypeAlias = dict[tuple[str, ...], int]
+"""A polynomial over int64 values: products of value names (in order of definition) to coefficients; never mutated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A buffer in a function: its pointer, the distance of neighbours in each dimension (elements), what is promised.
+
+    `alignment` is that of the pointer in bytes; nothing stores to a `readonly` one while the function runs.
+    """
+
+    ref: str
+    buffer: Buffer
+    strides: tuple[Poly, ...]
+    alignment: int
+    readonly: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The pointer to parallel_for and the number of threads, as value names."""
+
+    parallel_for: str
+    count: str
+
+
+@dataclass(slots=True)
+class Module:
+    """Functions in the order in which they are printed, and the declarations and helpers they need, by name."""
+
+    name: str
+    target: Target
+    functions: list[str] = field(default_factory=list)
+    helpers: dict[str, str] = field(default_factory=dict)
+    declarations: dict[str, str] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def declare(self, name: str, text: str) -> str:
+        """Declare an external function once and give its symbol."""
+        self.declarations.setdefault(name, f"declare {text}")
+        return f"@{name}"
+
+    def symbol(self, hint: str) -> str:
+        """A fresh symbol for an internal function of this kernel, without its sigil."""
+        count = self.names.get(hint, 0)
+        self.names[hint] = count + 1
+        return f"{self.name}.{hint}.{count}" if count else f"{self.name}.{hint}"
+
+
+@dataclass(slots=True)
+class Function:
+    """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
+    buffers it loads from.
+
+    `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
+    each other.  `threads` is None where parallel loops run serially.
+    """
+
+    module: Module
+    evaluate: Callable[[Function, Expr], Value]
+    threads: Threads | None = None
+    writer: Writer = field(default_factory=Writer)
+    values: dict[str, Value] = field(default_factory=dict)
+    polys: dict[str, Poly] = field(default_factory=dict)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    live: list[str] = field(default_factory=list)
+    loaded: set[str] = field(default_factory=set)
+
+    def value(self, e: Expr) -> Value:
+        return self.evaluate(self, e)
+
+    def memory(self, name: str) -> Memory:
+        if name not in self.memories:
+            raise InternalError(f"buffer {name} is not in scope")
+        return self.memories[name]
+
+    def variable(self, name: str) -> Value:
+        if name not in self.values:
+            raise InternalError(f"variable {name} is not in scope")
+        return self.values[name]

@@ -1,0 +1,78 @@
+"""Scalar functions, lane by lane.
+
+What hardware does exactly goes through LLVM's intrinsics.  The others are the C library's (for float32 the `f`
+variants), called once a lane in a helper; they are called as unknown functions so that LLVM does not replace or fold
+them.
+"""
+
+from __future__ import annotations
+
+from opgen.codegen.llvm.function import Function
+from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Call
+
+_INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
+_LIBRARY = ("exp", "log", "tanh", "erf", "pow", "sin", "cos")
+
+
+def call(fn: Function, e: Call) -> Value:
+    """Emit a call of a function of the loop IR."""
+    arguments = [fn.value(a) for a in e.arguments]
+    of = arguments[0].type
+    if any(a.type != of for a in arguments):
+        raise InternalError(f"{e.function} of different types: {', '.join(str(a.type) for a in arguments)}")
+    if e.function == "abs" and of.dtype.is_int:
+        return intrinsic(fn, "abs", arguments, ", i1 false", ", i1")
+    if of.dtype.name not in ("float32", "float64"):
+        raise InternalError(f"{e.function} of {of}")
+    if e.function in _INTRINSIC:
+        return intrinsic(fn, _INTRINSIC[e.function], arguments)
+    if e.function in _LIBRARY:
+        return _library(fn, e.function, arguments)
+    raise InternalError(f"unknown function {e.function}")
+
+
+def intrinsic(fn: Function, name: str, arguments: list[Value], more: str = "", more_types: str = "") -> Value:
+    """An intrinsic whose operands and result have one type, `more` being further operands as text."""
+    first = arguments[0]
+    mangled = f"llvm.{name}.{suffix(scalar_type(first.type.dtype.name), first.type.lanes)}"
+    types = ", ".join(a.text for a in arguments)
+    symbol = fn.module.declare(mangled, f"{first.text} @{mangled}({types}{more_types})")
+    operands = ", ".join(a.typed for a in arguments)
+    ref = fn.writer.pure(name, f"call {first.text} {symbol}({operands}{more})")
+    return Value(ref, first.type, first.text)
+
+
+def _library(fn: Function, function: str, arguments: list[Value]) -> Value:
+    first = arguments[0]
+    scalar = scalar_type(first.type.dtype.name)
+    name = function + ("f" if scalar == "float" else "")
+    types = ", ".join([scalar] * len(arguments))
+    symbol = fn.module.declare(name, f"{scalar} @{name}({types}) nounwind willreturn nobuiltin memory(none)")
+    lanes = first.type.lanes
+    if lanes > 1:
+        symbol = _every_lane(fn, name, scalar, lanes, len(arguments))
+    operands = ", ".join(a.typed for a in arguments)
+    return Value(fn.writer.pure(function, f"call {first.text} {symbol}({operands})"), first.type, first.text)
+
+
+def _every_lane(fn: Function, name: str, scalar: str, lanes: int, arity: int) -> str:
+    """A helper that calls a function for each lane."""
+    symbol = f"{name}.x{lanes}"
+    if symbol in fn.module.helpers:
+        return f"@{symbol}"
+    whole = vector(scalar, lanes)
+    names = ["x", "y", "z"][:arity]
+    lines = []
+    result = "poison"
+    for k in range(lanes):
+        lines += [f"  %{n}.{k} = extractelement {whole} %{n}, i64 {k}" for n in names]
+        operands = ", ".join(f"{scalar} %{n}.{k}" for n in names)
+        lines.append(f"  %value.{k} = call {scalar} @{name}({operands})")
+        lines.append(f"  %lanes.{k} = insertelement {whole} {result}, {scalar} %value.{k}, i64 {k}")
+        result = f"%lanes.{k}"
+    parameters = ", ".join(f"{whole} %{n}" for n in names)
+    head = f"define internal {whole} @{symbol}({parameters}) memory(none) #0"
+    fn.module.helpers[symbol] = "\n".join([f"{head} {{", *lines, f"  ret {whole} {result}", "}"])
+    return f"@{symbol}"

@@ -1,0 +1,309 @@
+"""Loads and stores: from indices to addresses, and from lanes to the best access that touches nothing else.
+
+Lanes next to each other are one vector access (reversed if they run backwards); a few elements apart without a mask,
+a few vector loads that end exactly at the last lane, and a shuffle; at any other even distance, one access a lane; in
+general, LLVM's gather and scatter.  Masked accesses are LLVM's masked intrinsics, which never touch memory of a lane
+that is off.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from opgen.codegen.llvm.affine import (
+    ZERO,
+    Lanes,
+    accumulate,
+    constant,
+    constant_of,
+    lanes,
+    materialise,
+    materialise_lanes,
+    plus,
+    poly,
+    splat,
+    times,
+)
+from opgen.codegen.llvm.function import Function, Memory, Poly
+from opgen.codegen.llvm.types import Value, listed, memory_type, suffix, value_type, vector
+from opgen.codegen.llvm.types import splat as splat_literal
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Buffer, Const, Expr, Load, Store, Type
+
+_MOST_CHUNKS = 4
+"""Up to this many elements apart, lanes are picked out of whole vectors."""
+
+
+def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
+    """Bring a buffer into scope; the sizes of its dimensions are computed here."""
+    strides: list[Poly] = [constant(1)]
+    for extent in reversed(buffer.shape[1:]):
+        strides.append(times(fn, strides[-1], poly(fn, extent)))
+    own = tuple(reversed(strides)) if buffer.shape else ()
+    fn.memories[buffer.name] = Memory(ref, buffer, own, alignment, readonly)
+
+
+def load(fn: Function, e: Load) -> Value:
+    """The value of a load; lanes that are masked off are 0."""
+    memory = fn.memory(e.buffer)
+    fn.loaded.add(e.buffer)
+    at, count = _flattened(fn, memory, e.indices)
+    mask = _mask(fn, e.mask, count)
+    if count == 1:
+        raw = _load_scalar(fn, memory, at.base) if mask is None else _load_one_masked(fn, memory, at.base, mask)
+    elif mask is None:
+        raw = _load_lanes(fn, memory, at, count)
+    else:
+        raw = _load_masked(fn, memory, at, count, mask)
+    of = Type(memory.buffer.dtype, count)
+    if memory.buffer.dtype.name == "bool":
+        element = vector("i8", count)
+        raw = _read(fn, memory, "flag", f"icmp ne {element} {raw}, {'0' if count == 1 else 'zeroinitializer'}")
+    return Value(raw, of, value_type(of))
+
+
+def store(fn: Function, s: Store) -> None:
+    """Emit a store."""
+    memory = fn.memory(s.buffer)
+    at, count = _flattened(fn, memory, s.indices)
+    value = _in_memory(fn, fn.value(s.value))
+    if memory.readonly:
+        raise InternalError(f"buffer {s.buffer} is stored to, but it is read only")
+    if value.type.dtype != memory.buffer.dtype or value.type.lanes not in (1, count):
+        raise InternalError(f"a {value.type} is stored to {s.buffer}, at {count} lanes of {memory.buffer.dtype}")
+    element = memory_type(memory.buffer.dtype.name)
+    ref = value.ref if value.type.lanes == count else splat(fn, element, value.ref, count)
+    mask = _mask(fn, s.mask, count)
+    if count == 1 and mask is None:
+        address, alignment = _address(fn, memory, at.base)
+        fn.writer.line(f"store {element} {ref}, ptr {address}, align {alignment}")
+    elif mask is None:
+        _store_lanes(fn, memory, at, count, ref)
+    else:
+        _store_masked(fn, memory, at, count, ref, mask)
+
+
+def _flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
+    """Row-major: the element's number, and the number of lanes."""
+    if len(indices) != len(memory.buffer.shape):
+        raise InternalError(
+            f"{len(indices)} indices for the {len(memory.buffer.shape)} dimensions of {memory.buffer.name}"
+        )
+    base: Poly = {}
+    step, count = ZERO, 1
+    rest: tuple[tuple[Value, Poly], ...] = ()
+    for i, stride in zip(indices, memory.strides, strict=True):
+        of = i.type
+        if of.dtype.name != "int64" or (count != 1 and of.lanes not in (1, count)):
+            raise InternalError(f"an index of type {of} into {memory.buffer.name}")
+        if of.lanes == 1:
+            accumulate(fn, base, poly(fn, i), stride)
+            continue
+        count = of.lanes
+        at = lanes(fn, i)
+        accumulate(fn, base, at.base, stride)
+        step = plus(step, times(fn, at.step, stride))
+        rest += tuple((value, times(fn, factor, stride)) for value, factor in at.rest)
+    return Lanes(base, step, rest), count
+
+
+def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
+    """The pointer to an element, and its alignment in bytes.  The constant part is added last, on its own."""
+    element = memory_type(memory.buffer.dtype.name)
+    size = memory.buffer.dtype.bytes
+    alignment = gcd(memory.alignment, *(coefficient * size for coefficient in offset.values()))
+    pointer = memory.ref
+    name = pointer[1:].split(".", 1)[0]
+    fixed = offset.get((), 0)
+    if len(offset) > (1 if fixed else 0):
+        varying = plus(offset, constant(fixed), -1)
+        key = (pointer, *varying.items())
+        known = fn.writer.recall(key)
+        if known is None:
+            known = fn.writer.pure(
+                f"{name}.at", f"getelementptr {element}, ptr {pointer}, i64 {materialise(fn, varying)}"
+            )
+            fn.writer.remember(key, known)
+        pointer = known
+    if fixed:
+        pointer = fn.writer.pure(f"{name}.at", f"getelementptr {element}, ptr {pointer}, i64 {fixed}")
+    return pointer, alignment
+
+
+def _read(fn: Function, memory: Memory, what: str, text: str) -> str:
+    """An instruction that reads a buffer (or works on what was read): shared where nothing stores to the buffer."""
+    hint = f"{memory.ref[1:].split('.', 1)[0]}.{what}"
+    return fn.writer.pure(hint, text) if memory.readonly else fn.writer.define(hint, text)
+
+
+def _load_scalar(fn: Function, memory: Memory, offset: Poly) -> str:
+    address, alignment = _address(fn, memory, offset)
+    element = memory_type(memory.buffer.dtype.name)
+    return _read(fn, memory, "value", f"load {element}, ptr {address}, align {alignment}")
+
+
+def _load_vector(fn: Function, memory: Memory, offset: Poly, count: int) -> str:
+    address, alignment = _address(fn, memory, offset)
+    element = vector(memory_type(memory.buffer.dtype.name), count)
+    return _read(fn, memory, "value", f"load {element}, ptr {address}, align {alignment}")
+
+
+def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
+    """A vector load without a mask."""
+    if at.rest:
+        return _gather(fn, memory, at, count, splat_literal("i1", "true", count))
+    element = memory_type(memory.buffer.dtype.name)
+    step = constant_of(at.step)
+    if step == 1:
+        return _load_vector(fn, memory, at.base, count)
+    if step == 0:
+        return splat(fn, element, _load_scalar(fn, memory, at.base), count)
+    if step is not None and abs(step) <= _MOST_CHUNKS:
+        return _load_chunks(fn, memory, at.base, step, count)
+    result = "poison"
+    for k in range(count):
+        single = _load_scalar(fn, memory, plus(at.base, times(fn, at.step, constant(k))))
+        text = f"insertelement {vector(element, count)} {result}, {element} {single}, i64 {k}"
+        result = _read(fn, memory, "lanes", text)
+    return result
+
+
+def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int) -> str:
+    """Lanes a few elements apart: vectors that together cover exactly first to last lane, then the lanes picked."""
+    element = vector(memory_type(memory.buffer.dtype.name), count)
+    lowest = min(0, step * (count - 1))
+    last_start = abs(step) * (count - 1) + 1 - count
+    positions = [step * k - lowest for k in range(count)]
+    starts = [min(p // count * count, last_start) for p in positions]
+    result = ""
+    for start in sorted(set(starts)):
+        chunk = _load_vector(fn, memory, plus(base, constant(lowest + start)), count)
+        # The lanes that lie in this chunk come from it, the others stay as they are (at first: anything).
+        shift = count if result else 0
+        picks = [p - start + shift if s == start else k for k, (p, s) in enumerate(zip(positions, starts, strict=True))]
+        operands = f"{element} {result}, {element} {chunk}" if result else f"{element} {chunk}, {element} poison"
+        order = listed("i32", picks)
+        result = _read(fn, memory, "lanes", f"shufflevector {operands}, <{count} x i32> {order}")
+    return result
+
+
+def _mask(fn: Function, mask: Expr | None, count: int) -> str | None:
+    """A mask's value with the access's lanes, None where every lane is on."""
+    if mask is None or (isinstance(mask, Const) and mask.value):
+        return None
+    value = fn.value(mask)
+    if value.type.dtype.name != "bool" or value.type.lanes not in (1, count):
+        raise InternalError(f"a {value.type} masks an access of {count} lanes")
+    return value.ref if value.type.lanes == count else splat(fn, "i1", value.ref, count)
+
+
+def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> str:
+    """A masked scalar load: one lane of a vector."""
+    element = memory_type(memory.buffer.dtype.name)
+    on = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
+    result = _masked_load(fn, memory, offset, 1, on)
+    return _read(fn, memory, "value", f"extractelement <1 x {element}> {result}, i64 0")
+
+
+def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:
+    step = constant_of(at.step)
+    if at.rest or step not in (1, -1):
+        return _gather(fn, memory, at, count, mask)
+    if step == 1:
+        return _masked_load(fn, memory, at.base, count, mask)
+    backwards = _masked_load(fn, memory, plus(at.base, constant(1 - count)), count, _reversed(fn, "i1", mask, count))
+    return _reversed(fn, memory_type(memory.buffer.dtype.name), backwards, count)
+
+
+def _masked_load(fn: Function, memory: Memory, offset: Poly, count: int, mask: str) -> str:
+    address, alignment = _address(fn, memory, offset)
+    element = memory_type(memory.buffer.dtype.name)
+    whole, on = f"<{count} x {element}>", f"<{count} x i1>"
+    mangled = f"llvm.masked.load.v{count}{suffix(element, 1)}.p0"
+    symbol = fn.module.declare(mangled, f"{whole} @{mangled}(ptr, i32, {on}, {whole})")
+    call = f"call {whole} {symbol}(ptr {address}, i32 {alignment}, {on} {mask}, {whole} zeroinitializer)"
+    return _read(fn, memory, "value", call)
+
+
+def _pointers(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
+    """The address of each lane."""
+    element = memory_type(memory.buffer.dtype.name)
+    address, _ = _address(fn, memory, at.base)
+    offsets = materialise_lanes(fn, at, count)
+    return fn.writer.pure("addresses", f"getelementptr {element}, ptr {address}, <{count} x i64> {offsets}")
+
+
+def _gather(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:
+    element = memory_type(memory.buffer.dtype.name)
+    pointers = _pointers(fn, memory, at, count)
+    whole, on, addresses = f"<{count} x {element}>", f"<{count} x i1>", f"<{count} x ptr>"
+    mangled = f"llvm.masked.gather.{suffix(element, count)}.v{count}p0"
+    symbol = fn.module.declare(mangled, f"{whole} @{mangled}({addresses}, i32, {on}, {whole})")
+    size = memory.buffer.dtype.bytes
+    call = f"call {whole} {symbol}({addresses} {pointers}, i32 {size}, {on} {mask}, {whole} zeroinitializer)"
+    return _read(fn, memory, "value", call)
+
+
+def _in_memory(fn: Function, value: Value) -> Value:
+    """A value as it is kept in memory: bools widened to bytes."""
+    if value.type.dtype.name != "bool":
+        return value
+    byte = vector("i8", value.type.lanes)
+    return Value(fn.writer.pure("byte", f"zext {value.typed} to {byte}"), value.type, byte)
+
+
+def _reversed(fn: Function, scalar: str, ref: str, count: int) -> str:
+    whole = vector(scalar, count)
+    order = listed("i32", list(range(count - 1, -1, -1)))
+    return fn.writer.pure("reversed", f"shufflevector {whole} {ref}, {whole} poison, <{count} x i32> {order}")
+
+
+def _store_lanes(fn: Function, memory: Memory, at: Lanes, count: int, ref: str) -> None:
+    """A vector store without a mask; lanes at the same place are stored in order."""
+    if at.rest:
+        _scatter(fn, memory, at, count, ref, splat_literal("i1", "true", count))
+        return
+    element = memory_type(memory.buffer.dtype.name)
+    whole = vector(element, count)
+    step = constant_of(at.step)
+    if step in (1, -1):
+        base = at.base if step == 1 else plus(at.base, constant(1 - count))
+        value = ref if step == 1 else _reversed(fn, element, ref, count)
+        address, alignment = _address(fn, memory, base)
+        fn.writer.line(f"store {whole} {value}, ptr {address}, align {alignment}")
+        return
+    for k in range(count):
+        single = fn.writer.pure("lane", f"extractelement {whole} {ref}, i64 {k}")
+        address, alignment = _address(fn, memory, plus(at.base, times(fn, at.step, constant(k))))
+        fn.writer.line(f"store {element} {single}, ptr {address}, align {alignment}")
+
+
+def _store_masked(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, mask: str) -> None:
+    element = memory_type(memory.buffer.dtype.name)
+    step = constant_of(at.step)
+    if count == 1:
+        mask = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
+        ref = fn.writer.pure("lane", f"insertelement <1 x {element}> poison, {element} {ref}, i64 0")
+        step = 1
+    if at.rest or step not in (1, -1):
+        _scatter(fn, memory, at, count, ref, mask)
+        return
+    base = at.base
+    if step == -1:
+        base = plus(base, constant(1 - count))
+        mask, ref = _reversed(fn, "i1", mask, count), _reversed(fn, element, ref, count)
+    address, alignment = _address(fn, memory, base)
+    whole, on = f"<{count} x {element}>", f"<{count} x i1>"
+    mangled = f"llvm.masked.store.v{count}{suffix(element, 1)}.p0"
+    symbol = fn.module.declare(mangled, f"void @{mangled}({whole}, ptr, i32, {on})")
+    fn.writer.line(f"call void {symbol}({whole} {ref}, ptr {address}, i32 {alignment}, {on} {mask})")
+
+
+def _scatter(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, mask: str) -> None:
+    element = memory_type(memory.buffer.dtype.name)
+    pointers = _pointers(fn, memory, at, count)
+    whole, on, addresses = f"<{count} x {element}>", f"<{count} x i1>", f"<{count} x ptr>"
+    mangled = f"llvm.masked.scatter.{suffix(element, count)}.v{count}p0"
+    symbol = fn.module.declare(mangled, f"void @{mangled}({whole}, {addresses}, i32, {on})")
+    size = memory.buffer.dtype.bytes
+    fn.writer.line(f"call void {symbol}({whole} {ref}, {addresses} {pointers}, i32 {size}, {on} {mask})")

@@ -1,0 +1,136 @@
+"""The outermost parallel loop becomes a function over a range of its iterations.
+
+    i32 kernel.y(captured..., i64 begin, i64 end)                 the loop over [begin, end); its status
+    void kernel.y.chunk(ptr context, i64 begin, i64 end)          what parallel_for calls: unpacks the context
+
+The context lies on the caller's stack, in 64-bit words: first the status (0, or 1 once a range ran out of memory), then
+a word for each captured buffer and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opgen.codegen.llvm import allocation, memory, signature
+from opgen.codegen.llvm.function import Function, Memory, Threads
+from opgen.codegen.llvm.types import Value, sanitised
+from opgen.codegen.llvm.writer import Writer
+from opgen.loop.nodes import Alloc, For, Load, Store, Var
+from opgen.loop.walk import free_vars, walk, walk_exprs
+
+EmitLoop = Callable[[Function, For, str, str], None]
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """What a loop's body uses of its surroundings, in the order of definition."""
+
+    values: tuple[tuple[str, Value], ...]
+    buffers: tuple[Memory, ...]
+    stored: frozenset[str]
+    allocates: bool
+
+    @property
+    def operands(self) -> list[str]:
+        return [f"ptr {m.ref}" for m in self.buffers] + [v.typed for _, v in self.values]
+
+
+def outline(fn: Function, s: For, start: str, stop: str, emit_loop: EmitLoop) -> None:
+    """Emit a parallel loop: its functions, and the call of the one or the other where the loop stood."""
+    assert fn.threads is not None
+    captured = _capture(fn, s)
+    name = fn.module.symbol(sanitised(s.var))
+    _emit_range(fn, s, name, captured, emit_loop)
+    _emit_chunk(fn, name, captured)
+    status = _emit_call(fn, fn.threads, name, captured, start, stop)
+    if captured.allocates:
+        w = fn.writer
+        failed, passed = w.name("failed"), w.name("passed")
+        w.line(f"br i1 {w.define('is', f'icmp ne i32 {status}, 0')}, label %{failed}, label %{passed}")
+        w.label(failed)
+        allocation.leave(fn)
+        w.label(passed)
+
+
+def _capture(fn: Function, s: For) -> _Captured:
+    nodes = list(walk_exprs(s.body))
+    parts = list(walk(s.body))
+    loaded = {e.buffer for e in nodes if isinstance(e, Load)}
+    stored = frozenset(p.buffer for p in parts if isinstance(p, Store))
+    used = {e.name for e in nodes if isinstance(e, Var)}
+    buffers = tuple(m for name, m in fn.memories.items() if name in loaded or name in stored)
+    for m in buffers:
+        used.update(*(free_vars(extent) for extent in m.buffer.shape))
+    values = tuple((name, v) for name, v in fn.values.items() if name in used)
+    allocates = any(isinstance(p, Alloc) and p.buffer.space == "heap" for p in parts)
+    return _Captured(values, buffers, stored, allocates)
+
+
+def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop: EmitLoop) -> None:
+    """The loop over [begin, end) as a function of its own, where parallel loops inside run serially."""
+    inner = Function(fn.module, fn.evaluate)
+    w = inner.writer
+    pointers = [w.value(sanitised(m.buffer.name)) for m in captured.buffers]
+    scalars = [signature.scalar(inner, variable, v.type) for variable, v in captured.values]
+    begin, end = w.value("begin"), w.value("end")
+    for m, ref in zip(captured.buffers, pointers, strict=True):
+        memory.bind(inner, m.buffer, ref, m.alignment, readonly=m.buffer.name not in captured.stored)
+    emit_loop(inner, s, begin, end)
+    w.line("ret i32 0")
+    fn.loaded |= inner.loaded
+    declared = [signature.pointer(inner, inner.memories[m.buffer.name]) for m in captured.buffers]
+    declared += [*scalars, f"i64 {begin}", f"i64 {end}"]
+    header = signature.HEADER.format(name=name, parameters=", ".join(declared))
+    fn.module.functions.append(w.text(header))
+
+
+def _emit_chunk(fn: Function, name: str, captured: _Captured) -> None:
+    w = Writer()
+    context, begin, end = w.value("context"), w.value("begin"), w.value("end")
+    arguments = []
+    hints = [(sanitised(m.buffer.name), "ptr") for m in captured.buffers]
+    hints += [(sanitised(variable), v.text) for variable, v in captured.values]
+    for k, (hint, text) in enumerate(hints, 1):
+        slot = w.define(f"{hint}.word", f"getelementptr i64, ptr {context}, i64 {k}")
+        arguments.append(f"{text} {w.define(hint, f'load {text}, ptr {slot}, align 8')}")
+    operands = ", ".join([*arguments, f"i64 {begin}", f"i64 {end}"])
+    status = w.define("status", f"call i32 @{name}({operands})")
+    if captured.allocates:
+        report, done = w.name("report"), w.name("done")
+        w.line(f"br i1 {w.define('failed', f'icmp ne i32 {status}, 0')}, label %{report}, label %{done}")
+        w.label(report)
+        w.line(f"store atomic i64 {allocation.OUT_OF_MEMORY}, ptr {context} monotonic, align 8")
+        w.line(f"br label %{done}")
+        w.label(done)
+    w.line("ret void")
+    header = f"define internal void @{name}.chunk(ptr {context}, i64 {begin}, i64 {end}) #0"
+    fn.module.functions.append(w.text(header))
+
+
+def _emit_call(fn: Function, threads: Threads, name: str, captured: _Captured, start: str, stop: str) -> str:
+    """Call parallel_for where there are threads and at least two iterations, else the loop itself: the status."""
+    w = fn.writer
+    operands = captured.operands
+    context = w.alloca("context", f"[{len(operands) + 1} x i64], align 8")
+    shared, alone, joined = w.name("shared"), w.name("alone"), w.name("joined")
+    second = w.define("second", f"add i64 {start}, 1")
+    several = w.define("several", f"icmp slt i64 {second}, {stop}")
+    present = w.define("present", f"icmp ne ptr {threads.parallel_for}, null")
+    many = w.define("many", f"icmp sgt i64 {threads.count}, 1")
+    able = w.define("able", f"and i1 {present}, {many}")
+    w.line(f"br i1 {w.define('fork', f'and i1 {able}, {several}')}, label %{shared}, label %{alone}")
+    w.label(shared)
+    for k, operand in enumerate(["i64 0", *operands]):
+        slot = w.define("word", f"getelementptr i64, ptr {context}, i64 {k}")
+        w.line(f"store {operand}, ptr {slot}, align 8")
+    bounds = f"i64 {start}, i64 {stop}"
+    w.line(f"call void {threads.parallel_for}(ptr @{name}.chunk, ptr {context}, {bounds}, i64 {threads.count})")
+    reported = w.define("reported", f"load atomic i64, ptr {context} monotonic, align 8")
+    together = w.define("status", f"trunc i64 {reported} to i32")
+    w.line(f"br label %{joined}")
+    w.label(alone)
+    by_itself = w.define("status", f"call i32 @{name}({', '.join([*operands, bounds])})")
+    w.line(f"br label %{joined}")
+    w.label(joined)
+    return w.define("status", f"phi i32 [ {together}, %{shared} ], [ {by_itself}, %{alone} ]")

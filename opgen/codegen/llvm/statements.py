@@ -1,0 +1,117 @@
+"""Statements of the loop IR as blocks of LLVM instructions."""
+
+from __future__ import annotations
+
+from opgen.codegen.llvm import allocation, memory, parallel
+from opgen.codegen.llvm.affine import atom, materialise, poly
+from opgen.codegen.llvm.function import Function
+from opgen.codegen.llvm.types import Value, sanitised
+from opgen.diagnostics import InternalError
+from opgen.dtypes import INT64
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Stmt, Store, Type
+
+
+def emit(fn: Function, s: Stmt) -> None:
+    """Emit a statement at the end of the function."""
+    match s:
+        case Store():
+            memory.store(fn, s)
+        case Block():
+            for part in s.statements:
+                emit(fn, part)
+        case For():
+            _for(fn, s)
+        case If():
+            _if(fn, s)
+        case Let():
+            _let(fn, s)
+        case Alloc():
+            _alloc(fn, s)
+        case Barrier():
+            raise InternalError("a barrier reached the CPU emitter")
+
+
+def _for(fn: Function, s: For) -> None:
+    if s.kind not in ("serial", "parallel"):
+        raise InternalError(f"a loop of kind {s.kind} reached the CPU emitter")
+    start, stop = materialise(fn, poly(fn, s.start)), materialise(fn, poly(fn, s.stop))
+    if s.kind == "parallel" and fn.threads is not None:
+        parallel.outline(fn, s, start, stop, loop)
+    else:
+        loop(fn, s, start, stop)
+
+
+def loop(fn: Function, s: For, start: str, stop: str) -> None:
+    """A serial loop over [start, stop), tested at the end of each iteration."""
+    w = fn.writer
+    constant = not start.startswith("%") and not stop.startswith("%")
+    if constant and int(start) >= int(stop):
+        return
+    name = sanitised(s.var)
+    body, done = w.name(f"{name}.body"), w.name(f"{name}.done")
+    if constant:
+        w.line(f"br label %{body}")
+    else:
+        w.line(f"br i1 {w.pure(f'{name}.any', f'icmp slt i64 {start}, {stop}')}, label %{body}, label %{done}")
+    before = w.block
+    w.label(body)
+    ref = w.value(name)
+    phi = w.reserve()
+    with w.scope():
+        fn.values[s.var] = Value(ref, Type(INT64), "i64")
+        emit(fn, s.body)
+        del fn.values[s.var]
+    # Below `stop` an increment cannot overflow.
+    following = w.define(f"{name}.next", f"add nsw i64 {ref}, 1")
+    more = w.define(f"{name}.more", f"icmp slt i64 {following}, {stop}")
+    w.fill(phi, f"{ref} = phi i64 [ {start}, %{before} ], [ {following}, %{w.block} ]")
+    w.line(f"br i1 {more}, label %{body}, label %{done}")
+    w.label(done)
+
+
+def _if(fn: Function, s: If) -> None:
+    condition = fn.value(s.condition)
+    if condition.type.lanes != 1 or condition.type.dtype.kind != "bool":
+        raise InternalError(f"a condition of type {condition.type}")
+    w = fn.writer
+    then, done = w.name("then"), w.name("endif")
+    otherwise = done if s.otherwise is None else w.name("else")
+    w.line(f"br i1 {condition.ref}, label %{then}, label %{otherwise}")
+    for label, side in ((then, s.then), (otherwise, s.otherwise)):
+        if side is not None:
+            w.label(label)
+            with w.scope():
+                emit(fn, side)
+            w.line(f"br label %{done}")
+    w.label(done)
+
+
+def _let(fn: Function, s: Let) -> None:
+    """Indices keep their structure under a name, so that addresses made from them share what they can."""
+    if s.var.type == INDEX:
+        value = poly(fn, s.value)
+        fn.polys[s.var.name] = value
+        ref = materialise(fn, value)
+        fn.values[s.var.name] = Value(ref, INDEX, "i64")
+        if not ref.startswith("%"):
+            fn.polys[s.var.name] = atom(ref)
+    else:
+        fn.values[s.var.name] = fn.value(s.value)
+    emit(fn, s.body)
+    del fn.values[s.var.name]
+    fn.polys.pop(s.var.name, None)
+
+
+def _alloc(fn: Function, s: Alloc) -> None:
+    buffer = s.buffer
+    if buffer.space == "heap":
+        pointer = allocation.acquire(fn, buffer)
+    elif buffer.space in ("stack", "register"):
+        pointer = allocation.reserve(fn, buffer)
+    else:
+        raise InternalError(f"an allocation in space {buffer.space} reached the CPU emitter")
+    memory.bind(fn, buffer, pointer, allocation.ALIGNMENT, readonly=False)
+    emit(fn, s.body)
+    del fn.memories[buffer.name]
+    if buffer.space == "heap":
+        allocation.release(fn)

@@ -1,0 +1,122 @@
+"""The machine that code is made for, and LLVM's handle on it."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from opgen.diagnostics import UserError, did_you_mean
+
+_V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+_X86_LEVELS: dict[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+_NAMES = ("host", "generic", *_X86_LEVELS, "aarch64")
+
+LOCK = threading.RLock()
+"""Held while LLVM works: its contexts, modules and target machines are not for several threads at once."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine: LLVM's triple, CPU and features (`+avx2,-fma,...`), and how hard to optimise (0 to 3)."""
+
+    triple: str
+    cpu: str
+    features: str = ""
+    opt_level: int = 2
+    name: str = ""
+
+    @staticmethod
+    @cache
+    def host() -> Target:
+        """This machine, with everything its CPU has."""
+        features = str(llvm.get_host_cpu_features().flatten())
+        return Target(str(llvm.get_process_triple()), str(llvm.get_host_cpu_name()), features, name="host")
+
+    @staticmethod
+    def generic() -> Target:
+        """The oldest CPU of this machine's architecture."""
+        triple = str(llvm.get_process_triple())
+        return Target(triple, "x86-64" if triple.startswith("x86_64") else "generic", name="generic")
+
+    @staticmethod
+    def from_name(name: str) -> Target:
+        """`host`, `generic`, `x86-64`, `x86-64-v2` to `-v4`, or `aarch64`; a UserError for anything else."""
+        if name == "host":
+            return Target.host()
+        if name == "generic":
+            return Target.generic()
+        if name in _X86_LEVELS:
+            return Target(_triple("x86_64"), name, name=name)
+        if name == "aarch64":
+            return Target(_triple("aarch64"), "generic", name=name)
+        hint = did_you_mean(name, _NAMES) or f"known targets: {', '.join(_NAMES)}"
+        raise UserError(f"unknown target '{name}'; {hint}")
+
+    @property
+    def is_x86(self) -> bool:
+        return self.triple.startswith(("x86_64", "i686"))
+
+    def has(self, feature: str) -> bool:
+        """Whether the CPU has a feature, by LLVM's name for it."""
+        return feature in _feature_set(self.cpu, self.features)
+
+    @property
+    def converts_float16(self) -> bool:
+        """Whether there are instructions for float16 <-> float32, that round and keep NaNs as IEEE 754 asks."""
+        return self.has("f16c") if self.is_x86 else self.triple.startswith(("aarch64", "arm64"))
+
+    @property
+    def vector_bits(self) -> int:
+        """The width of a vector register."""
+        if not self.is_x86:
+            return 128
+        return 512 if self.has("avx512f") else 256 if self.has("avx") else 128
+
+
+@cache
+def _feature_set(cpu: str, features: str) -> frozenset[str]:
+    named = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
+    removed = frozenset(f[1:] for f in features.split(",") if f.startswith("-"))
+    return (named | frozenset(_X86_LEVELS.get(cpu, ()))) - removed
+
+
+def _triple(architecture: str) -> str:
+    """The triple of an architecture on this machine's system (its own where the architecture is this one)."""
+    own = str(llvm.get_process_triple())
+    if own.startswith((architecture, platform.machine())) and platform.machine() == architecture:
+        return own
+    return f"{architecture}-unknown-linux-gnu"
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@cache
+def _machine(target: Target) -> llvm.TargetMachine:
+    _initialise()
+    found = llvm.Target.from_triple(target.triple)
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=target.opt_level, reloc="pic", codemodel="default"
+    )
+
+
+def machine(target: Target) -> llvm.TargetMachine:
+    """LLVM's target machine, made once for each target.  To be used with `LOCK` held."""
+    with LOCK:
+        return _machine(target)
+
+
+@cache
+def data_layout(target: Target) -> str:
+    """LLVM's description of sizes and alignments on the target."""
+    return str(machine(target).target_data)

@@ -1,0 +1,148 @@
+"""How values of the loop IR are spelt in LLVM: types, literals, names.
+
+A bool is `i1` as a value and `i8` (0 or 1) in memory.  float16 and bfloat16 are `i16` everywhere: the loop IR only
+loads, stores, selects and casts them, and LLVM's own conversions of `half` and `bfloat` call functions that need not
+exist.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from functools import cache
+from typing import NamedTuple
+
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Type
+
+_VALUE = {
+    "bool": "i1",
+    "int32": "i32",
+    "int64": "i64",
+    "float16": "i16",
+    "bfloat16": "i16",
+    "float32": "float",
+    "float64": "double",
+}
+_SUFFIX = {"i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "float": "f32", "double": "f64"}
+
+
+class Value(NamedTuple):
+    """A value in the emitted text: a name or a literal, its loop IR type and the spelling of its LLVM type."""
+
+    ref: str
+    type: Type
+    text: str
+
+    @property
+    def typed(self) -> str:
+        return f"{self.text} {self.ref}"
+
+
+@cache
+def vector(scalar: str, lanes: int) -> str:
+    """The LLVM type of `lanes` of a scalar LLVM type; one lane is the scalar itself."""
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def value_type(t: Type) -> str:
+    """The LLVM type of a value."""
+    return vector(_VALUE[t.dtype.name], t.lanes)
+
+
+def scalar_type(name: str) -> str:
+    """The LLVM type of a scalar value of the named type."""
+    return _VALUE[name]
+
+
+def memory_type(name: str) -> str:
+    """The LLVM type of an element in memory."""
+    return "i8" if name == "bool" else _VALUE[name]
+
+
+def suffix(scalar: str, lanes: int) -> str:
+    """The mangling of an LLVM type in an intrinsic's name: `v16f32`."""
+    return _SUFFIX[scalar] if lanes == 1 else f"v{lanes}{_SUFFIX[scalar]}"
+
+
+def splat(scalar: str, literal: str, lanes: int) -> str:
+    """The literal in every lane."""
+    if lanes == 1:
+        return literal
+    return "zeroinitializer" if literal in ("0", "0.0", "false") else f"splat ({scalar} {literal})"
+
+
+def listed(scalar: str, literals: list[int]) -> str:
+    """A vector literal with these integers as its lanes."""
+    return "<" + ", ".join(f"{scalar} {n}" for n in literals) + ">"
+
+
+def literal(value: int | float | bool, t: Type) -> str:
+    """A constant of a type, the same in every lane, rounded once to that type."""
+    name = t.dtype.name
+    return splat(_VALUE[name], _scalar_literal(value, name), t.lanes)
+
+
+def _scalar_literal(value: int | float | bool, name: str) -> str:
+    if name == "bool":
+        return "true" if value else "false"
+    if name in ("int32", "int64"):
+        return str(wrapped(int(value), 32 if name == "int32" else 64))
+    if name == "float16":
+        return str(float16_bits(float(value)))
+    if name == "bfloat16":
+        return str(bfloat16_bits(float(value)))
+    if name == "float32":
+        return _float_literal(_rounded_to_float32(float(value)))
+    if name == "float64":
+        return _float_literal(float(value))
+    raise InternalError(f"no LLVM literal for type {name}")
+
+
+def wrapped(value: int, bits: int) -> int:
+    """The two's complement number of that many bits that equals `value` modulo 2**bits."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+def _float_literal(value: float) -> str:
+    """Decimal where that is short and exact, otherwise the hexadecimal form of the double that equals it."""
+    if math.isfinite(value) and abs(value) < 1e6 and value * 16 == int(value * 16):
+        return repr(value)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def _rounded_to_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def float16_bits(value: float) -> int:
+    """The bit pattern of the float16 nearest to a double, ties to even."""
+    try:
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def bfloat16_bits(value: float) -> int:
+    """The bit pattern of the bfloat16 nearest to a double, ties to even."""
+    sign = 0x8000 if math.copysign(1.0, value) < 0 else 0
+    if math.isnan(value):
+        return sign | 0x7FC0
+    if math.isinf(value):
+        return sign | 0x7F80
+    exponent = max(math.frexp(value)[1] - 8, -133) if value else -133
+    significand = round(math.ldexp(abs(value), -exponent))  # an integer of at most 8 bits, or 256 if it rounds up
+    if significand < 128:
+        return sign | significand
+    return sign | min((exponent + 133 << 7) + significand, 0x7F80)
+
+
+def sanitised(name: str) -> str:
+    """The name with everything but letters, digits and underscores replaced, so that it can stand in any symbol."""
+    clean = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return clean if clean and not clean[0].isdigit() else f"_{clean}"

@@ -1,0 +1,331 @@
+"""The adjoint of an op's mathematics, in gather form: every element of the result is written once, without atomics.
+
+For each tensor on the way from the output back to the input, the adjoint gathers from every read of it: over all
+iterations that read the element (`solve`), the adjoint of the definition that reads, times the local derivative
+(`derivative`). A term that the forward reduction leaves out, because a read is outside, is left out of the adjoint
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from opgen.grad.algebra import ZERO, add, choose, conjunction, conjuncts, mul
+from opgen.grad.derivative import contributions
+from opgen.grad.flatten import flatten
+from opgen.grad.solve import Equation, composite, solve, within
+from opgen.spec.model import (
+    Conditional,
+    Definition,
+    Expr,
+    Index,
+    IndexRange,
+    Number,
+    Operation,
+    OpSpec,
+    Read,
+    Reduce,
+    SizeOf,
+    Tensor,
+)
+from opgen.spec.walk import index_names, reads, subexpressions, substitute_indices
+
+_NEVER = Number(2**62)
+"""Greater than the number of any term of a reduction."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A contribution before its equations are solved: `weight` summed over `ranges` where `conditions` hold."""
+
+    read: Read
+    weight: Expr
+    ranges: tuple[IndexRange, ...]
+    conditions: tuple[Expr, ...]
+    guards: tuple[Read, ...]
+    preferred: frozenset[str]
+
+
+def adjoint(op: OpSpec, wrt: str, seeds: Mapping[str, str], result: Tensor) -> tuple[Definition, ...]:
+    """Definitions that compute, into `result`, the adjoint of `op` with respect to its input `wrt`.
+
+    `seeds` names, for each output of `op`, the tensor that holds its adjoint.  The mathematics may read all inputs of
+    `op` and the seeds.
+    """
+    return _Adjoint(op, wrt, seeds, result).run()
+
+
+class _Adjoint:
+    def __init__(self, op: OpSpec, wrt: str, seeds: Mapping[str, str], result: Tensor) -> None:
+        taken = {t.name for t in (*op.tensors, *op.outputs)} | set(seeds.values()) | {result.name}
+        self._taken = set(taken)
+        self._op = op
+        self._wrt = wrt
+        self._result = result
+        self._forward = {d.tensor: d for d in flatten(op.definitions, frozenset(taken))}
+        self._taken |= set(self._forward)
+        self._adjoints = dict(seeds)
+        self._wanted = self._dependents()
+        self._pieces: dict[str, list[_Piece]] = {}
+        self._new: list[Definition] = []
+
+    def run(self) -> tuple[Definition, ...]:
+        for definition in reversed(self._forward.values()):
+            if definition.tensor not in self._wanted:
+                continue
+            if not definition.is_output:
+                self._finish_let(definition)
+            self._visit(definition)
+        final = self._gathered(
+            self._wrt, self._result.name, self._input_sizes(), self._result.dtype, self._actual_sizes(), is_output=True
+        )
+        available = [replace(d, is_output=False) for d in self._forward.values() if not d.is_output]
+        return _needed([*available, *self._new, final], final)
+
+    # Which tensors matter ---------------------------------------------------------------------------
+
+    def _dependents(self) -> frozenset[str]:
+        wanted = {self._wrt}
+        for d in self._forward.values():
+            if any(r.tensor in wanted for r in reads(d.value)):
+                wanted.add(d.tensor)
+        return frozenset(wanted)
+
+    # One definition ---------------------------------------------------------------------------------
+
+    def _visit(self, d: Definition) -> None:
+        seed = Read(self._adjoints[d.tensor], d.subscripts)
+        preferred = frozenset(r.name for r in d.indices)
+        if not isinstance(d.value, Reduce):
+            self._collect(d.value, seed, d.indices, (), (), preferred)
+            return
+        e = d.value
+        guards = tuple(r for r in reads(e.body) if r.outside is None)
+        self._collect(
+            e.body, self._weight(d, e, seed), (*d.indices, *e.indices), conjuncts(e.condition), guards, preferred
+        )
+
+    def _weight(self, d: Definition, e: Reduce, seed: Expr) -> Expr:
+        """The seed times the derivative of a reduction with respect to one of its terms."""
+        if e.kind == "sum":
+            return seed
+        return self._others(e, seed) if e.kind == "prod" else self._winner_only(d, e, seed)
+
+    def _collect(
+        self,
+        value: Expr,
+        seed: Expr,
+        ranges: tuple[IndexRange, ...],
+        conditions: tuple[Expr, ...],
+        guards: tuple[Read, ...],
+        preferred: frozenset[str],
+    ) -> None:
+        for c in contributions(value, seed, self._wanted.__contains__):
+            piece = _Piece(c.read, c.weight, ranges, conditions, guards, preferred)
+            self._pieces.setdefault(c.read.tensor, []).append(piece)
+
+    def _others(self, e: Reduce, seed: Expr) -> Expr:
+        """The seed times the product of all other terms."""
+        names = {r.name: f"{r.name}_other" for r in e.indices}
+        other: dict[str, Expr] = {old: Index(new) for old, new in names.items()}
+        differs: Expr | None = None
+        for old, new in names.items():
+            unequal = Operation("!=", Index(new), Index(old))
+            differs = unequal if differs is None else Operation("or", differs, unequal)
+        kept = [substitute_indices(c, other) for c in conjuncts(e.condition)]
+        condition = conjunction([*kept, *([] if differs is None else [differs])])
+        ranges = tuple(IndexRange(names[r.name], r.extent) for r in e.indices)
+        return mul(seed, Reduce("prod", ranges, substitute_indices(e.body, other), condition=condition))
+
+    def _winner_only(self, d: Definition, e: Reduce, seed: Expr) -> Expr:
+        """The seed for the first term that has the extreme value (or is NaN), 0 for the others."""
+        extreme = self._value_of(d)
+        here = Read(extreme, d.subscripts)
+        number: Expr = ZERO
+        for r in e.indices:
+            number = add(mul(number, r.extent), Index(r.name))
+        wins = Operation("or", Operation("==", e.body, here), Operation("!=", e.body, e.body))
+        first = Reduce("min", e.indices, Conditional(wins, number, _NEVER), condition=e.condition)
+        winner = self._define(f"{d.tensor}_winner", d, first, "int64")
+        return choose(Operation("==", number, Read(winner, d.subscripts)), seed, ZERO)
+
+    def _value_of(self, d: Definition) -> str:
+        """A tensor that holds the forward value of a definition."""
+        return self._define(f"{d.tensor}_value", d, d.value, d.dtype) if d.is_output else d.tensor
+
+    def _define(self, name: str, like: Definition, value: Expr, dtype: str) -> str:
+        name = self._fresh(name)
+        self._new.append(replace(like, tensor=name, value=value, dtype=dtype, is_output=False))
+        return name
+
+    def _fresh(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._taken:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._taken.add(candidate)
+        return candidate
+
+    # Gathering --------------------------------------------------------------------------------------
+
+    def _finish_let(self, d: Definition) -> None:
+        name = self._fresh(f"grad_{d.tensor}")
+        self._adjoints[d.tensor] = name
+        self._new.append(self._gathered(d.tensor, name, d.dims, d.dtype, (None,) * len(d.dims), is_output=False))
+
+    def _gathered(
+        self,
+        tensor: str,
+        name: str,
+        sizes: tuple[Expr, ...],
+        dtype: str,
+        actual: tuple[Expr | None, ...],
+        *,
+        is_output: bool,
+    ) -> Definition:
+        pieces = self._pieces.get(tensor, [])
+        targets, ranges = self._targets(tensor, sizes, actual, pieces)
+        value: Expr = ZERO
+        for piece in pieces:
+            equations = [
+                Equation(s, t, size, a)
+                for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
+            ]
+            value = add(value, self._gather(piece, equations, {r.name for r in ranges}))
+        dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
+        return Definition(name, ranges, targets, value, dtype, dims, is_output)
+
+    def _gather(self, piece: _Piece, equations: list[Equation], targets: set[str]) -> Expr:
+        """The sum of a piece over all iterations that read the target's element."""
+        hidden = {r.name: Index(f"{r.name}'") for r in piece.ranges}
+        rename: Mapping[str, Expr] = hidden
+        equations = [replace(e, subscript=substitute_indices(e.subscript, rename)) for e in equations]
+        solution = solve(
+            equations,
+            [IndexRange(hidden[r.name].name, r.extent) for r in piece.ranges],
+            [substitute_indices(c, rename) for c in piece.conditions],
+            frozenset(hidden[n].name for n in piece.preferred),
+        )
+        shown = _shown([r.name for r in solution.remaining], targets)
+
+        def settled(e: Expr) -> Expr:
+            return substitute_indices(substitute_indices(substitute_indices(e, rename), solution.values), shown)
+
+        weight = settled(piece.weight)
+        present = set(reads(weight))
+        conditions = [substitute_indices(c, shown) for c in solution.conditions]
+        for guard in piece.guards:
+            moved = settled(guard)
+            if guard != piece.read and moved not in present and isinstance(moved, Read):
+                conditions += self._inside(guard, moved, piece.ranges)
+        remaining = tuple(IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining)
+        if not remaining and not conditions and not piece.guards:
+            return weight
+        return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
+
+    def _inside(self, guard: Read, moved: Read, ranges: tuple[IndexRange, ...]) -> Iterator[Expr]:
+        """The conditions that a read of the forward term is inside its tensor, where that is not plain."""
+        extents = {r.name: r.extent for r in ranges}
+        for axis, (before, after) in enumerate(zip(guard.indices, moved.indices, strict=True)):
+            size = self._size(guard.tensor, axis)
+            if size is not None and not (isinstance(before, Index) and extents.get(before.name) == size):
+                yield from within(after, size)
+
+    def _size(self, tensor: str, axis: int) -> Expr | None:
+        """The size of a dimension; None if it stretches."""
+        if tensor in self._forward:
+            return self._forward[tensor].dims[axis]
+        dim = next(t for t in self._op.tensors if t.name == tensor).dims[axis]
+        return None if dim.broadcast else dim.size
+
+    # The target's own indices -----------------------------------------------------------------------
+
+    def _targets(
+        self, tensor: str, sizes: tuple[Expr, ...], actual: tuple[Expr | None, ...], pieces: list[_Piece]
+    ) -> tuple[tuple[Expr, ...], tuple[IndexRange, ...]]:
+        """Subscripts of the adjoint of a tensor: as it is read where that is an index or a composite, else new ones."""
+        subscripts: list[Expr] = []
+        ranges: dict[str, IndexRange] = {}
+        for axis, size in enumerate(sizes):
+            subscript, own = self._target(tensor, axis, actual[axis] or size, pieces, set(ranges))
+            subscripts.append(subscript)
+            ranges |= {r.name: r for r in own}
+        return tuple(subscripts), tuple(ranges.values())
+
+    def _target(
+        self, tensor: str, axis: int, size: Expr, pieces: list[_Piece], used: set[str]
+    ) -> tuple[Expr, list[IndexRange]]:
+        for piece in pieces:
+            extents = {r.name: r.extent for r in piece.ranges}
+            pair = composite(piece.read.indices[axis], extents)
+            if pair is not None and not used & set(pair) and size == Operation("*", extents[pair[0]], extents[pair[1]]):
+                high, low = pair
+                subscript = add(mul(Index(high), extents[low]), Index(low))
+                return subscript, [IndexRange(high, extents[high]), IndexRange(low, extents[low])]
+        for piece in pieces:
+            plain = piece.read.indices[axis]
+            if isinstance(plain, Index) and plain.name not in used:
+                return plain, [IndexRange(plain.name, size)]
+        taken = used | {n for p in pieces for n in _all_names(p)}
+        name = _letter(self._op, tensor, axis)
+        while name in taken:
+            name += "_"
+        return Index(name), [IndexRange(name, size)]
+
+    def _input_sizes(self) -> tuple[Expr, ...]:
+        return tuple(d.size for d in self._input().dims)
+
+    def _actual_sizes(self) -> tuple[Expr | None, ...]:
+        return tuple(SizeOf(self._wrt, i) if d.broadcast else None for i, d in enumerate(self._input().dims))
+
+    def _input(self) -> Tensor:
+        return next(t for t in self._op.tensors if t.name == self._wrt)
+
+
+def _all_names(piece: _Piece) -> set[str]:
+    return {r.name for r in piece.ranges} | index_names(piece.weight)
+
+
+def _letter(op: OpSpec, tensor: str, axis: int) -> str:
+    """A name for an index along a dimension: the layout's letter, or `z0`, `z1`, ..."""
+    for t in op.tensors:
+        if t.name == tensor and t.layout is not None:
+            return op.attr(t.layout).values[0][axis].lower()
+    return f"z{axis}"
+
+
+def _shown(hidden: list[str], taken: set[str]) -> dict[str, Expr]:
+    """The names of indices that are summed over, as they were in the forward mathematics where that is free."""
+    result: dict[str, Expr] = {}
+    used = set(taken)
+    for name in hidden:
+        candidate = name.replace("'", "")
+        while candidate in used:
+            candidate += "_"
+        used.add(candidate)
+        result[name] = Index(candidate)
+    return result
+
+
+def _name(e: Expr) -> str:
+    assert isinstance(e, Index)
+    return e.name
+
+
+def _needed(definitions: list[Definition], final: Definition) -> tuple[Definition, ...]:
+    """The definitions that the final one uses, in an order in which each comes after what it reads."""
+    known = {d.tensor: d for d in definitions}
+    done: dict[str, Definition] = {}
+
+    def need(d: Definition) -> None:
+        if d.tensor in done:
+            return
+        for e in (d.value, *(r.extent for r in d.indices)):
+            for n in subexpressions(e):
+                if isinstance(n, Read) and n.tensor in known:
+                    need(known[n.tensor])
+        done[d.tensor] = d
+
+    need(final)
+    return tuple(done.values())

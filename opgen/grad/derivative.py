@@ -1,0 +1,109 @@
+"""The chain rule within one definition: how its value depends on each tensor it reads.
+
+A definition here is elementwise, or one reduction of an elementwise body (`flatten` makes it so).  The adjoint of a
+value v carries a seed, the adjoint of the definition's own element; walking down to a read multiplies the seed by the
+local derivatives.
+
+Where a function has a kink, the derivative is that of the side that the forward pass takes: `max(a, b)` is `a` where
+a >= b; a `max` or `min` reduction is the first term, in the order of the reduction, that has the extreme value; `abs`
+has derivative 0 at 0; floor, ceil and round have derivative 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.grad.algebra import ONE, ZERO, choose, divide, mul, negate, sub
+from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Number, Operation, Read
+from opgen.spec.walk import reads
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The adjoint of the tensor read by `read` gains `weight` at the element read."""
+
+    read: Read
+    weight: Expr
+
+
+def contributions(value: Expr, seed: Expr, wanted: Callable[[str], bool]) -> Iterator[Contribution]:
+    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`."""
+    if not any(wanted(r.tensor) for r in reads(value)):
+        return
+    match value:
+        case Read():
+            yield Contribution(value, seed)
+            if value.outside is not None and any(wanted(r.tensor) for r in reads(value.outside)):
+                raise _refused("the value outside a tensor cannot depend on what is differentiated", value)
+        case Negate():
+            yield from contributions(value.operand, negate(seed), wanted)
+        case Convert():
+            yield from contributions(value.operand, seed, wanted)
+        case Conditional():
+            yield from contributions(value.if_true, choose(value.condition, seed, ZERO), wanted)
+            yield from contributions(value.if_false, choose(value.condition, ZERO, seed), wanted)
+        case Apply():
+            yield from contributions(value.argument, mul(seed, _function(value)), wanted)
+        case Operation():
+            left, right = _operation(value, seed)
+            yield from contributions(value.left, left, wanted)
+            yield from contributions(value.right, right, wanted)
+        case _:
+            raise _refused("this expression cannot be differentiated", value)
+
+
+def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
+    """The seeds of both operands."""
+    a, b = e.left, e.right
+    match e.op:
+        case "+":
+            return seed, seed
+        case "-":
+            return seed, negate(seed)
+        case "*":
+            return mul(seed, b), mul(seed, a)
+        case "/":
+            return divide(seed, b), negate(divide(mul(seed, e), b))
+        case "max":
+            first: Expr = Operation(">=", a, b)
+            return choose(first, seed, ZERO), choose(first, ZERO, seed)
+        case "min":
+            first = Operation("<=", a, b)
+            return choose(first, seed, ZERO), choose(first, ZERO, seed)
+        case "pow":
+            lower = Operation("pow", a, sub(b, ONE))
+            return mul(mul(seed, b), lower), mul(seed, mul(e, Apply("log", a)))
+    raise _refused(f"operator '{e.op}' cannot be differentiated", e)
+
+
+def _function(e: Apply) -> Expr:
+    """The derivative of a scalar function at its argument."""
+    x = e.argument
+    match e.function:
+        case "exp":
+            return e
+        case "log":
+            return divide(ONE, x)
+        case "sqrt":
+            return divide(Number(0.5), e)
+        case "tanh":
+            return sub(ONE, mul(e, e))
+        case "erf":
+            return mul(Number(2.0 / math.sqrt(math.pi)), Apply("exp", negate(mul(x, x))))
+        case "sin":
+            return Apply("cos", x)
+        case "cos":
+            return negate(Apply("sin", x))
+        case "abs":
+            negative = choose(Operation("<", x, ZERO), Number(-1), ZERO)
+            return choose(Operation(">", x, ZERO), ONE, negative)
+        case "floor" | "ceil" | "round":
+            return ZERO
+    raise _refused(f"function '{e.function}' cannot be differentiated", e)
+
+
+def _refused(message: str, e: Expr) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("gradient", message, e.span)])

@@ -1,0 +1,79 @@
+"""Definitions with at most one reduction each, at the root: every inner one becomes an intermediate of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from opgen.spec.model import Definition, Expr, Index, IndexRange, Read, Reduce
+from opgen.spec.walk import index_names, operands, with_operands
+
+
+def flatten(definitions: tuple[Definition, ...], taken: frozenset[str]) -> tuple[Definition, ...]:
+    """Equal definitions in which a reduction stands only at the root, over an elementwise body.
+
+    New intermediates are named after the definition they come from and avoid `taken`.
+    """
+    names = set(taken) | {d.tensor for d in definitions}
+    result: list[Definition] = []
+    for definition in definitions:
+        hoisted, value = _Hoist(definition, names).run()
+        result += [*hoisted, replace(definition, value=value)]
+    return tuple(result)
+
+
+class _Hoist:
+    def __init__(self, definition: Definition, names: set[str]) -> None:
+        self._definition = definition
+        self._names = names
+        self._hoisted: list[Definition] = []
+
+    def run(self) -> tuple[list[Definition], Expr]:
+        value = self._definition.value
+        ranges = self._definition.indices
+        if isinstance(value, Reduce):
+            return self._hoisted, self._reduction(value, ranges)
+        value = self._elementwise(value, ranges)
+        return self._hoisted, value
+
+    def _reduction(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Reduce:
+        return replace(e, body=self._elementwise(e.body, (*ranges, *e.indices)))
+
+    def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...]) -> Expr:
+        if isinstance(e, Reduce):
+            return self._intermediate(e, ranges)
+        return with_operands(e, tuple(self._elementwise(o, ranges) for o in operands(e)))
+
+    def _intermediate(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Read:
+        reduction = self._reduction(e, ranges)
+        used = index_names(reduction) | set(_extent_names(reduction))
+        own = {r.name for r in e.indices}
+        outer = tuple(r for r in ranges if r.name in used and r.name not in own)
+        name = self._fresh()
+        subscripts = tuple(Index(r.name) for r in outer)
+        self._hoisted.append(
+            Definition(
+                tensor=name,
+                indices=outer,
+                subscripts=subscripts,
+                value=reduction,
+                dtype=self._definition.dtype,
+                dims=tuple(r.extent for r in outer),
+                is_output=False,
+                span=e.span,
+            )
+        )
+        return Read(name, subscripts, span=e.span)
+
+    def _fresh(self) -> str:
+        count = 1
+        while f"{self._definition.tensor}_{count}" in self._names:
+            count += 1
+        name = f"{self._definition.tensor}_{count}"
+        self._names.add(name)
+        return name
+
+
+def _extent_names(e: Reduce) -> Iterator[str]:
+    for r in e.indices:
+        yield from index_names(r.extent)

@@ -1,0 +1,197 @@
+"""Which iterations touch an element: solving `subscripts(i) = target` for some of the indices i.
+
+The adjoint of a read gathers over all iterations that read the element, so its subscripts are equations.  A subscript
+that is one index, or a mixed-radix composite of several, renames.  An affine one is solved for one of its indices, `i
+= (target - rest) / c`, under the condition that c divides and that i is in its range.  What is left over becomes a
+condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.grad.algebra import ONE, ZERO, Affine, affine, is_number, mul, negate, sub
+from opgen.spec.model import Conditional, Expr, Index, IndexRange, Operation
+from opgen.spec.walk import index_names, substitute_indices
+
+
+@dataclass(frozen=True)
+class Equation:
+    """`subscript` equals `target` along a dimension of size `size`.
+
+    `actual` is the caller's size of a dimension that may be 1 and then stretches, else None.
+    """
+
+    subscript: Expr
+    target: Expr
+    size: Expr
+    actual: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Solved indices as expressions of the target's indices and of those that `remain`, under `conditions`."""
+
+    values: Mapping[str, Expr]
+    remaining: tuple[IndexRange, ...]
+    conditions: tuple[Expr, ...]
+
+
+def solve(
+    equations: Sequence[Equation],
+    ranges: Sequence[IndexRange],
+    conditions: Sequence[Expr],
+    preferred: frozenset[str],
+) -> Solution:
+    """Solve all equations; where several indices could be solved for, a preferred one is."""
+    return _Solver(ranges, conditions, preferred).run(equations)
+
+
+def within(e: Expr, extent: Expr) -> tuple[Expr, Expr]:
+    """0 <= e < extent."""
+    return Operation(">=", e, ZERO), Operation("<", e, extent)
+
+
+class _Solver:
+    def __init__(self, ranges: Sequence[IndexRange], conditions: Sequence[Expr], preferred: frozenset[str]) -> None:
+        self._extents = {r.name: r.extent for r in ranges}
+        self._order = sorted(self._extents, key=lambda n: n not in preferred)
+        self._conditions = list(conditions)
+        self._values: dict[str, Expr] = {}
+        self._added: dict[str, Expr] = {}
+
+    def run(self, equations: Sequence[Equation]) -> Solution:
+        steps = (self._stretch, self._rename, self._composite, self._linear)
+        pending = list(equations)
+        for step in steps:
+            pending = [e for e in pending if not step(e)]
+        for e in pending:
+            self._check(e)
+        open_names = [n for n in self._extents if n not in self._values]
+        remaining = [IndexRange(n, self._extents[n]) for n in open_names]
+        remaining += [IndexRange(n, extent) for n, extent in self._added.items()]
+        conditions = tuple(dict.fromkeys(substitute_indices(c, self._values) for c in self._conditions))
+        return Solution(dict(self._values), tuple(remaining), conditions)
+
+    def _is_open(self, e: Expr) -> bool:
+        return isinstance(e, Index) and e.name in self._extents and e.name not in self._values
+
+    def _set(self, name: str, value: Expr) -> None:
+        value = substitute_indices(value, self._values)
+        self._values = {n: substitute_indices(v, {name: value}) for n, v in self._values.items()}
+        self._values[name] = value
+
+    def _stretch(self, e: Equation) -> bool:
+        """A dimension that stretches: all iterations if the caller gave 1, else the one."""
+        if e.actual is None:
+            return False
+        if not isinstance(e.subscript, Index) or not self._is_open(e.subscript):
+            raise refused(
+                "a broadcast dimension can be differentiated only if it is read at a plain index", e.subscript
+            )
+        name, extent = e.subscript.name, self._extents[e.subscript.name]
+        stretched = Operation("==", e.actual, ONE)
+        over = f"{name}_all"
+        self._added[over] = Conditional(stretched, extent, ONE)
+        self._set(name, Conditional(stretched, Index(over), e.target))
+        return True
+
+    def _rename(self, e: Equation) -> bool:
+        if not isinstance(e.subscript, Index) or not self._is_open(e.subscript):
+            return False
+        extent = self._extents[e.subscript.name]
+        self._set(e.subscript.name, e.target)
+        if extent != e.size:
+            self._conditions += within(e.target, extent)
+        return True
+
+    def _composite(self, e: Equation) -> bool:
+        """a * M + b with b < M: the same composite on the target's side, or its quotient and remainder."""
+        pair = composite(e.subscript, self._extents)
+        if pair is None or not all(self._is_open(Index(n)) for n in pair):
+            return False
+        high, low = pair
+        radix = self._extents[low]
+        target = affine(e.target, index_names(e.target))
+        quotient: Expr
+        remainder: Expr
+        if target is not None and _is_pair(target, radix):
+            quotient, remainder = _ordered_pair(target)
+        else:
+            quotient, remainder = Operation("//", e.target, radix), Operation("%", e.target, radix)
+        self._set(high, quotient)
+        self._set(low, remainder)
+        if e.size != Operation("*", self._extents[high], radix):
+            self._conditions += within(quotient, self._extents[high])
+        return True
+
+    def _linear(self, e: Equation) -> bool:
+        subscript, target = self._without_division(e)
+        subscript = substitute_indices(subscript, self._values)
+        unknown = [n for n in self._order if n not in self._values and n in index_names(subscript)]
+        if not unknown:
+            return False
+        form = affine(subscript, unknown)
+        if form is None:
+            raise refused("only subscripts that are affine in the indices can be differentiated", e.subscript)
+        candidates = [n for n in unknown if n in form.coefficients]
+        if not candidates:
+            return False
+        self._solve_for(candidates[0], form, target)
+        return True
+
+    def _solve_for(self, name: str, form: Affine, target: Expr) -> None:
+        coefficient = form.coefficients[name]
+        rest = Affine({n: c for n, c in form.coefficients.items() if n != name}, form.rest).expression
+        distance = sub(target, rest)
+        if is_number(coefficient, 1):
+            value = distance
+        elif coefficient == negate(ONE):
+            value = negate(distance)
+        else:
+            self._conditions.append(Operation("==", Operation("%", distance, coefficient), ZERO))
+            value = Operation("//", distance, coefficient)
+        extent = self._extents[name]
+        self._set(name, value)
+        self._conditions += within(self._values[name], extent)
+
+    def _without_division(self, e: Equation) -> tuple[Expr, Expr]:
+        """`E // c = t` where c is known to divide E is `E = c * t`."""
+        s = e.subscript
+        if isinstance(s, Operation) and s.op == "//":
+            divides = Operation("==", Operation("%", s.left, s.right), ZERO)
+            if divides in self._conditions:
+                self._conditions.remove(divides)
+                return s.left, mul(s.right, e.target)
+        return s, e.target
+
+    def _check(self, e: Equation) -> None:
+        subscript, target = self._without_division(e)
+        self._conditions.append(Operation("==", substitute_indices(subscript, self._values), target))
+
+
+def composite(e: Expr, extents: Mapping[str, Expr]) -> tuple[str, str] | None:
+    """(a, b) if the expression is a * M + b, M being the extent of b."""
+    form = affine(e, index_names(e))
+    if form is None or len(form.coefficients) != 2 or not is_number(form.rest, 0):
+        return None
+    for low, high in (tuple(form.coefficients), tuple(form.coefficients)[::-1]):
+        if low in extents and is_number(form.coefficients[low], 1) and form.coefficients[high] == extents[low]:
+            return high, low
+    return None
+
+
+def _is_pair(form: Affine, radix: Expr) -> bool:
+    coefficients = list(form.coefficients.values())
+    return len(coefficients) == 2 and is_number(form.rest, 0) and radix in coefficients and ONE in coefficients
+
+
+def _ordered_pair(form: Affine) -> tuple[Index, Index]:
+    high, low = sorted(form.coefficients, key=lambda n: form.coefficients[n] == ONE)
+    return Index(high), Index(low)
+
+
+def refused(message: str, e: Expr) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("gradient", message, e.span)])

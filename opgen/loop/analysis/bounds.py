@@ -1,0 +1,218 @@
+"""What is known at a place in a kernel, and what follows from it.
+
+A `Context` is a frozen set of facts about integers: promises on parameters, assumptions, loop bounds, the
+conditions of the `If`s around, the values of `let` names.  Its answers are sound and incomplete: a condition it
+proves holds in every run that reaches the place; one it does not prove may hold all the same.  Integers are
+mathematical (see `polynomial`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from opgen.loop import build as b
+from opgen.loop.analysis.conditions import gaps, is_integer_comparison, leaves
+from opgen.loop.analysis.intervals import Interval, Intervals
+from opgen.loop.analysis.lanes import lane_variable, per_lane
+from opgen.loop.analysis.polynomial import Atom, Polynomial, atom, polynomial
+from opgen.loop.analysis.prover import FUEL, Prover
+from opgen.loop.nodes import INDEX, Binary, Buffer, Compare, Const, Expr, Kernel, Load, Unary, Var
+from opgen.loop.walk import map_expr, walk_expr
+
+
+@dataclass(frozen=True)
+class Context:
+    """Facts at a place in a kernel.  Every `with_...` gives a new context that knows more.
+
+    `order` numbers the variables from the outermost in; `facts` are polynomials known not to be negative; `ranges`
+    are numeric bounds of atoms; `values` are what `let` names stand for; `shapes` are those of the buffers in
+    scope; loads of `constant` buffers (the inputs) give the same value every time; `truths` are conditions that are
+    no comparison of integers.
+    """
+
+    order: Mapping[str, int] = field(default_factory=dict)
+    facts: tuple[Polynomial, ...] = ()
+    ranges: Mapping[Atom, Interval] = field(default_factory=dict)
+    values: Mapping[str, Expr] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    constant: frozenset[str] = frozenset()
+    truths: Mapping[Expr, bool] = field(default_factory=dict)
+
+    @staticmethod
+    def of(kernel: Kernel) -> Context:
+        """What holds in the whole body of a kernel."""
+        context = Context(constant=frozenset(i.name for i in kernel.inputs))
+        for p in kernel.parameters:
+            context = context._with_variable(p.name)
+            if p.dtype.is_int:
+                factor = Polynomial.of(atom("var", p.var))
+                bounds = ([] if p.low is None else [factor - p.low]) + ([] if p.high is None else [-factor + p.high])
+                context = context._with_facts(bounds)
+        for buffer in kernel.buffers:
+            context = context.with_buffer(buffer)
+            for size in buffer.shape:
+                context = context.with_condition(b.compare("ge", size, 0))
+        for a in kernel.assumptions:
+            context = context.with_condition(a)
+        return context
+
+    # Growing --------------------------------------------------------------------------------------
+
+    def with_loop(self, var: str, start: Expr, stop: Expr) -> Context:
+        """Inside a loop: start <= var < stop."""
+        inner = self._with_variable(var)
+        v = Polynomial.of(atom("var", Var(var, INDEX)))
+        first = [] if self._varies(start) else [v - self.polynomial(start)]
+        last = [] if self._varies(stop) else [self.polynomial(stop) - v - 1]
+        return inner._with_facts(first + last)
+
+    def with_lanes(self, lanes: int) -> Context:
+        """Where `lane_variable(lanes)` stands for a lane of a vector."""
+        lane = lane_variable(lanes)
+        if lanes == 1 or lane.name in self.order:
+            return self
+        return self.with_loop(lane.name, Const(0), Const(lanes))
+
+    def with_condition(self, condition: Expr) -> Context:
+        """Where a scalar condition (or that of a mask's lane) is known to hold."""
+        if self._varies(condition):
+            return self
+        context = self
+        parts = leaves(per_lane(self.resolve(condition)))
+        for leaf, holds in sorted(parts, key=lambda part: not gaps(part[0], part[1], self.polynomial)):
+            context = context._with_leaf(leaf, holds)
+        return context
+
+    def with_let(self, var: Var, value: Expr) -> Context:
+        """Inside the body of a `let`."""
+        context = self._with_variable(var.name)
+        seen = per_lane(self.resolve(value))
+        opaque = value.type.dtype.is_float or any(n.type.lanes > 1 for n in walk_expr(seen))
+        if opaque or self._varies(value):
+            return context
+        return replace(context, values={**context.values, var.name: seen})
+
+    def with_buffer(self, buffer: Buffer) -> Context:
+        """Inside the body of an `alloc`."""
+        constant = self.constant - {buffer.name} if buffer.name in self.shapes else self.constant
+        return replace(self, shapes={**self.shapes, buffer.name: buffer.shape}, constant=constant)
+
+    def _with_variable(self, name: str) -> Context:
+        values = {n: e for n, e in self.values.items() if n != name}
+        return replace(self, order={**self.order, name: len(self.order)}, values=values)
+
+    def _with_leaf(self, e: Expr, holds: bool) -> Context:
+        """Learn that a part of a condition holds, or that it does not."""
+        facts = gaps(e, holds, self.polynomial)
+        if facts:
+            return self._with_facts(facts)
+        if not is_integer_comparison(e):
+            return replace(self, truths={**self.truths, e: holds})
+        gap = self.polynomial(e.right) - self.polynomial(e.left)  # different: on which side is known
+        if self._prover.proves(gap):
+            return self._with_facts([gap - 1])
+        return self._with_facts([-gap - 1]) if self._prover.proves(-gap) else self
+
+    def _with_facts(self, facts: Iterable[Polynomial]) -> Context:
+        """Learn that polynomials are not negative, with what follows from each at once."""
+        new = [g for f in facts for g in _consequences(f)]
+        known = set(self.facts)
+        kept = [f for f in dict.fromkeys(new) if f not in known and f.value is None]
+        false = [f for f in new if f.value is not None and f.value < 0]
+        intervals = Intervals(dict(self.ranges))
+        for f in kept:
+            intervals.learn(f)
+        grown = replace(self, facts=(*self.facts, *kept, *false), ranges=intervals.ranges)
+        sharper = [g for f in kept for g in _alternatives(f) if grown._excludes(*g)]
+        return grown._with_facts([g[1] for g in sharper]) if sharper else grown
+
+    def _excludes(self, wrong: Polynomial, right: Polynomial) -> bool:
+        """Whether of two facts, one of which must hold, the first cannot."""
+        return right not in self.facts and self._prover.proves(-wrong - 1, fuel=20)
+
+    # Answering ------------------------------------------------------------------------------------
+
+    def proves(self, condition: Expr, fuel: int = FUEL) -> bool:
+        """Whether a condition on integers (comparisons joined by and, or, not) is certain to hold here."""
+        return self._holds(per_lane(self.resolve(condition)), True, fuel)
+
+    def interval(self, e: Expr) -> tuple[int | None, int | None]:
+        """Numeric bounds, both inclusive, of a scalar integer expression; None where none is known."""
+        return self._prover.interval(self.polynomial(e))
+
+    def polynomial(self, e: Expr) -> Polynomial:
+        """The normal form of a scalar integer expression, `let` names replaced by their values."""
+        return polynomial(per_lane(e), self._lookup)
+
+    def resolve(self, e: Expr) -> Expr:
+        """The expression with `let` names replaced by their values where those are integers or conditions."""
+        if not self.values:
+            return e
+        return map_expr(lambda n: self.values.get(n.name, n) if isinstance(n, Var) else n, e)
+
+    def _holds(self, e: Expr, wanted: bool, fuel: int) -> bool:
+        match e:
+            case Const():
+                return bool(e.value) == wanted
+            case Unary() if e.op == "not":
+                return self._holds(e.operand, not wanted, fuel)
+            case Binary() if e.op in ("and", "or"):
+                if (e.op == "and") == wanted:
+                    return self._holds(e.left, wanted, fuel) and self._holds(e.right, wanted, fuel)
+                if self._holds(e.left, wanted, fuel):
+                    return True
+                otherwise = self.with_condition(b.negate(e.left) if wanted else e.left)
+                return otherwise._holds(e.right, wanted, fuel)
+            case Compare() if e.left.type.dtype.is_int:
+                return self._compares(e, wanted, fuel)
+        return self.truths.get(e) is wanted
+
+    def _compares(self, e: Compare, wanted: bool, fuel: int) -> bool:
+        goals = gaps(e, wanted, self.polynomial)
+        if goals:
+            return all(self._prover.proves(g, fuel) for g in goals)
+        gap = self.polynomial(e.right) - self.polynomial(e.left)  # different: one way or the other
+        return self._prover.proves(gap - 1, fuel) or self._prover.proves(-gap - 1, fuel)
+
+    @cached_property
+    def _prover(self) -> Prover:
+        return Prover(self.facts, Intervals(dict(self.ranges)), dict(self.order))
+
+    # Names ----------------------------------------------------------------------------------------
+
+    def _lookup(self, var: Var) -> Expr | None:
+        return self.values.get(var.name)
+
+    def _varies(self, e: Expr) -> bool:
+        """Whether evaluating an expression again may give another value: it loads what may be stored to."""
+        return any(isinstance(n, Load) and n.buffer not in self.constant for n in walk_expr(e))
+
+
+def _consequences(fact: Polynomial) -> list[Polynomial]:
+    """A fact with rounded constant, and, for `v <= min(x, y)` and the like, the same for both operands."""
+    divisor = fact.content()
+    fact = fact.divide_rounding_down(divisor) if divisor > 1 else fact
+    found = [fact]
+    for a in sorted(fact.atoms, key=lambda a: a.key):
+        c = fact.terms.get((a,))
+        if c is None or a.kind not in ("min", "max") or sum(a in m for m in fact.terms) != 1:
+            continue
+        if (c > 0) == (a.kind == "min"):
+            for operand in a.operands:
+                found.extend(_consequences(fact.replace(a, operand)))
+    return found
+
+
+def _alternatives(fact: Polynomial) -> Iterator[tuple[Polynomial, Polynomial]]:
+    """For `v <= max(x, y)` and the like: (the fact for one operand, that for the other), both ways round."""
+    for a in sorted(fact.atoms, key=lambda a: a.key):
+        c = fact.terms.get((a,), 0)
+        if c and a.kind in ("min", "max") and (c > 0) == (a.kind == "max"):
+            first, second = (fact.replace(a, operand) for operand in a.operands)
+            yield first, second
+            yield second, first
+
+
+__all__ = ["Context", "Interval"]

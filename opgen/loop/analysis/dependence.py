@@ -1,0 +1,197 @@
+"""Whether the iterations of a loop are independent: none writes what another reads or writes.
+
+Two iterations i < j of a loop are set side by side, each with its own copy of everything bound inside the loop, and
+for every pair of accesses of which one is a store it is proved that they touch different elements: some index
+differs, or the offsets in the row-major buffer do (which sees through indices that share one loop, `y[f // W, f %
+W]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.lanes import lane_variable, per_lane
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
+from opgen.loop.walk import expressions, map_expr, walk, walk_expr
+
+
+@dataclass(frozen=True)
+class _Access:
+    """One load or store, and what encloses it within the loop."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    is_store: bool
+    path: tuple[_Step, ...]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    var: str
+    start: Expr
+    stop: Expr
+    lanes: int = 0  # of a vector, if the variable stands for its lane
+
+
+@dataclass(frozen=True)
+class _Guard:
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class _Name:
+    var: Var
+    value: Expr
+
+
+_Step = _Loop | _Guard | _Name
+
+
+def independent(loop: For, context: Context) -> bool:
+    """Whether the iterations of a loop, standing where `context` holds, are certain to be independent."""
+    return why_dependent(loop, context) is None
+
+
+def why_dependent(loop: For, context: Context) -> str | None:
+    """Why iterations may depend on each other, in a sentence's words; None if they are certain not to."""
+    if any(isinstance(s, Barrier) for s in walk(loop.body)):
+        return f"a barrier stands in the loop over '{loop.var}'"
+    accesses = list(_accesses(loop.body, (), frozenset()))
+    stored = {a.buffer for a in accesses if a.is_store}
+    for number, first in enumerate(accesses):
+        if first.buffer not in stored:
+            continue
+        for second in accesses[number:]:
+            if second.buffer != first.buffer or not (first.is_store or second.is_store):
+                continue
+            if not (_apart(loop, context, first, second) and _apart(loop, context, second, first)):
+                return _reason(loop, first, second)
+    return None
+
+
+def _reason(loop: For, first: _Access, second: _Access) -> str:
+    if first.is_store and second.is_store:
+        return f"two iterations of '{loop.var}' may store to the same element of '{first.buffer}'"
+    return f"an iteration of '{loop.var}' may load an element of '{first.buffer}' that another stores"
+
+
+def _accesses(s: Stmt, path: tuple[_Step, ...], local: frozenset[str]) -> Iterator[_Access]:
+    """The accesses in a loop's body to buffers that outlive an iteration."""
+    for e in expressions(s):
+        for n in walk_expr(e):
+            if isinstance(n, Load) and n.buffer not in local:
+                yield _access(n.buffer, n.indices, n.mask, False, path)
+    match s:
+        case Store() if s.buffer not in local:
+            yield _access(s.buffer, s.indices, s.mask, True, path)
+        case For():
+            yield from _accesses(s.body, (*path, _Loop(s.var, s.start, s.stop)), local)
+        case If():
+            yield from _accesses(s.then, (*path, _Guard(s.condition)), local)
+            if s.otherwise is not None:
+                yield from _accesses(s.otherwise, (*path, _Guard(b.negate(s.condition))), local)
+        case Let():
+            yield from _accesses(s.body, (*path, _Name(s.var, s.value)), local)
+        case Alloc():
+            yield from _accesses(s.body, path, local | {s.buffer.name})
+        case Block():
+            for part in s.statements:
+                yield from _accesses(part, path, local)
+
+
+def _access(
+    buffer: str, indices: tuple[Expr, ...], mask: Expr | None, is_store: bool, path: tuple[_Step, ...]
+) -> _Access:
+    """An access seen lane by lane: the lane is one more loop around it."""
+    lanes = max((i.type.lanes for i in indices), default=1)
+    if lanes > 1:
+        path = (*path, _Loop(lane_variable(lanes).name, Const(0), Const(lanes), lanes))
+    if mask is not None:
+        path = (*path, _Guard(per_lane(mask)))
+    return _Access(buffer, tuple(per_lane(i) for i in indices), is_store, path)
+
+
+def _apart(loop: For, context: Context, early: _Access, late: _Access) -> bool:
+    """Whether `early` in one iteration and `late` in a later one always touch different elements."""
+    inner = context.with_loop(loop.var, loop.start, loop.stop)
+    later = Var(_copied(loop.var), INDEX)
+    inner = inner.with_loop(later.name, b.add(Var(loop.var, INDEX), 1), loop.stop)
+    copies: dict[str, Expr] = {loop.var: later}
+    for lanes in {step.lanes for step in late.path if isinstance(step, _Loop) and step.lanes}:
+        copies[lane_variable(lanes).name] = Var(_copied(lane_variable(lanes).name), INDEX)
+    inner = _enter(inner, early.path)
+    for step in late.path:
+        copied, copies = _copy(step, copies)
+        inner = _enter(inner, (copied,))
+    first = tuple(inner.resolve(i) for i in early.indices)
+    second = tuple(inner.resolve(_rename(context.resolve(i), copies, context)) for i in late.indices)
+    if any(n.type.lanes > 1 for i in (*first, *second) for n in walk_expr(per_lane(i))):
+        return False
+    return _differ(inner, first, second, context.shapes.get(early.buffer))
+
+
+def _differ(
+    context: Context, first: tuple[Expr, ...], second: tuple[Expr, ...], shape: tuple[Expr, ...] | None
+) -> bool:
+    if any(context.proves(b.compare("ne", i, j)) for i, j in zip(first, second, strict=True)):
+        return True
+    if shape is None or len(shape) != len(first) or len(first) < 2:
+        return False
+    return context.proves(b.compare("ne", _offset(first, shape), _offset(second, shape)))
+
+
+def _offset(indices: tuple[Expr, ...], shape: tuple[Expr, ...]) -> Expr:
+    offset = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=True):
+        offset = b.add(b.mul(offset, size), index)
+    return offset
+
+
+def _enter(context: Context, path: tuple[_Step, ...]) -> Context:
+    for step in path:
+        match step:
+            case _Loop():
+                context = context.with_loop(step.var, step.start, step.stop)
+            case _Guard():
+                context = context.with_condition(step.condition)
+            case _Name():
+                context = context.with_let(step.var, step.value)
+    return context
+
+
+# The later iteration's copy ----------------------------------------------------------------------
+
+
+def _copied(name: str) -> str:
+    """The name of the later iteration's copy (no listing can declare a name with a space)."""
+    return f"{name} later"
+
+
+def _copy(step: _Step, copies: Mapping[str, Expr]) -> tuple[_Step, dict[str, Expr]]:
+    """A step of the path with its variables renamed, and the renamings that hold after it."""
+    match step:
+        case _Loop():
+            new = Var(_copied(step.var), INDEX)
+            moved: _Step = _Loop(new.name, _rename(step.start, copies), _rename(step.stop, copies))
+            return moved, {**copies, step.var: new}
+        case _Guard():
+            return replace(step, condition=_rename(step.condition, copies)), dict(copies)
+        case _Name():
+            name = Var(_copied(step.var.name), step.var.type)
+            return _Name(name, _rename(per_lane(step.value), copies)), {**copies, step.var.name: name}
+
+
+def _rename(e: Expr, copies: Mapping[str, Expr], context: Context | None = None) -> Expr:
+    """The later iteration's copy of an expression; what it loads from buffers that change may be another value."""
+
+    def renamed(n: Expr) -> Expr:
+        if isinstance(n, Var):
+            return copies.get(n.name, n)
+        if isinstance(n, Load) and context is not None and n.buffer not in context.constant:
+            return replace(n, buffer=_copied(n.buffer))
+        return n
+
+    return map_expr(renamed, e)

@@ -1,0 +1,121 @@
+"""Numeric bounds of atoms and polynomials: quick, and exact for linear forms in independent variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from opgen.loop.analysis.polynomial import Atom, Monomial, Polynomial
+from opgen.loop.nodes import Cast
+
+Interval = tuple[int | None, int | None]
+"""The least and the greatest value, both inclusive; None is unbounded."""
+
+UNBOUNDED: Interval = (None, None)
+_TYPE_RANGES: dict[str, Interval] = {"bool": (0, 1), "int32": (-(2**31), 2**31 - 1)}
+
+
+def meet(a: Interval, b: Interval) -> Interval:
+    """What lies in both."""
+    low = b[0] if a[0] is None else a[0] if b[0] is None else max(a[0], b[0])
+    high = b[1] if a[1] is None else a[1] if b[1] is None else min(a[1], b[1])
+    return low, high
+
+
+def join(a: Interval, b: Interval) -> Interval:
+    """What lies in either."""
+    low = None if a[0] is None or b[0] is None else min(a[0], b[0])
+    high = None if a[1] is None or b[1] is None else max(a[1], b[1])
+    return low, high
+
+
+def scale(a: Interval, c: int) -> Interval:
+    low, high = (None if x is None else x * c for x in a)
+    return (low, high) if c >= 0 else (high, low)
+
+
+def multiply(a: Interval, b: Interval) -> Interval:
+    """Products of a number in each."""
+    inf = float("inf")
+    rows = (-inf if a[0] is None else a[0], inf if a[1] is None else a[1])
+    columns = (-inf if b[0] is None else b[0], inf if b[1] is None else b[1])
+    products = [0 if x == 0 or y == 0 else x * y for x in rows for y in columns]
+    low, high = min(products), max(products)
+    return (None if low == -inf else int(low)), (None if high == inf else int(high))
+
+
+def floor_divide(a: Interval, divisor: Interval) -> Interval:
+    """Quotients, rounded down, by a positive number."""
+    least, most = divisor
+    if least is None or least < 1:
+        return UNBOUNDED
+    low = None if a[0] is None else (a[0] // least if a[0] < 0 else 0 if most is None else a[0] // most)
+    high = None if a[1] is None else (a[1] // least if a[1] >= 0 else -1 if most is None else a[1] // most)
+    return low, high
+
+
+@dataclass
+class Intervals:
+    """Bounds of variables, and from them those of every other atom."""
+
+    ranges: dict[Atom, Interval] = field(default_factory=dict)
+    _derived: dict[Atom, Interval] = field(default_factory=dict)
+
+    def of(self, p: Polynomial) -> Interval:
+        low: int | None = 0
+        high: int | None = 0
+        for monomial, c in p.terms.items():
+            if not monomial:
+                term: Interval = (c, c)
+            else:
+                term = scale(self._monomial(monomial), c)
+            low = None if low is None or term[0] is None else low + term[0]
+            high = None if high is None or term[1] is None else high + term[1]
+            if low is None and high is None:
+                return UNBOUNDED
+        return low, high
+
+    def _monomial(self, monomial: Monomial) -> Interval:
+        product = self.atom(monomial[0])
+        for factor in monomial[1:]:
+            product = multiply(product, self.atom(factor))
+        if len(monomial) == 2 and monomial[0] is monomial[1]:
+            return meet(product, (0, None))
+        return product
+
+    def atom(self, a: Atom) -> Interval:
+        if a not in self._derived:
+            self._derived[a] = meet(self.ranges.get(a, UNBOUNDED), self._structure(a))
+        return self._derived[a]
+
+    def _structure(self, a: Atom) -> Interval:
+        """What follows from the operands of an atom, or from the type of an opaque one."""
+        inner = [self.of(p) for p in a.operands]
+        match a.kind:
+            case "floordiv":
+                return floor_divide(inner[0], inner[1])
+            case "min":
+                either = join(inner[0], inner[1])
+                return either[0], meet((None, inner[0][1]), (None, inner[1][1]))[1]
+            case "max":
+                either = join(inner[0], inner[1])
+                return meet((inner[0][0], None), (inner[1][0], None))[0], either[1]
+            case "select":
+                return join(inner[0], inner[1])
+        return _type_range(a)
+
+    def learn(self, fact: Polynomial) -> None:
+        """Tighten the bounds of the atoms that a fact (a polynomial not negative) bounds numerically."""
+        for a in fact.atoms:
+            c = fact.terms.get((a,))
+            if c is None or sum(a in m for m in fact.terms) != 1:
+                continue
+            rest = self.of(fact - Polynomial({(a,): c}))[1]
+            if rest is not None:  # c * a >= -rest
+                bound: Interval = (-(rest // c), None) if c > 0 else (None, rest // -c)
+                self.ranges[a] = meet(self.ranges.get(a, UNBOUNDED), bound)
+                self._derived.clear()
+
+
+def _type_range(a: Atom) -> Interval:
+    e = a.expr.operand if isinstance(a.expr, Cast) and a.expr.operand.type.dtype.kind != "float" else a.expr
+    return _TYPE_RANGES.get(e.type.dtype.name, UNBOUNDED)

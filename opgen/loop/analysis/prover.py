@@ -1,0 +1,271 @@
+"""Proving that polynomials are not negative, from polynomials known not to be.
+
+The goal's innermost atom is eliminated: with `goal = a * v + r` and a fact `k * v + s >= 0` where a and k have the
+same sign, it is enough that `|k| * r - |a| * s` plus `|k| - 1` (integers have no fractions) is not negative.  This
+replaces a variable by its bound according to the sign of its coefficient, uses conditions and promises alike, and
+ends at a number.  `min`, `max` and `select` are split into their cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from opgen.loop.analysis.conditions import gaps, leaves
+from opgen.loop.analysis.intervals import Interval, Intervals
+from opgen.loop.analysis.polynomial import Atom, Polynomial, polynomial
+from opgen.loop.nodes import Expr, Select
+
+FUEL = 400
+"""Steps after which a proof is given up."""
+
+_DEPTH = 14
+
+
+@dataclass
+class Prover:
+    """Facts (polynomials not negative), bounds of atoms, and the nesting of variables from the outermost in."""
+
+    facts: tuple[Polynomial, ...]
+    intervals: Intervals
+    order: dict[str, int]
+    _failed: dict[Polynomial, int] = field(default_factory=dict)
+    _proved: set[Polynomial] = field(default_factory=set)
+    _extra: dict[Atom, tuple[Polynomial, ...]] = field(default_factory=dict)
+    _fuel: int = 0
+
+    def proves(self, goal: Polynomial, fuel: int = FUEL) -> bool:
+        """Whether `goal >= 0` follows."""
+        if any(f.value is not None for f in self.facts):
+            return True  # a false constant among the facts: this place is never reached
+        self._fuel = fuel
+        self._failed.clear()  # what failed for lack of fuel may be tried again
+        return self._prove(goal, _DEPTH)
+
+    def interval(self, p: Polynomial) -> Interval:
+        """Numeric bounds of a polynomial."""
+        self._fuel = FUEL
+        low = self._lower(p, 8)
+        self._fuel = FUEL
+        high = self._lower(-p, 8)
+        return low, None if high is None else -high
+
+    # Goals ----------------------------------------------------------------------------------------
+
+    def _prove(self, goal: Polynomial, depth: int) -> bool:
+        goal = self._reduce(goal)
+        if goal.value is not None:
+            return goal.value >= 0
+        low, high = self.intervals.of(goal)
+        if low is not None and low >= 0:
+            return True
+        if (high is not None and high < 0) or depth == 0 or self._fuel <= 0:
+            return False
+        if goal in self._proved:
+            return True
+        if self._failed.get(goal, -1) >= depth:
+            return False
+        self._fuel -= 1
+        self._failed[goal] = depth
+        if (
+            self._by_one_fact(goal)
+            or self._by_elimination(goal, depth)
+            or self._by_common_factor(goal, depth)
+            or self._by_cases(goal, depth)
+        ):
+            del self._failed[goal]
+            self._proved.add(goal)
+            return True
+        return False
+
+    def _reduce(self, goal: Polynomial) -> Polynomial:
+        """An equivalent goal without common positive factors."""
+        common = tuple(a for a in goal.common_factors() if self._least(a) >= 1)
+        if common:
+            goal = goal.without(common)
+        divisor = goal.content()
+        return goal.divide_rounding_down(divisor) if divisor > 1 else goal
+
+    def _least(self, a: Atom) -> int:
+        low = self.intervals.atom(a)[0]
+        return -1 if low is None else low
+
+    def _by_common_factor(self, goal: Polynomial, depth: int) -> bool:
+        """The goal is a product of atoms that are not negative and of something that is not."""
+        common = tuple(a for a in goal.common_factors() if self._least(a) >= 0)
+        return bool(common) and self._prove(goal.without(common), depth - 1)
+
+    def _by_one_fact(self, goal: Polynomial) -> bool:
+        """The goal is a fact plus something whose bounds are enough."""
+        for f in self.facts:
+            if goal.atoms.isdisjoint(f.atoms):
+                continue
+            low = self.intervals.of(goal - f)[0]
+            if low is not None and low >= 0:
+                return True
+        return False
+
+    def _by_elimination(self, goal: Polynomial, depth: int) -> bool:
+        for v in self._innermost_first(goal)[:4]:
+            parts = goal.split(v)
+            if parts is None:
+                continue
+            sign = self._sign(parts[0], depth)
+            if sign == 0:
+                if self._at_both_ends(goal, v, parts[0], depth):
+                    return True
+                continue
+            if any(self._prove(g, depth - 1) for g in self._eliminations(goal, v, parts[0], sign)):
+                return True
+        return False
+
+    def _eliminations(self, goal: Polynomial, v: Atom, a: Polynomial, sign: int) -> Iterator[Polynomial]:
+        """Goals without `v` (each enough for this one), by a fact that bounds it on the side that matters."""
+        for f in self._facts_about(v):
+            parts = f.split(v)
+            if parts is None:
+                continue
+            k = parts[0]
+            if k == a:
+                yield goal - f
+            elif k.value is not None:
+                if k.value * sign > 0:
+                    size = abs(k.value)
+                    yield goal * size + (size - 1) - a * sign * f
+            elif self._sign_at_once(k, strict=True) == sign:
+                yield goal * (k * sign) + (k * sign - 1) - (a * sign) * f
+
+    def _at_both_ends(self, goal: Polynomial, v: Atom, a: Polynomial, depth: int) -> bool:
+        """Where the sign of the coefficient is unknown: a linear form is least at one end of the range of `v`."""
+        lower = [f for f in self._facts_about(v) if _unit(f, v) == 1]
+        upper = [f for f in self._facts_about(v) if _unit(f, v) == -1]
+        return any(self._prove(goal - a * f, depth - 1) for f in lower) and any(
+            self._prove(goal + a * f, depth - 1) for f in upper
+        )
+
+    def _sign(self, p: Polynomial, depth: int) -> int:
+        """1 if p >= 0, -1 if p <= 0, 0 if neither is known."""
+        quick = self._sign_at_once(p)
+        if quick or depth < 3 or p.value is not None:
+            return quick
+        if self._prove(p, min(depth // 2, 5)):
+            return 1
+        return -1 if self._prove(-p, min(depth // 2, 5)) else 0
+
+    def _sign_at_once(self, p: Polynomial, strict: bool = False) -> int:
+        low, high = self.intervals.of(p)
+        least = 1 if strict else 0
+        if low is not None and low >= least:
+            return 1
+        if high is not None and high <= -least:
+            return -1
+        if strict:
+            return 1 if self._by_one_fact(p - 1) else -1 if self._by_one_fact(-p - 1) else 0
+        return 0
+
+    # Cases ----------------------------------------------------------------------------------------
+
+    def _by_cases(self, goal: Polynomial, depth: int) -> bool:
+        for v in self._innermost_first(goal):
+            if v.kind not in ("min", "max", "select"):
+                continue
+            if isinstance(v.expr, Select):
+                return all(self._in_case(*case, depth) for case in _select_cases(goal, v.expr.condition))
+            first, second = v.operands
+            gap = second - first if v.kind == "min" else first - second
+            return self._in_case([gap], goal.replace(v, first), depth) and self._in_case(
+                [-gap], goal.replace(v, second), depth
+            )
+        return False
+
+    def _in_case(self, facts: list[Polynomial], goal: Polynomial, depth: int) -> bool:
+        """Whether the goal follows with some facts more."""
+        if any(f.value is not None and f.value < 0 for f in facts):
+            return True
+        intervals = Intervals(dict(self.intervals.ranges))
+        for f in facts:
+            intervals.learn(f)
+        case = Prover((*self.facts, *facts), intervals, self.order, _fuel=self._fuel)
+        proved = case._prove(goal, depth - 1)
+        self._fuel = case._fuel
+        return proved
+
+    # Facts ----------------------------------------------------------------------------------------
+
+    def _innermost_first(self, p: Polynomial) -> list[Atom]:
+        return sorted(p.atoms, key=lambda a: (self._level(a), a.depth, a.key), reverse=True)
+
+    def _level(self, a: Atom) -> int:
+        return max((self.order.get(name, 0) for name in a.variables), default=-1)
+
+    def _facts_about(self, v: Atom) -> tuple[Polynomial, ...]:
+        """The facts in which an atom occurs, those that define it included."""
+        if v not in self._extra:
+            self._extra[v] = ()  # while its own facts are looked for
+            own = tuple(self._definition(v))
+            low, high = self.intervals.atom(v)
+            one = Polynomial.of(v)
+            numeric = [one - low] if low is not None else []
+            numeric += [-one + high] if high is not None else []
+            shared = [f for f in self.facts if v in f.atoms]
+            self._extra[v] = tuple(dict.fromkeys([*reversed(shared), *own, *numeric]))
+        return self._extra[v]
+
+    def _definition(self, v: Atom) -> Iterator[Polynomial]:
+        """What holds of an atom because of what it is."""
+        one = Polynomial.of(v)
+        if v.kind == "min":
+            yield from (operand - one for operand in v.operands)
+        elif v.kind == "max":
+            yield from (one - operand for operand in v.operands)
+        elif v.kind == "floordiv":
+            dividend, divisor = v.operands
+            if self._sign_at_once(divisor, strict=True) == 1 or self._prove(divisor - 1, 4):
+                yield dividend - divisor * one
+                yield divisor * one + divisor - 1 - dividend
+
+    # Numbers --------------------------------------------------------------------------------------
+
+    def _lower(self, p: Polynomial, depth: int) -> int | None:
+        """The greatest number found that `p` does not go below."""
+        if p.value is not None:
+            return p.value
+        best = self.intervals.of(p)[0]
+        if depth == 0 or self._fuel <= 0:
+            return best
+        self._fuel -= 1
+        for v in self._innermost_first(p)[:2]:
+            parts = p.split(v)
+            sign = 0 if parts is None else self._sign_at_once(parts[0])
+            if parts is None or not sign:
+                continue
+            for f in self._facts_about(v):
+                k = _unit_or_more(f, v)
+                if k * sign > 0:
+                    found = self._lower(p * abs(k) - parts[0] * sign * f, depth - 1)
+                    if found is not None:
+                        bound = -(-found // abs(k))
+                        best = bound if best is None else max(best, bound)
+        return best
+
+
+def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Polynomial], Polynomial]]:
+    """What is known, and the goal, where a condition holds and where it does not."""
+    same = [a for a in goal.atoms if isinstance(a.expr, Select) and a.expr.condition == condition]
+    for holds in (True, False):
+        chosen = goal
+        for a in same:
+            chosen = chosen.replace(a, a.operands[0 if holds else 1])
+        yield [g for leaf, truth in leaves(condition, holds) for g in gaps(leaf, truth, polynomial)], chosen
+
+
+def _unit_or_more(f: Polynomial, v: Atom) -> int:
+    """The coefficient of an atom in a fact if it is a number (and linear), else 0."""
+    parts = f.split(v)
+    return 0 if parts is None else parts[0].value or 0
+
+
+def _unit(f: Polynomial, v: Atom) -> int:
+    """1 or -1 if that is the coefficient of an atom in a fact, else 0."""
+    k = _unit_or_more(f, v)
+    return k if abs(k) == 1 else 0

@@ -1,0 +1,40 @@
+"""Contexts carried down a tree of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Barrier, Block, For, If, Kernel, Let, Stmt, Store
+from opgen.loop.walk import parts
+
+
+def inside(s: Stmt, context: Context) -> tuple[Context, ...]:
+    """The context of each part of a statement (in the order of `walk.parts`), given the statement's own."""
+    match s:
+        case For():
+            return (context.with_loop(s.var, s.start, s.stop),)
+        case If():
+            then = context.with_condition(s.condition)
+            return (then,) if s.otherwise is None else (then, context.with_condition(b.negate(s.condition)))
+        case Let():
+            return (context.with_let(s.var, s.value),)
+        case Alloc():
+            return (context.with_buffer(s.buffer),)
+        case Block():
+            return (context,) * len(s.statements)
+        case Store() | Barrier():
+            return ()
+
+
+def walk_in_context(s: Stmt, context: Context) -> Iterator[tuple[Stmt, Context]]:
+    """Every statement in a statement, outermost first, with what is known where it stands."""
+    yield s, context
+    for part, inner in zip(parts(s), inside(s, context), strict=True):
+        yield from walk_in_context(part, inner)
+
+
+def walk_kernel(kernel: Kernel) -> Iterator[tuple[Stmt, Context]]:
+    """Every statement of a kernel with what is known where it stands."""
+    return walk_in_context(kernel.body, Context.of(kernel))

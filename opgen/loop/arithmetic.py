@@ -1,0 +1,225 @@
+"""Arithmetic that numpy does not have: fused multiply-add, exact conversions, wrapping and saturating."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from opgen.dtypes import DType
+
+Array: TypeAlias = "npt.NDArray[np.generic]"
+Float32s: TypeAlias = "npt.NDArray[np.float32]"
+Float64s: TypeAlias = "npt.NDArray[np.float64]"
+
+NUMPY: dict[str, np.dtype[np.generic]] = {
+    "bool": np.dtype(np.bool_),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}
+"""The numpy type of each scalar type."""
+
+
+def wrap(value: int, bits: int) -> int:
+    """An integer in two's complement of so many bits."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+def as_float32(x: float) -> np.float32:
+    """A number rounded to float32."""
+    rounded: np.float32 = np.float32(x)
+    return rounded
+
+
+def as_float64(x: float) -> np.float64:
+    made: np.float64 = np.float64(x)
+    return made
+
+
+# Fused multiply-add ------------------------------------------------------------------------------
+
+
+def fma32(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
+    """a * b + c of float32, rounded once.
+
+    The product is exact in float64; its sum with c is rounded to nearest there.  A second rounding to float32 errs only
+    where the first landed on a tie: there the sum is nudged off it, towards what the first rounding dropped.
+    """
+    product, addend = float(a) * float(b), float(c)
+    total = product + addend
+    result = as_float32(total)
+    excess = total - float(result)
+    if excess == 0.0 or (excess == excess and abs(math.frexp(excess)[0]) != 0.5 and not math.isinf(excess)):
+        return result
+    if not math.isfinite(total):
+        return result
+    return as_float32(_nudged(total, _dropped(product, addend, total)))
+
+
+def _dropped(x: float, y: float, total: float) -> float:
+    """x + y - total exactly, where total is x + y rounded."""
+    part = total - x
+    return (x - (total - part)) + (y - part)
+
+
+def _nudged(total: float, dropped: float) -> float:
+    """A sum rounded to odd, from the same rounded to nearest and what that dropped."""
+    if dropped == 0.0 or int(np.float64(total).view(np.int64)) & 1:
+        return total
+    return math.nextafter(total, math.inf if dropped > 0 else -math.inf)
+
+
+def fma32_lanes(a: Float32s, b: Float32s, c: Float32s) -> Float32s:
+    """`fma32` in every lane."""
+    product = a.astype(np.float64) * b.astype(np.float64)
+    addend = c.astype(np.float64)
+    total = product + addend
+    part = total - product
+    dropped = (product - (total - part)) + (addend - part)
+    even = (total.view(np.int64) & 1) == 0
+    inexact = np.isfinite(total) & (dropped != 0) & even
+    odd = np.where(inexact, np.nextafter(total, np.where(dropped > 0, np.inf, -np.inf)), total)
+    return odd.astype(np.float32)
+
+
+def fma64(a: np.float64, b: np.float64, c: np.float64) -> np.float64:
+    """a * b + c of float64, rounded once: by exact rational arithmetic."""
+    x, y, z = float(a), float(b), float(c)
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return as_float64(_infinite_fma(x, y, z))
+    product_sign = math.copysign(1.0, x) * math.copysign(1.0, y)
+    if x == 0.0 or y == 0.0:
+        return as_float64(math.copysign(0.0, product_sign) + z)
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:
+        return as_float64(0.0)
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        rounded = math.inf
+    return as_float64(math.copysign(rounded, -1.0 if exact < 0 else 1.0))
+
+
+def _infinite_fma(x: float, y: float, z: float) -> float:
+    """The sum where an operand is infinite or no number; a finite product that overflows must not count as infinite."""
+    if math.isfinite(x) and math.isfinite(y):
+        return z
+    return x * y + z
+
+
+def fma64_lanes(a: Float64s, b: Float64s, c: Float64s) -> Float64s:
+    """`fma64` in every lane."""
+    return np.array([fma64(x, y, z) for x, y, z in zip(a, b, c, strict=True)], dtype=np.float64)
+
+
+# Extrema -----------------------------------------------------------------------------------------
+
+
+def least(a: np.floating[npt.NBitBase], b: np.floating[npt.NBitBase]) -> np.floating[npt.NBitBase]:
+    """`a if a <= b or isnan(a) else b`."""
+    return a if a <= b or a != a else b
+
+
+def greatest(a: np.floating[npt.NBitBase], b: np.floating[npt.NBitBase]) -> np.floating[npt.NBitBase]:
+    """`a if a >= b or isnan(a) else b`."""
+    return a if a >= b or a != a else b
+
+
+def least_lanes(a: Array, b: Array) -> Array:
+    return np.where(np.less_equal(a, b) | np.not_equal(a, a), a, b)
+
+
+def greatest_lanes(a: Array, b: Array) -> Array:
+    return np.where(np.greater_equal(a, b) | np.not_equal(a, a), a, b)
+
+
+# Functions ---------------------------------------------------------------------------------------
+
+
+def erf(x: Array) -> Array:
+    """The error function, computed in float64 and rounded to the type of `x`."""
+    flat = [math.erf(float(v)) for v in np.ravel(x)]
+    return np.array(flat, dtype=np.float64).reshape(np.shape(x)).astype(x.dtype)
+
+
+def erf_scalar(x: np.floating[npt.NBitBase]) -> np.generic:
+    rounded: np.generic = x.dtype.type(math.erf(float(x)))
+    return rounded
+
+
+def _function(name: str) -> Callable[..., object]:
+    found: Callable[..., object] = getattr(np, {"round": "rint", "pow": "power"}.get(name, name))
+    return found
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    name: _function(name)
+    for name in ("exp", "log", "sqrt", "tanh", "pow", "sin", "cos", "floor", "ceil", "round", "abs")
+}
+"""The scalar functions other than fma and erf; they take numpy scalars and arrays."""
+
+
+# Casts -------------------------------------------------------------------------------------------
+
+
+def cast_lanes(x: Array, source: DType, target: DType) -> Array:
+    """Every element converted as the loop IR says."""
+    to = NUMPY[target.name]
+    if target.kind == "bool":
+        return np.not_equal(x, np.zeros((), x.dtype))
+    if source.is_float and target.is_int:
+        return _saturated(x.astype(np.float64), target)
+    if target.name == "bfloat16" and source.name != "float16":
+        return _odd_float32(x).astype(to)
+    if target.name == "float16" and source.is_int:
+        return x.astype(np.float64).astype(to)  # exact below 2**53, infinite above 65520
+    if target.name == "float16" and source.name == "bfloat16":
+        return x.astype(np.float32).astype(to)
+    return x.astype(to)
+
+
+def cast_scalar(x: object, source: DType, target: DType) -> object:
+    """One element converted; integers come and go as Python ints, bools as Python bools."""
+    made = cast_lanes(np.array([x], dtype=NUMPY[source.name]), source, target)[0]
+    if target.is_int:
+        return int(made)
+    return bool(made) if target.kind == "bool" else made
+
+
+def _saturated(x: Float64s, target: DType) -> Array:
+    """Float to integer: truncated, saturated, NaN to 0."""
+    limit = 2.0 ** (target.bits - 1)
+    inside = (x > -limit - 1) & (x < limit)
+    to = NUMPY[target.name]
+    whole = np.trunc(np.where(inside, x, 0.0)).astype(to)
+    info = np.iinfo(np.int32 if target.bits == 32 else np.int64)
+    return np.where(inside | (x != x), whole, np.where(x > 0, info.max, info.min)).astype(to)
+
+
+def _odd_float32(x: Array) -> Float32s:
+    """Converted to float32 rounding to odd, so that a rounding to bfloat16 after it is as good as the only one."""
+    if x.dtype == np.float32:
+        return x.astype(np.float32)
+    near = x.astype(np.float32)
+    gap = _remainder(x, near)
+    even = (near.view(np.int32) & 1) == 0
+    nudge = even & (gap != 0) & np.isfinite(near)
+    moved = np.nextafter(near, np.where(gap > 0, np.float32(np.inf), np.float32(-np.inf)))
+    return np.where(nudge, moved, near).astype(np.float32)
+
+
+def _remainder(x: Array, near: Float32s) -> Float64s:
+    """The sign of `x - near`."""
+    if x.dtype.kind != "i":
+        return x.astype(np.float64) - near.astype(np.float64)
+    return np.array([float(int(v) - int(n)) for v, n in zip(x, near, strict=True)], dtype=np.float64)

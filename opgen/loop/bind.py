@@ -1,0 +1,82 @@
+"""Specialising a kernel: some of its parameters become constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from opgen.diagnostics import InternalError
+from opgen.loop import build as b
+from opgen.loop.arithmetic import NUMPY
+from opgen.loop.nodes import Binary, Buffer, Compare, Const, Expr, If, Kernel, Parameter, Select, Stmt, Unary, Var
+from opgen.loop.print import print_expr
+from opgen.loop.walk import map_expr, map_stmt
+
+
+def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
+    """The kernel for given values of some parameters, which it no longer has.
+
+    Constants are folded where they meet; a branch never taken goes away.  Raises `InternalError` for a name that is
+    no parameter, for a value outside its promised interval and for an assumption that cannot hold.
+    """
+    known = {p.name: p for p in kernel.parameters}
+    for name in values:
+        if name not in known:
+            raise InternalError(f"kernel '{kernel.name}' has no parameter '{name}'")
+    constants = {name: _constant(known[name], value) for name, value in values.items()}
+
+    def expr(n: Expr) -> Expr:
+        return constants.get(n.name, n) if isinstance(n, Var) else _folded(n)
+
+    def buffers(old: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+        return tuple(replace(o, shape=tuple(map_expr(expr, e) for e in o.shape)) for o in old)
+
+    assumptions = tuple(map_expr(expr, a) for a in kernel.assumptions)
+    for before, after in zip(kernel.assumptions, assumptions, strict=True):
+        if after == b.FALSE:
+            raise InternalError(f"kernel '{kernel.name}' assumes {print_expr(before)}, which does not hold")
+    return replace(
+        kernel,
+        inputs=buffers(kernel.inputs),
+        outputs=buffers(kernel.outputs),
+        parameters=tuple(p for p in kernel.parameters if p.name not in values),
+        body=map_stmt(kernel.body, expr=expr, stmt=_pruned),
+        assumptions=tuple(a for a in assumptions if a != b.TRUE),
+    )
+
+
+def _constant(p: Parameter, value: int | float | bool) -> Const:
+    if p.dtype.is_float:
+        return b.const(float(NUMPY[p.dtype.name].type(value)), p.dtype)
+    if p.dtype.is_int and int(value) != value:
+        raise InternalError(f"parameter '{p.name}' is an integer, not {value}")
+    if (p.low is not None and value < p.low) or (p.high is not None and value > p.high):
+        low, high = "-inf" if p.low is None else p.low, "inf" if p.high is None else p.high
+        raise InternalError(f"parameter '{p.name}' is {value}, outside [{low}, {high}]")
+    return b.const(value, p.dtype)
+
+
+def _folded(e: Expr) -> Expr:
+    """The node again, by the constructor that folds constants."""
+    match e:
+        case Binary() if e.type == b.TRUE.type and e.op in ("and", "or"):
+            new = b.both(e.left, e.right) if e.op == "and" else b.either(e.left, e.right)
+        case Binary():
+            new = b.binary(e.op, e.left, e.right)
+        case Compare():
+            new = b.compare(e.op, e.left, e.right)
+        case Select():
+            new = b.select(e.condition, e.if_true, e.if_false)
+        case Unary() if e.op == "not" and e.type == b.TRUE.type:
+            new = b.negate(e.operand)
+        case Unary() if e.op == "neg" and isinstance(e.operand, Const) and e.type == b.index(0).type:
+            new = b.sub(0, e.operand)
+        case _:
+            return e
+    return e if new == e else new
+
+
+def _pruned(s: Stmt) -> Stmt:
+    if isinstance(s, If) and isinstance(s.condition, Const):
+        return b.when(s.condition, s.then, s.otherwise)
+    return s

@@ -1,0 +1,111 @@
+"""What the printer and the parser of loop IR listings share: operators and their precedence, literals, names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from opgen.dtypes import DTYPES, DType
+from opgen.loop.nodes import BinaryOp, CompareOp, Function, Type, UnaryOp
+
+
+@dataclass(frozen=True)
+class Level:
+    """Operators that bind alike.  Binary ones group to the left, comparisons do not chain, unary ones stand before."""
+
+    kind: Literal["binary", "compare", "unary"]
+    tokens: dict[str, str]
+
+
+LEVELS: tuple[Level, ...] = (
+    Level("binary", {"or": "or"}),
+    Level("binary", {"xor": "xor"}),
+    Level("binary", {"and": "and"}),
+    Level("unary", {"not": "not"}),
+    Level("compare", {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}),
+    Level("binary", {"add": "+", "sub": "-"}),
+    Level("binary", {"mul": "*", "div": "/", "floordiv": "//", "mod": "%"}),
+    Level("unary", {"neg": "-"}),
+)
+"""The precedence table, loosest first."""
+
+ATOM = len(LEVELS)
+"""The precedence of what needs no parentheses anywhere."""
+
+PRECEDENCE = {op: number for number, level in enumerate(LEVELS) for op in level.tokens}
+TOKENS = {op: token for level in LEVELS for op, token in level.tokens.items()}
+
+BINARY_BY_TOKEN: dict[str, BinaryOp] = {
+    "or": "or",
+    "xor": "xor",
+    "and": "and",
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "//": "floordiv",
+    "%": "mod",
+    "min": "min",
+    "max": "max",
+}
+COMPARE_BY_TOKEN: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+UNARY_BY_TOKEN: dict[str, UnaryOp] = {"not": "not", "-": "neg"}
+
+FUNCTIONS: dict[str, tuple[Function, int]] = {
+    "fma": ("fma", 3),
+    "exp": ("exp", 1),
+    "log": ("log", 1),
+    "sqrt": ("sqrt", 1),
+    "tanh": ("tanh", 1),
+    "erf": ("erf", 1),
+    "pow": ("pow", 2),
+    "sin": ("sin", 1),
+    "cos": ("cos", 1),
+    "floor": ("floor", 1),
+    "ceil": ("ceil", 1),
+    "round": ("round", 1),
+    "abs": ("abs", 1),
+}
+"""The scalar functions and how many arguments each takes."""
+
+SUFFIXES = {"i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+SUFFIX_OF = {name: suffix for suffix, name in SUFFIXES.items()}
+
+_SUFFIX = r"(?:i32|i64|f16|bf16|f32|f64)(?:x[0-9]+)?"
+LITERAL = (
+    rf"(?:(?:true|false)(?:_x[0-9]+)?|(?:inf|nan)_{_SUFFIX}"
+    rf"|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:{_SUFFIX})?)(?![A-Za-z0-9_])"
+)
+"""A constant without its sign: `3`, `3i32`, `0.5f32x16`, `inf_f64`, `true`, `false_x8`."""
+
+_STATEMENTS = ("kernel", "assume", "for", "in", "let", "alloc", "if", "else", "pass", "barrier", "block")
+_WORDS = ("parallel", "unroll", "vector", "and", "or", "xor", "not")
+RESERVED = frozenset(_STATEMENTS + _WORDS)
+"""Words that a name must be quoted to be."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LITERAL = re.compile(LITERAL)
+_TYPE = re.compile(r"([a-z]+[0-9]*)(?:x([1-9][0-9]*))?")
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name stands in a listing as it is (else in back quotes)."""
+    return bool(_NAME.fullmatch(name)) and name not in RESERVED and not _LITERAL.fullmatch(name)
+
+
+def parse_type(text: str) -> Type | None:
+    """The type that `float32` or `float32x16` names, or None."""
+    if text in DTYPES:
+        return Type(DTYPES[text])
+    match = _TYPE.fullmatch(text)
+    if match is None or match[1] not in DTYPES or match[2] is None:
+        return None
+    return Type(DTYPES[match[1]], int(match[2]))
+
+
+def literal_type(suffix: str) -> Type | None:
+    """The type that a literal's suffix (`f32`, `i32x8`) names, or None."""
+    name, _, lanes = suffix.partition("x")
+    dtype: DType | None = DTYPES.get(SUFFIXES.get(name, ""))
+    return None if dtype is None else Type(dtype, int(lanes or 1))

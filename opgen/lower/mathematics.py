@@ -1,0 +1,310 @@
+"""The value of a definition as loop IR: expressions, and the statements that compute their reductions first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from opgen.diagnostics import InternalError
+from opgen.dtypes import BOOL, FLOAT32, INT64, DType
+from opgen.loop import build as b
+from opgen.loop import nodes as loop
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
+from opgen.loop.walk import free_vars
+from opgen.lower.parameters import Parameters
+from opgen.lower.scalars import COMPARE, Scalars
+from opgen.lower.variant import Variant
+from opgen.spec.model import (
+    Apply,
+    AttrValue,
+    Conditional,
+    Convert,
+    EnumIs,
+    Expr,
+    FunctionCall,
+    Index,
+    Negate,
+    Not,
+    Number,
+    Operation,
+    OpSpec,
+    Present,
+    Read,
+    Reduce,
+    SizeOf,
+    Symbol,
+)
+from opgen.spec.walk import reads
+
+_ARITHMETIC: dict[str, loop.BinaryOp] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "min": "min", "max": "max"}
+_STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
+@dataclass(frozen=True)
+class TensorAccess:
+    """How a tensor of the spec is held: its buffer, and for each physical dimension the logical one."""
+
+    buffer: Buffer
+    order: tuple[int, ...]
+    broadcast: tuple[Expr | None, ...]
+    """For each logical dimension that may be 1 at the caller's will, its actual size."""
+
+
+@dataclass
+class Scope:
+    """What surrounds an expression: loop variables, what is known of them, statements to run before, terms to leave
+    out.
+
+    `allocs` and `before` are filled while an expression is lowered; `conditions` is None outside a reduction, else it
+    gathers the conditions under which the term is there at all.
+    """
+
+    indices: Mapping[str, Var]
+    context: Context
+    conditions: list[loop.Expr] | None = None
+    allocs: list[Buffer] = field(default_factory=list)
+    before: list[Stmt] = field(default_factory=list)
+
+    def wrap(self, statements: Iterable[Stmt]) -> Stmt:
+        """The gathered statements, then the given ones, within the gathered allocations."""
+        body = b.block((*self.before, *statements))
+        for buffer in reversed(self.allocs):
+            body = Alloc(buffer, body)
+        return body
+
+
+class Mathematics:
+    """Lowers the values of one kernel's definitions."""
+
+    def __init__(
+        self, op: OpSpec, variant: Variant, parameters: Parameters, tensors: Mapping[str, TensorAccess], names: Names
+    ) -> None:
+        self._op = op
+        self._variant = variant
+        self._parameters = parameters
+        self._scalars = Scalars(parameters, variant)
+        self._tensors = tensors
+        self._names = names
+
+    # Types ------------------------------------------------------------------------------------------
+
+    def compute_type(self, name: str) -> DType:
+        return self._variant.dtype(name).compute_type
+
+    def type_of(self, e: Expr) -> DType | None:
+        """The scalar type of an expression; None if it takes the type of what it is combined with."""
+        match e:
+            case Number():
+                return BOOL if isinstance(e.value, bool) else None
+            case Symbol() | Index() | SizeOf() | FunctionCall():
+                return INT64
+            case AttrValue():
+                return {"int": INT64, "bool": BOOL}.get(self._op.attr(e.attr).kind)
+            case EnumIs() | Present() | Not():
+                return BOOL
+            case Operation():
+                if e.op in COMPARE or e.op in ("and", "or"):
+                    return BOOL
+                return self.type_of(e.left) or self.type_of(e.right)
+            case Negate():
+                return self.type_of(e.operand)
+            case Conditional():
+                return self.type_of(e.if_true) or self.type_of(e.if_false)
+            case Apply():
+                return self.type_of(e.argument)
+            case Convert():
+                return self.compute_type(e.to)
+            case Read():
+                return self._tensors[e.tensor].buffer.dtype.compute_type
+            case Reduce():
+                return self.type_of(e.body)
+
+    # Values -----------------------------------------------------------------------------------------
+
+    def value(self, e: Expr, want: DType, scope: Scope) -> loop.Expr:
+        """An expression of type `want` (the compute type of its surroundings)."""
+        match e:
+            case Number():
+                return b.const(e.value, want)
+            case AttrValue():
+                return b.cast(want, self._parameters.variable(e))
+            case Symbol() | Index() | SizeOf() | FunctionCall():
+                return b.cast(want, self._scalars.lower(e, scope.indices))
+            case Operation():
+                return self._operation(e, want, scope)
+            case Negate():
+                return Unary("neg", self.value(e.operand, want, scope))
+            case Conditional():
+                condition = self.condition(e.condition, scope)
+                if isinstance(condition, loop.Const):
+                    return self.value(e.if_true if condition.value else e.if_false, want, scope)
+                return Select(condition, self.value(e.if_true, want, scope), self.value(e.if_false, want, scope))
+            case Apply():
+                return Call(e.function, (self.value(e.argument, want, scope),))
+            case Convert():
+                return self._convert(e, want, scope)
+            case Read():
+                return self._read(e, scope)
+            case Reduce():
+                return self._reduce(e, scope)
+        return b.cast(want, self.condition(e, scope))
+
+    def condition(self, e: Expr, scope: Scope) -> loop.Expr:
+        """A bool; constant where the variant decides it."""
+        if isinstance(e, Not):
+            return b.negate(self.condition(e.operand, scope))
+        if isinstance(e, Operation) and e.op in ("and", "or"):
+            left, right = self.condition(e.left, scope), self.condition(e.right, scope)
+            return b.both(left, right) if e.op == "and" else b.either(left, right)
+        if isinstance(e, Operation) and e.op in COMPARE:
+            dtype = self.type_of(e.left) or self.type_of(e.right)
+            if dtype is not None and (dtype not in (INT64, BOOL) or any(reads(e))):
+                left, right = self.value(e.left, dtype, scope), self.value(e.right, dtype, scope)
+                return Compare(COMPARE[e.op], left, right)
+        if isinstance(e, Conditional):
+            parts = [self.condition(p, scope) for p in (e.condition, e.if_true, e.if_false)]
+            return b.select(*parts)
+        return self._scalars.lower(e, scope.indices)
+
+    def _operation(self, e: Operation, want: DType, scope: Scope) -> loop.Expr:
+        if e.op in COMPARE or e.op in ("and", "or"):
+            return b.cast(want, self.condition(e, scope))
+        if want == INT64 and e.op not in _ARITHMETIC:
+            return self._scalars.lower(e, scope.indices)
+        left, right = self.value(e.left, want, scope), self.value(e.right, want, scope)
+        if e.op == "pow":
+            return Call("pow", (left, right))
+        if e.op not in _ARITHMETIC:
+            raise InternalError(f"operator {e.op!r} is not of the mathematics")
+        return b.binary(_ARITHMETIC[e.op], left, right)
+
+    def _convert(self, e: Convert, want: DType, scope: Scope) -> loop.Expr:
+        source = self.type_of(e.operand) or self.compute_type(e.to)
+        value = self.value(e.operand, source, scope)
+        if e.to not in self._variant.types:
+            value = b.cast(self._variant.dtype(e.to), value)
+        return b.cast(want, b.cast(self.compute_type(e.to), value))
+
+    # Reads ------------------------------------------------------------------------------------------
+
+    def _read(self, e: Read, scope: Scope) -> loop.Expr:
+        access = self._tensors[e.tensor]
+        subscripts = [self._scalars.lower(i, scope.indices) for i in e.indices]
+        sizes: list[loop.Expr] = [b.index(0)] * len(subscripts)
+        for position, axis in enumerate(access.order):
+            sizes[axis] = access.buffer.shape[position]
+        outside: list[loop.Expr] = []
+        for axis, actual in enumerate(access.broadcast):
+            if actual is None:
+                outside += _unproved(subscripts[axis], sizes[axis], scope.context)
+            else:
+                subscripts[axis] = b.minimum(subscripts[axis], b.sub(sizes[axis], 1))
+        load = Load(access.buffer.name, tuple(subscripts[axis] for axis in access.order), access.buffer.dtype)
+        value = b.cast(access.buffer.dtype.compute_type, load)
+        if not outside:
+            return value
+        if e.outside is not None:
+            return self._guarded(value, outside, self.value(e.outside, value.type.dtype, scope), scope)
+        if scope.conditions is None:
+            raise InternalError(f"{e.span}: a read of {e.tensor!r} outside a reduction is not proved to stay inside")
+        scope.conditions += outside
+        return value
+
+    def _guarded(self, value: loop.Expr, inside: list[loop.Expr], otherwise: loop.Expr, scope: Scope) -> loop.Expr:
+        """`value` where all conditions hold, else `otherwise`, through a local variable: a select would read anyway."""
+        buffer = Buffer(self._names.fresh("element"), value.type.dtype, (), "register")
+        condition = inside[0]
+        for c in inside[1:]:
+            condition = b.both(condition, c)
+        scope.allocs.append(buffer)
+        scope.before.append(b.when(condition, Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
+        return Load(buffer.name, (), buffer.dtype)
+
+    # Reductions -------------------------------------------------------------------------------------
+
+    def _reduce(self, e: Reduce, scope: Scope) -> loop.Expr:
+        dtype = self.type_of(e.body) or FLOAT32
+        accumulator = Buffer(self._names.fresh("acc"), dtype, (), "register")
+        variables = {r.name: b.var(self._names.fresh(r.name)) for r in e.indices}
+        extents = {r.name: self._scalars.lower(r.extent, scope.indices) for r in e.indices}
+        context = scope.context
+        for name, variable in variables.items():
+            context = context.with_loop(variable.name, b.index(0), extents[name])
+        inner = Scope({**scope.indices, **variables}, context, [])
+        if e.condition is not None:
+            condition = self._scalars.lower(e.condition, inner.indices)
+            inner.conditions = [c for c in _conjuncts(condition) if not context.proves(c)]
+            inner.context = context.with_condition(condition)
+        step = self._step(e, accumulator, inner)
+        nest = inner.wrap([step])
+        pending = list(dict.fromkeys(inner.conditions or []))
+        for name in reversed(variables):
+            here = [c for c in pending if variables[name].name in free_vars(c)]
+            pending = [c for c in pending if c not in here]
+            nest = _when_all(here, nest)
+            nest = For(variables[name].name, b.index(0), extents[name], nest)
+        scope.allocs.append(accumulator)
+        scope.before.append(Store(accumulator.name, (), _neutral(e.kind, dtype)))
+        scope.before.append(_when_all(pending, nest))
+        return Load(accumulator.name, (), dtype)
+
+    def _step(self, e: Reduce, accumulator: Buffer, scope: Scope) -> Stmt:
+        """acc = acc (+, *, max, min) body; a sum of products of floats is a fused multiply-add."""
+        dtype = accumulator.dtype
+        so_far = Load(accumulator.name, (), dtype)
+        if e.kind == "sum" and dtype.is_float and isinstance(e.body, Operation) and e.body.op == "*":
+            factors = (self.value(e.body.left, dtype, scope), self.value(e.body.right, dtype, scope))
+            return Store(accumulator.name, (), Call("fma", (*factors, so_far)))
+        value = self.value(e.body, dtype, scope)
+        return Store(accumulator.name, (), loop.Binary(_STEP[e.kind], so_far, value))
+
+
+class Names:
+    """Hands out names that are unique in a kernel."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def fresh(self, name: str) -> str:
+        candidate, count = name, 0
+        while candidate in self._taken:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._taken.add(candidate)
+        return candidate
+
+
+def _unproved(subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
+    """The halves of 0 <= subscript < size that do not follow from the context."""
+    halves = (b.compare("ge", subscript, 0), b.compare("lt", subscript, size))
+    return [half for half in halves if not context.proves(half)]
+
+
+def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:
+    if isinstance(condition, loop.Binary) and condition.op == "and":
+        return _conjuncts(condition.left) + _conjuncts(condition.right)
+    return [] if condition == b.TRUE else [condition]
+
+
+def _when_all(conditions: list[loop.Expr], body: Stmt) -> Stmt:
+    if not conditions:
+        return body
+    condition = conditions[0]
+    for c in conditions[1:]:
+        condition = b.both(condition, c)
+    return b.when(condition, body)
+
+
+def _neutral(kind: str, dtype: DType) -> loop.Expr:
+    """What a reduction of nothing gives."""
+    if kind in ("sum", "prod"):
+        return b.const(0 if kind == "sum" else 1, dtype)
+    if dtype.is_float:
+        return loop.Const(-math.inf if kind == "max" else math.inf, Type(dtype))
+    limit = 2 ** (dtype.bits - 1)
+    return b.const(-limit if kind == "max" else limit - 1, dtype)
+
+
+__all__ = ["Mathematics", "Names", "Scope", "TensorAccess"]

@@ -1,0 +1,80 @@
+"""The scalar parameters of a kernel, collected while its body is made."""
+
+from __future__ import annotations
+
+from opgen.diagnostics import InternalError
+from opgen.dtypes import BOOL, FLOAT64, INT64
+from opgen.loop.nodes import Parameter, Var
+from opgen.lower.names import parameter_name
+from opgen.spec.model import AttrValue, Expr, OpSpec, Present, SizeOf, Symbol, Tensor
+
+INT32_RANGE = (-(2**31), 2**31 - 1)
+
+
+class Parameters:
+    """Each distinct value of the shape language that a kernel needs becomes one parameter, computed by the caller."""
+
+    def __init__(self, op: OpSpec) -> None:
+        self._op = op
+        self._found: dict[Expr, Parameter] = {}
+        self._sizes = _dimension_symbols(op)
+
+    def variable(self, e: Expr) -> Var:
+        """The variable that stands for a symbol, an attribute element, a size or the result of a shape function."""
+        if e not in self._found:
+            self._found[e] = self._parameter(e)
+        return self._found[e].var
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(self._found.values())
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What the caller passes for each parameter."""
+        return tuple(self._found)
+
+    def _parameter(self, e: Expr) -> Parameter:
+        name = parameter_name(self._op, e)
+        match e:
+            case Symbol():
+                return Parameter(name, INT64, 0 if e.name in self._sizes else None)
+            case SizeOf():
+                return Parameter(name, INT64, 1)
+            case AttrValue():
+                return self._attribute(name, e)
+            case Present():
+                return Parameter(name, BOOL)
+        return Parameter(name, INT64)
+
+    def _attribute(self, name: str, e: AttrValue) -> Parameter:
+        attr = self._op.attr(e.attr)
+        match attr.kind:
+            case "int":
+                low, high = INT32_RANGE
+                return Parameter(
+                    name,
+                    INT64,
+                    low if attr.minimum is None else attr.minimum,
+                    high if attr.maximum is None else attr.maximum,
+                )
+            case "float":
+                return Parameter(name, FLOAT64)
+            case "bool":
+                return Parameter(name, BOOL)
+        raise InternalError(f"attribute {attr.name!r} of kind {attr.kind} is no scalar of the mathematics")
+
+
+def _dimension_symbols(op: OpSpec) -> frozenset[str]:
+    """The symbols that are sizes of a dimension, and so are not negative."""
+    tensors: tuple[Tensor, ...] = (*op.tensors, *op.outputs)
+    names: set[str] = set()
+    for tensor in tensors:
+        for dim in tensor.dims:
+            names |= {f for f in dim.factors if isinstance(f, str)}
+            if isinstance(dim.size, Symbol):
+                names.add(dim.size.name)
+    for sizes in op.inputs:
+        if not isinstance(sizes, Tensor):
+            names |= {f for form in sizes.forms for dim in form for f in dim.factors if isinstance(f, str)}
+    return frozenset(names)

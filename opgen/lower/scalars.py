@@ -1,0 +1,82 @@
+"""Expressions of the shape language, over indices and parameters, as loop IR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opgen.diagnostics import InternalError
+from opgen.loop import build as b
+from opgen.loop import nodes as loop
+from opgen.loop.nodes import CompareOp
+from opgen.lower.parameters import Parameters
+from opgen.lower.variant import Variant
+from opgen.spec.model import (
+    AttrValue,
+    Conditional,
+    EnumIs,
+    Expr,
+    FunctionCall,
+    Index,
+    Negate,
+    Not,
+    Number,
+    Operation,
+    Present,
+    SizeOf,
+    Symbol,
+)
+
+COMPARE: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+_INTEGER = {
+    "+": b.add,
+    "-": b.sub,
+    "*": b.mul,
+    "//": b.floordiv,
+    "%": b.mod,
+    "min": b.minimum,
+    "max": b.maximum,
+    "ceildiv": b.ceildiv,
+}
+
+
+class Scalars:
+    """Lowers integers and conditions: subscripts, extents, conditions on indices."""
+
+    def __init__(self, parameters: Parameters, variant: Variant) -> None:
+        self._parameters = parameters
+        self._variant = variant
+
+    def lower(self, e: Expr, indices: Mapping[str, loop.Var]) -> loop.Expr:
+        """An int64 (or bool, for a condition) expression; `indices` maps index names to loop variables."""
+        match e:
+            case Number():
+                return b.TRUE if e.value is True else b.FALSE if e.value is False else b.index(int(e.value))
+            case Index():
+                return indices[e.name]
+            case Symbol() | AttrValue() | SizeOf() | FunctionCall() | Present():
+                return self._parameters.variable(e)
+            case EnumIs():
+                return b.TRUE if self._variant.values[e.name] == e.value else b.FALSE
+            case Negate():
+                return b.sub(0, self.lower(e.operand, indices))
+            case Not():
+                return b.negate(self.lower(e.operand, indices))
+            case Conditional():
+                parts = (self.lower(p, indices) for p in (e.condition, e.if_true, e.if_false))
+                return b.select(*parts)
+            case Operation():
+                return self._operation(e, indices)
+        raise InternalError(f"not an expression of the shape language: {e!r}")
+
+    def _operation(self, e: Operation, indices: Mapping[str, loop.Var]) -> loop.Expr:
+        left, right = self.lower(e.left, indices), self.lower(e.right, indices)
+        if e.op in _INTEGER:
+            return _INTEGER[e.op](left, right)
+        if e.op in COMPARE:
+            return b.compare(COMPARE[e.op], left, right)
+        if e.op == "and":
+            return b.both(left, right)
+        if e.op == "or":
+            return b.either(left, right)
+        raise InternalError(f"operator {e.op!r} is not of the shape language")

@@ -1,0 +1,71 @@
+"""What must be fixed before an op is a loop nest: its types, its layouts, the enumerations its mathematics tests."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from opgen.diagnostics import InternalError
+from opgen.dtypes import DType, lookup
+from opgen.spec.model import Attr, Definition, EnumIs, Expr, OpSpec, Reduce, Tensor
+from opgen.spec.walk import subexpressions
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A scalar type for each type variable, and a value for each structural attribute (layouts, enumerations)."""
+
+    types: Mapping[str, str]
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((tuple(sorted(self.types.items())), tuple(sorted(self.values.items()))))
+
+    @property
+    def suffix(self) -> str:
+        """For names: `float32_NHWC`."""
+        return "_".join((*self.types.values(), *self.values.values()))
+
+    def dtype(self, name: str) -> DType:
+        """The scalar type that a type variable, or the name of a scalar type, stands for."""
+        dtype = lookup(self.types.get(name, name))
+        if dtype is None:
+            raise InternalError(f"no scalar type is bound to {name!r}")
+        return dtype
+
+    def permutation(self, op: OpSpec, layout: str | None, rank: int) -> tuple[int, ...]:
+        """For each physical dimension of a tensor, the logical dimension that stands there."""
+        if layout is None:
+            return tuple(range(rank))
+        logical = op.attr(layout).values[0]
+        return tuple(logical.index(letter) for letter in self.values[layout])
+
+
+def structural_attrs(op: OpSpec) -> tuple[Attr, ...]:
+    """The attributes whose value changes the loop nest: layouts of tensors, enumerations the mathematics tests."""
+    tensors = (*op.tensors, *op.outputs)
+    names = {t.layout for t in tensors if isinstance(t, Tensor) and t.layout is not None}
+    for definition in op.definitions:
+        names |= {e.name for e in _expressions(definition) if isinstance(e, EnumIs)}
+    return tuple(a for a in op.attrs if a.name in names)
+
+
+def variants(op: OpSpec) -> Iterator[Variant]:
+    """Every variant of an op: all its types times all values of its structural attributes."""
+    attrs = structural_attrs(op)
+    for types in itertools.product(*(v.allowed for v in op.type_variables)):
+        for values in itertools.product(*(a.values for a in attrs)):
+            yield Variant(
+                {v.name: t.name for v, t in zip(op.type_variables, types, strict=True)},
+                {a.name: value for a, value in zip(attrs, values, strict=True)},
+            )
+
+
+def _expressions(definition: Definition) -> Iterator[Expr]:
+    for root in (definition.value, *definition.subscripts):
+        for e in subexpressions(root):
+            yield e
+            if isinstance(e, Reduce):
+                for r in e.indices:
+                    yield from subexpressions(r.extent)

@@ -1,0 +1,69 @@
+"""Decisions that need what is known: conditions, minima and maxima, quotients within their divisor."""
+
+from __future__ import annotations
+
+from opgen.dtypes import BOOL
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import INDEX, Binary, Compare, Const, Expr, Var
+from opgen.loop.walk import walk_expr
+from opgen.passes.fold import fold
+
+EFFORT = 25
+"""Steps of a proof.  What is hard to prove is left in place: deeper in the program, among more facts, an access may need
+the condition, and could not prove it again.  It also keeps simplification fast."""
+
+
+def _sure(condition: Expr, context: Context) -> bool:
+    return context.proves(condition, EFFORT)
+
+
+def decide(e: Expr, context: Context) -> Expr:
+    """The expression decided by what is known, or the same object."""
+    if isinstance(e, Compare):
+        return e if _rests_on_quotient(e, context) else _condition(e, context)
+    if isinstance(e, Binary) and e.type == INDEX:
+        if e.op in ("min", "max"):
+            return _extreme(e, context)
+        if e.op in ("floordiv", "mod"):
+            return _quotient(e, context)
+    return e
+
+
+def _rests_on_quotient(e: Expr, context: Context) -> bool:
+    """Whether a condition is about a name for a quotient by what is not constant: easily proved where the name is new, and
+    hardly ever once more facts are about it, so the condition stays as a fact.
+    """
+    for n in walk_expr(e):
+        value = context.values.get(n.name) if isinstance(n, Var) else None
+        if isinstance(value, Binary) and value.op == "floordiv" and not isinstance(value.right, Const):
+            return True
+    return False
+
+
+def _condition(e: Compare, context: Context) -> Expr:
+    if e.left.type.dtype != INDEX.dtype:
+        return e
+    if e.type.lanes == 1:
+        if _sure(e, context):
+            return b.TRUE
+        return b.FALSE if _sure(fold(b.negate(e)), context) else e
+    lanes = context.with_lanes(e.type.lanes)
+    for truth in (True, False):
+        if _sure(e if truth else fold(b.negate(e)), lanes):
+            return b.const(truth, BOOL, e.type.lanes)
+    return e
+
+
+def _extreme(e: Binary, context: Context) -> Expr:
+    if _sure(b.compare("le", e.left, e.right), context):
+        return e.left if e.op == "min" else e.right
+    if _sure(b.compare("ge", e.left, e.right), context):
+        return e.right if e.op == "min" else e.left
+    return e
+
+
+def _quotient(e: Binary, context: Context) -> Expr:
+    if _sure(b.compare("ge", e.left, 0), context) and _sure(b.compare("lt", e.left, e.right), context):
+        return Const(0) if e.op == "floordiv" else e.left
+    return e

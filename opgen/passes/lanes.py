@@ -1,0 +1,77 @@
+"""Vector expressions: scalars given lanes, ramps kept as ramps so that a contiguous access stays visible."""
+
+from __future__ import annotations
+
+from opgen.loop.nodes import (
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    Ramp,
+    Select,
+    Type,
+)
+from opgen.loop import build as b
+from opgen.passes.fold import fold
+
+
+def widen(e: Expr, lanes: int) -> Expr:
+    """The expression with `lanes` lanes: itself if it has them, else the scalar in every lane."""
+    return e if e.type.lanes == lanes else fold(Broadcast(e, lanes))
+
+
+def binary(op: BinaryOp, left: Expr, right: Expr, lanes: int) -> Expr:
+    """A binary operation of which at least one operand has lanes."""
+    ramp = _ramp(op, left, right)
+    return ramp if ramp is not None else fold(Binary(op, widen(left, lanes), widen(right, lanes)))
+
+
+def _ramp(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
+    """Sums and multiples of ramps are ramps (int64 only: narrower integers would wrap elsewhere)."""
+    if isinstance(left, Ramp) and isinstance(right, Ramp) and op in ("add", "sub"):
+        combined = b.binary(op, left.stride, right.stride)
+        return fold(Ramp(fold(Binary(op, left.base, right.base)), fold(combined), left.lanes))
+    if isinstance(left, Ramp) and right.type.lanes == 1:
+        if op in ("add", "sub"):
+            return Ramp(fold(Binary(op, left.base, right)), left.stride, left.lanes)
+        if op == "mul":
+            return fold(Ramp(fold(Binary(op, left.base, right)), fold(Binary(op, left.stride, right)), left.lanes))
+    if isinstance(right, Ramp) and left.type.lanes == 1:
+        if op == "add":
+            return Ramp(fold(Binary(op, left, right.base)), right.stride, right.lanes)
+        if op == "mul":
+            return fold(Ramp(fold(Binary(op, left, right.base)), fold(Binary(op, left, right.stride)), right.lanes))
+        if op == "sub":
+            stride = fold(Binary("sub", Const(0, right.stride.type), right.stride))
+            return Ramp(fold(Binary(op, left, right.base)), stride, right.lanes)
+    return None
+
+
+def compare(e: Compare, left: Expr, right: Expr, lanes: int) -> Expr:
+    return fold(Compare(e.op, widen(left, lanes), widen(right, lanes)))
+
+
+def select(condition: Expr, if_true: Expr, if_false: Expr, lanes: int) -> Expr:
+    """A select with lanes; a scalar condition stays scalar."""
+    return fold(Select(condition, widen(if_true, lanes), widen(if_false, lanes)))
+
+
+def cast(e: Cast, operand: Expr) -> Expr:
+    return fold(Cast(Type(e.type.dtype, operand.type.lanes), operand))
+
+
+def call(function: Function, arguments: tuple[Expr, ...], lanes: int) -> Expr:
+    return Call(function, tuple(widen(a, lanes) for a in arguments))
+
+
+def conjunction(masks: tuple[Expr, ...]) -> Expr | None:
+    """All masks at once; None if there is none."""
+    result: Expr | None = None
+    for mask in masks:
+        result = mask if result is None else Binary("and", result, mask)
+    return result

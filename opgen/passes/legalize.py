@@ -1,0 +1,45 @@
+"""The fixed pipeline from a scheduled kernel to what an emitter takes: no "vector" and no "unroll" loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from opgen.loop.nodes import Kernel
+from opgen.loop.verify import verify
+from opgen.passes.simplify import simplify
+from opgen.passes.tighten import tighten
+from opgen.passes.unroll import unroll
+from opgen.passes.vectorize import vectorize
+
+Pass = Callable[[Kernel], Kernel]
+
+
+def _simplify_once(kernel: Kernel) -> Kernel:
+    return simplify(kernel, rounds=1)
+
+
+PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("simplify", _simplify_once),
+    ("vectorize", vectorize),
+    ("unroll", unroll),
+    ("simplify again", _simplify_once),
+    ("tighten", tighten),
+)
+"""Vectors come before unrolling, so that the copies are copies of finished code."""
+
+
+def legalize(kernel: Kernel, *, check: bool = True) -> Kernel:
+    """The kernel as an emitter takes it; verified after each pass that changed it unless `check` is off."""
+    return stages(kernel, check=check)[-1][1]
+
+
+def stages(kernel: Kernel, *, check: bool = True) -> list[tuple[str, Kernel]]:
+    """The kernel before and after each pass, by the pass's name; a pass that changed nothing gives the same object."""
+    result = [("scheduled", kernel)]
+    for name, run in PIPELINE:
+        new = run(kernel)
+        if check and new is not kernel:
+            verify(new)
+        kernel = new
+        result.append((name, kernel))
+    return result

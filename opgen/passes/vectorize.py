@@ -1,0 +1,282 @@
+"""Expansion of "vector" loops into vector code.
+
+    for i in 0..8 vector:                   if lane-dependent, an If becomes a mask:
+      y[b + i] = x[b + i]                     y[ramp(b, 1, 8)] = x[ramp(b, 1, 8)]
+
+* A buffer allocated inside the loop gets a last dimension of one element a lane.
+* An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.  A
+  store to a buffer of the loop's own becomes a select instead (every lane owns its element, so nothing can race), and
+  only for the conditions met since the allocation: what other lanes hold there is never seen.
+* A load that is the same for all lanes stays scalar where it is proved to be in bounds without the masks.
+* Loops inside must have the same bounds in all lanes; stores must differ from lane to lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from opgen.diagnostics import InternalError
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import (
+    Alloc,
+    Barrier,
+    Binary,
+    Block,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Ramp,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from opgen.loop.walk import expressions, walk, walk_expr, with_expressions, with_parts
+from opgen.passes import lanes as v
+from opgen.passes.fold import fold
+from opgen.passes.scope import entered
+from opgen.passes.unroll import constant_extent, expand
+
+
+def vectorize(kernel: Kernel) -> Kernel:
+    """Replace every "vector" loop (of constant extent) by vector code."""
+    if not any(isinstance(s, For) and s.kind == "vector" for s in walk(kernel.body)):
+        return kernel
+    shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
+    body = _find(kernel.body, Context.of(kernel), shapes)
+    return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, body, kernel.assumptions)
+
+
+def _find(s: Stmt, context: Context, shapes: Mapping[str, tuple[Expr, ...]]) -> Stmt:
+    """Expand the vector loops in a statement."""
+    if isinstance(s, For) and s.kind == "vector":
+        return _expand_loop(s, context, shapes)
+    if isinstance(s, Alloc):
+        shapes = {**shapes, s.buffer.name: s.buffer.shape}
+    return with_parts(s, tuple(_find(p, c, shapes) for p, c in entered(s, context)))
+
+
+def _expand_loop(loop: For, context: Context, shapes: Mapping[str, tuple[Expr, ...]]) -> Stmt:
+    lanes = constant_extent(loop)
+    if lanes is None:
+        raise InternalError(f"the loop '{loop.var}' is to be vectorised, and its extent is not constant")
+    if lanes == 0:
+        return b.EMPTY
+    if lanes == 1:
+        return expand(loop.body, {loop.var: loop.start})
+    ramp = Ramp(loop.start, Const(1), lanes)
+    return _Vectorizer(loop.var, lanes).stmt(loop.body, _Scope({loop.var: ramp}, {}, (), context, shapes))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What surrounds a statement: values of names with lanes, the number of masks there were when a private buffer was
+    allocated, the masks in force, what is known without them, the shapes of buffers.
+    """
+
+    values: Mapping[str, Expr]
+    private: Mapping[str, int]
+    masks: tuple[Expr, ...]
+    context: Context
+    shapes: Mapping[str, tuple[Expr, ...]]
+
+
+class _Vectorizer:
+    def __init__(self, var: str, lanes: int) -> None:
+        self._var = var
+        self._lanes = lanes
+        self._masked: set[str] = set()
+
+    # Statements -------------------------------------------------------------------------------------
+
+    def stmt(self, s: Stmt, scope: _Scope) -> Stmt:
+        match s:
+            case Block():
+                return b.block(self.stmt(p, scope) for p in s.statements)
+            case Store():
+                return self._store(s, scope)
+            case For():
+                return self._loop(s, scope)
+            case If():
+                return self._branch(s, scope)
+            case Alloc():
+                return self._alloc(s, scope)
+            case Let():
+                return self._let(s, scope)
+            case Barrier():
+                raise InternalError(f"a barrier inside the vector loop '{self._var}'")
+
+    def _loop(self, s: For, scope: _Scope) -> Stmt:
+        new = with_expressions(s, tuple(self.expr(e, scope) for e in expressions(s)))
+        assert isinstance(new, For)
+        if new.start.type.lanes != 1 or new.stop.type.lanes != 1:
+            raise InternalError(f"the bounds of '{s.var}' differ between the lanes of '{self._var}'")
+        inner = replace(scope, context=scope.context.with_loop(s.var, new.start, new.stop))
+        return For(s.var, new.start, new.stop, self.stmt(s.body, inner), s.kind)
+
+    def _branch(self, s: If, scope: _Scope) -> Stmt:
+        condition = self.expr(s.condition, scope)
+        if condition.type.lanes == 1:
+            positive = replace(scope, context=scope.context.with_condition(condition))
+            negative = replace(scope, context=scope.context.with_condition(fold(b.negate(condition))))
+            otherwise = None if s.otherwise is None else self.stmt(s.otherwise, negative)
+            return b.when(condition, self.stmt(s.then, positive), otherwise)
+        then = self.stmt(s.then, replace(scope, masks=(*scope.masks, condition)))
+        if s.otherwise is None:
+            return then
+        opposite = fold(Unary("not", condition))
+        return b.block((then, self.stmt(s.otherwise, replace(scope, masks=(*scope.masks, opposite)))))
+
+    def _alloc(self, s: Alloc, scope: _Scope) -> Stmt:
+        buffer = s.buffer
+        shape = tuple(self.expr(e, scope) for e in buffer.shape)
+        if any(e.type.lanes != 1 for e in shape):
+            raise InternalError(f"the size of '{buffer.name}' differs between the lanes of '{self._var}'")
+        widened = Buffer(buffer.name, buffer.dtype, (*shape, Const(self._lanes)), buffer.space)
+        body = self.stmt(s.body, self._with_private(scope, widened))
+        if widened.name in self._masked and not _stores_first(body, widened.name):
+            body = b.block((self._filled(widened), body))
+        return Alloc(widened, body)
+
+    def _filled(self, buffer: Buffer) -> Stmt:
+        """Zeros in every element: lanes that are never stored to are selected from, too."""
+        counters = [f"{buffer.name}_{d}" for d in range(len(buffer.shape) - 1)]
+        places = (*(b.var(c) for c in counters), self._lane())
+        s: Stmt = Store(buffer.name, places, b.const(0, buffer.dtype, self._lanes))
+        for counter, size in zip(reversed(counters), reversed(buffer.shape[:-1]), strict=True):
+            s = For(counter, Const(0), size, s, "unroll" if isinstance(size, Const) else "serial")
+        return s
+
+    def _with_private(self, scope: _Scope, buffer: Buffer) -> _Scope:
+        return replace(
+            scope,
+            private={**scope.private, buffer.name: len(scope.masks)},
+            shapes={**scope.shapes, buffer.name: buffer.shape},
+        )
+
+    def _let(self, s: Let, scope: _Scope) -> Stmt:
+        """A value with lanes has no name: index arithmetic is put in place, anything else is kept in a buffer."""
+        value = self.expr(s.value, scope)
+        if value.type.lanes == 1:
+            inner = replace(scope, context=scope.context.with_let(s.var, value))
+            return Let(s.var, value, self.stmt(s.body, inner))
+        if isinstance(value, Ramp):
+            return self.stmt(s.body, replace(scope, values={**scope.values, s.var.name: value}))
+        buffer = Buffer(s.var.name, value.type.dtype, (Const(self._lanes),), "register")
+        here = Load(buffer.name, (self._lane(),), buffer.dtype)
+        inner = self._with_private(replace(scope, values={**scope.values, s.var.name: here}), buffer)
+        return Alloc(buffer, b.block((Store(buffer.name, (self._lane(),), value), self.stmt(s.body, inner))))
+
+    def _store(self, s: Store, scope: _Scope) -> Stmt:
+        indices = tuple(self.expr(i, scope) for i in s.indices)
+        value = v.widen(self.expr(s.value, scope), self._lanes)
+        masks = scope.masks if s.mask is None else (*scope.masks, v.widen(self.expr(s.mask, scope), self._lanes))
+        if s.buffer in scope.private:
+            return self._private_store(s.buffer, indices, value, masks[scope.private[s.buffer] :])
+        if all(i.type.lanes == 1 for i in indices):
+            raise InternalError(f"every lane of '{self._var}' stores to the same element of '{s.buffer}'")
+        return Store(s.buffer, indices, value, v.conjunction(masks))
+
+    def _private_store(self, buffer: str, indices: tuple[Expr, ...], value: Expr, masks: tuple[Expr, ...]) -> Stmt:
+        place = (*indices, self._lane())
+        mask = v.conjunction(masks)
+        if mask is not None:
+            self._masked.add(buffer)
+            value = Select(mask, value, Load(buffer, place, value.type.dtype))
+        return Store(buffer, place, value)
+
+    def _lane(self) -> Expr:
+        return Ramp(Const(0), Const(1), self._lanes)
+
+    # Expressions ------------------------------------------------------------------------------------
+
+    def expr(self, e: Expr, scope: _Scope) -> Expr:
+        """The expression for all lanes at once; scalar where all lanes agree."""
+        match e:
+            case Const():
+                return e
+            case Var():
+                return scope.values.get(e.name, e)
+            case Load():
+                return self._load(e, scope)
+            case Ramp() | Broadcast():
+                raise InternalError(f"vector code inside the vector loop '{self._var}'")
+            case Unary():
+                return fold(Unary(e.op, self.expr(e.operand, scope)))
+            case Cast():
+                return v.cast(e, self.expr(e.operand, scope))
+            case Binary():
+                return self._binary(e, scope)
+            case Compare():
+                left, right = self.expr(e.left, scope), self.expr(e.right, scope)
+                if left.type.lanes == right.type.lanes == 1:
+                    return fold(Compare(e.op, left, right))
+                return v.compare(e, left, right, self._lanes)
+            case Select():
+                parts = tuple(self.expr(p, scope) for p in (e.condition, e.if_true, e.if_false))
+                if all(p.type.lanes == 1 for p in parts):
+                    return fold(Select(*parts))
+                return v.select(*parts, self._lanes)
+            case Call():
+                arguments = tuple(self.expr(a, scope) for a in e.arguments)
+                if all(a.type.lanes == 1 for a in arguments):
+                    return Call(e.function, arguments)
+                return v.call(e.function, arguments, self._lanes)
+
+    def _binary(self, e: Binary, scope: _Scope) -> Expr:
+        left, right = self.expr(e.left, scope), self.expr(e.right, scope)
+        if e.op in ("floordiv", "mod") and scope.masks:
+            right = self._safe_divisor(right, scope)
+        if left.type.lanes == right.type.lanes == 1:
+            return fold(Binary(e.op, left, right))
+        return v.binary(e.op, left, right, self._lanes)
+
+    def _safe_divisor(self, divisor: Expr, scope: _Scope) -> Expr:
+        """1 in the lanes that are off, unless the divisor is known not to be 0 there."""
+        if isinstance(divisor, Const) or scope.context.proves(b.compare("gt", divisor, Const(0, divisor.type))):
+            return divisor
+        mask = v.conjunction(scope.masks)
+        assert mask is not None
+        return v.select(mask, divisor, Const(1, divisor.type), self._lanes)
+
+    def _load(self, e: Load, scope: _Scope) -> Expr:
+        indices = tuple(self.expr(i, scope) for i in e.indices)
+        own = None if e.mask is None else self.expr(e.mask, scope)
+        if e.buffer in scope.private:
+            return Load(e.buffer, (*indices, self._lane()), e.dtype, own)
+        masks = scope.masks if own is None else (*scope.masks, v.widen(own, self._lanes))
+        if any(i.type.lanes != 1 for i in indices):
+            return Load(e.buffer, indices, e.dtype, v.conjunction(masks))
+        if not masks or self._in_bounds(e.buffer, indices, scope):
+            return Load(e.buffer, indices, e.dtype)
+        if not indices:
+            return Load(e.buffer, indices, e.dtype)
+        gathered = (*indices[:-1], v.widen(indices[-1], self._lanes))
+        return Load(e.buffer, gathered, e.dtype, v.conjunction(masks))
+
+    def _in_bounds(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
+        """Whether an access is in bounds whatever the masks are."""
+        return all(
+            scope.context.proves(b.compare("ge", i, 0)) and scope.context.proves(b.compare("lt", i, size))
+            for i, size in zip(indices, scope.shapes[buffer], strict=True)
+        )
+
+
+def _stores_first(s: Stmt, buffer: str) -> bool:
+    """Whether a statement begins by storing all of a buffer of one element a lane."""
+    first = s.statements[0] if isinstance(s, Block) and s.statements else s
+    if not isinstance(first, Store) or first.buffer != buffer or len(first.indices) != 1:
+        return False
+    return not any(isinstance(e, Load) and e.buffer == buffer for e in walk_expr(first.value))

@@ -1,0 +1,21 @@
+"""What all checks of a call share: the op's name, and the errors to raise."""
+
+from __future__ import annotations
+
+from opgen.runtime.describe import describe
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+
+
+class OpChecks:
+    """Checks of the arguments of one op; `op` is its name, for the messages."""
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+
+    def wrong(self, argument: str, expected: str, given: object, hint: str | None = None) -> ArgumentValueError:
+        """The error for a value that does not fit, to be raised."""
+        return ArgumentValueError(self.op, argument, expected, describe(given), hint)
+
+    def wrong_type(self, argument: str, expected: str, given: object) -> ArgumentTypeError:
+        """The error for a value of the wrong kind, to be raised."""
+        return ArgumentTypeError(self.op, argument, expected, describe(given))

@@ -1,0 +1,256 @@
+"""Kernels' object code, kept on disk between processes.
+
+The cache lies in $OPGEN_CACHE_DIR, else $XDG_CACHE_HOME/opgen, else ~/.cache/opgen.  OPGEN_CACHE=off turns it off, and
+OPGEN_CACHE_MIB bounds its size (the entries used longest ago go first).  It is never the reason for an error: a damaged
+entry is built anew, and where nothing can be kept, each process builds for itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen.runtime import directory, entry, toolchain
+from opgen.runtime.version import VERSION
+
+if TYPE_CHECKING:
+    from opgen.codegen.llvm.target import Target
+
+DEFAULT_MIB = 512
+STALE_SECONDS = 3600.0
+"""A temporary file older than this was left by a writer that died."""
+_SWEEP_EVERY = 64
+_ENTRY = re.compile(r"[0-9a-f]{64}\.kernel")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.[0-9a-f]+\.part")
+
+
+class CacheWarning(UserWarning):
+    """The kernel cache is not used, and kernels are built anew in each process."""
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """What is on disk, and what this process asked for."""
+
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    bytes: int
+    used: float
+
+
+class KernelCache:
+    """Payloads by key in one directory, bounded in size.  Safe to use from many threads and processes at once."""
+
+    def __init__(self, path: Path | None, limit: int = DEFAULT_MIB << 20) -> None:
+        """`path` None is a cache that keeps nothing; `limit` is in bytes."""
+        self.path = path
+        self.limit = limit
+        self._hits = 0
+        self._misses = 0
+        self._stores = 0
+        self._warned = False
+
+    def load(self, key: str) -> bytes | None:
+        """The payload stored under a key, or None.  An entry that is not exactly what was stored is removed."""
+        payload = self._load(key)
+        if payload is None:
+            self._misses += 1
+        else:
+            self._hits += 1
+        return payload
+
+    def _load(self, key: str) -> bytes | None:
+        if self.path is None:
+            return None
+        try:
+            with directory.opened(self.path, create=False) as d:
+                content = directory.read(d, f"{key}.kernel")
+                if content is None:
+                    return None
+                payload = entry.unpack(key, content)
+                if payload is None:
+                    directory.remove(d, f"{key}.kernel")
+                return payload
+        except directory.UntrustedDirectoryError as reason:
+            self._warn(str(reason))
+        except OSError:
+            pass
+        return None
+
+    def store(self, key: str, payload: bytes) -> bool:
+        """Keep a payload; whether that could be done."""
+        if self.path is None:
+            return False
+        temporary = f".{key}.{os.getpid()}.{os.urandom(6).hex()}.part"
+        try:
+            with directory.opened(self.path, create=True) as d:
+                directory.write(d, temporary, f"{key}.kernel", entry.pack(key, payload))
+                self._stores += 1
+                if self._stores % _SWEEP_EVERY == 1:
+                    self._sweep(d)
+        except directory.UntrustedDirectoryError as reason:
+            self._warn(str(reason))
+            return False
+        except OSError:
+            return False
+        return True
+
+    def sweep(self) -> None:
+        """Remove what dead writers left, and the entries used longest ago while the cache is over its limit."""
+        if self.path is None:
+            return
+        try:
+            with directory.opened(self.path, create=False) as d:
+                self._sweep(d)
+        except (OSError, directory.UntrustedDirectoryError):
+            return
+
+    def _sweep(self, d: int) -> None:
+        now = time.time()
+        for file in _files(d, _TEMPORARY):
+            if now - file.used > STALE_SECONDS:
+                directory.remove(d, file.name)
+        entries = sorted(_files(d, _ENTRY), key=lambda f: f.used)
+        excess = sum(f.bytes for f in entries) - self.limit
+        for file in entries:
+            if excess <= 0:
+                return
+            directory.remove(d, file.name)
+            excess -= file.bytes
+
+    def clear(self) -> int:
+        """Remove every entry (and nothing that is not one); how many there were."""
+        if self.path is None:
+            return 0
+        try:
+            with directory.opened(self.path, create=False) as d:
+                for file in list(_files(d, _TEMPORARY)):
+                    directory.remove(d, file.name)
+                return sum(directory.remove(d, file.name) for file in list(_files(d, _ENTRY)))
+        except (OSError, directory.UntrustedDirectoryError):
+            return 0
+
+    def stats(self) -> CacheStats:
+        """Counts of the directory and of this process."""
+        entries: list[_File] = []
+        if self.path is not None:
+            try:
+                with directory.opened(self.path, create=False) as d:
+                    entries = list(_files(d, _ENTRY))
+            except (OSError, directory.UntrustedDirectoryError):
+                entries = []
+        return CacheStats(len(entries), sum(f.bytes for f in entries), self._hits, self._misses)
+
+    def health(self) -> str:
+        """`ok`, or why nothing can be kept; the directory is made if there is none."""
+        if self.path is None:
+            return "off"
+        probe = f".{'0' * 64}.{os.getpid()}.{os.urandom(6).hex()}.part"
+        try:
+            with directory.opened(self.path, create=True) as d:
+                directory.write(d, probe, probe, b"opgen")
+                directory.remove(d, probe)
+        except directory.UntrustedDirectoryError as reason:
+            return f"not used: {reason}"
+        except OSError as error:
+            return f"not writable: {error.strerror or error}"
+        return "ok"
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"the kernel cache {self.path} is not used: {reason}", CacheWarning, stacklevel=4)
+
+
+def _files(d: int, pattern: re.Pattern[str]) -> Iterator[_File]:
+    """The directory's own files whose names match; one that vanishes meanwhile is left out."""
+    for name in os.listdir(d):
+        if pattern.fullmatch(name):
+            try:
+                status = os.stat(name, dir_fd=d, follow_symlinks=False)
+            except OSError:
+                continue
+            yield _File(name, status.st_size, status.st_mtime)
+
+
+# The cache of this process ---------------------------------------------------------------------------------------
+
+
+def location(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The cache's directory by the environment, or None if it is off or there is no home to put it in."""
+    env = os.environ if environment is None else environment
+    if env.get("OPGEN_CACHE", "").strip().lower() in ("off", "0", "no") or not directory.SUPPORTED:
+        return None
+    if own := env.get("OPGEN_CACHE_DIR"):
+        return Path(own).absolute()
+    xdg = env.get("XDG_CACHE_HOME")
+    if xdg and os.path.isabs(xdg):
+        return Path(xdg) / "opgen"
+    home = env.get("HOME") or os.path.expanduser("~")
+    return Path(home) / ".cache" / "opgen" if os.path.isabs(home) else None
+
+
+def _limit() -> int:
+    text = os.environ.get("OPGEN_CACHE_MIB", "").strip()
+    return (int(text) if text.isascii() and text.isdigit() else DEFAULT_MIB) << 20
+
+
+@functools.lru_cache(maxsize=16)
+def _cache_at(path: Path | None, limit: int) -> KernelCache:
+    return KernelCache(path, limit)
+
+
+def default() -> KernelCache:
+    """The cache that the environment names (looked at each time, so that it can change)."""
+    return _cache_at(location(), _limit())
+
+
+def clear() -> int:
+    """Remove every entry of the default cache; how many there were."""
+    return default().clear()
+
+
+def stats() -> CacheStats:
+    """The default cache's contents, and this process's hits and misses."""
+    return default().stats()
+
+
+# Keys ------------------------------------------------------------------------------------------------------------
+
+
+def key_of(parts: Mapping[str, str]) -> str:
+    """The sha256, in hexadecimal, over named texts; each goes in with its length, so that none can pose as two."""
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        for text in (name, parts[name]):
+            data = text.encode()
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def code_identity(target: Target, ir: str) -> dict[str, str]:
+    """Everything that decides what object code comes of a text of IR: what `key_of` is given."""
+    return {
+        "format": str(entry.FORMAT),
+        "opgen": VERSION,
+        "emitter": toolchain.emitter_fingerprint(),
+        "llvm": toolchain.llvm_version(),
+        "target": repr(target),
+        "ir": ir,
+    }

@@ -1,0 +1,37 @@
+"""The errors of a wrong call: whose op, which argument, what was expected, what was given."""
+
+from __future__ import annotations
+
+from opgen.diagnostics import UserError
+
+
+class ArgumentError(UserError):
+    """A wrong argument of an op.
+
+    `op` is the op's name, `argument` the input or attribute at fault, `expected` and `given` say what should have stood
+    there and what stood there instead, `hint` what was perhaps meant.
+    """
+
+    def __init__(self, op: str, argument: str, expected: str, given: str, hint: str | None = None) -> None:
+        self.op = op
+        self.argument = argument
+        self.expected = expected
+        self.given = given
+        self.hint = hint
+        remedy = "" if hint is None else f"; {hint}"
+        super().__init__(f"{op}: argument '{argument}': expected {expected}, given {given}{remedy}")
+
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str, str, str | None]]:
+        return type(self), (self.op, self.argument, self.expected, self.given, self.hint)
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument of the right kind with a value that does not fit."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of the wrong kind, or a tensor of the wrong scalar type."""
+
+
+class ArgumentMemoryError(ArgumentError, MemoryError):
+    """Arguments that fit together, for a result that this machine cannot hold."""

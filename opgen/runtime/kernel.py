@@ -1,0 +1,187 @@
+"""From a scheduled kernel to a callable: looked up in memory, then on disk, else built."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, SupportsIndex
+
+from opgen.diagnostics import InternalError
+from opgen.loop import walk
+from opgen.loop.nodes import For, Kernel
+from opgen.runtime import cache, threads, toolchain
+from opgen.runtime.library import Library, load_library
+from opgen.runtime.locks import BUILD
+from opgen.runtime.words import FIRST_BUFFER, OK, OUT_OF_MEMORY, parameter_words
+
+if TYPE_CHECKING:
+    from opgen.codegen.llvm.target import Target
+
+Words = ctypes.Array[ctypes.c_int64]
+
+MEMO_LIMIT = 1024
+"""How many kernels stay loaded when nothing else holds them."""
+
+
+def _raise_for(status: int, name: str) -> None:
+    if status == OUT_OF_MEMORY:
+        raise MemoryError(f"kernel {name}: not enough memory for its temporary buffers")
+    raise InternalError(f"kernel {name} returned status {status}")
+
+
+def _is_parallel(kernel: Kernel) -> bool:
+    return any(isinstance(s, For) and s.kind == "parallel" for s in walk.walk(kernel.body))
+
+
+class CompiledKernel:
+    """A kernel's machine code, ready to be called.  The code stays loaded as long as this object lives."""
+
+    def __init__(self, kernel: Kernel, library: Library) -> None:
+        self.kernel = kernel
+        self.name = kernel.name
+        self.address = library.address(toolchain.entry_name(kernel))
+        self._library = library
+        self._parallel = _is_parallel(kernel)
+        self._array = ctypes.c_int64 * (FIRST_BUFFER + len(kernel.buffers) + len(kernel.parameters))
+        self._function: Callable[[Words], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(self._array))(
+            self.address
+        )
+
+    def _head(self, count: int | None) -> tuple[int, int]:
+        """Words 0 and 1, for `count` threads (None: as many as are set)."""
+        wanted = threads.get_num_threads() if count is None else count
+        if not self._parallel or wanted <= 1:
+            return 0, 1
+        return threads.parallel_for().address, wanted
+
+    def words(
+        self, addresses: Sequence[int], parameters: Sequence[SupportsIndex | float], count: int | None = None
+    ) -> Words:
+        """The packed arguments.  Raises InternalError if there are too few or too many."""
+        needed = len(self.kernel.buffers)
+        if len(addresses) != needed:
+            raise InternalError(f"kernel {self.name} has {needed} buffers, given {len(addresses)}")
+        return self._array(*self._head(count), *addresses, *parameter_words(self.kernel.parameters, parameters))
+
+    def __call__(
+        self, addresses: Sequence[int], parameters: Sequence[SupportsIndex | float], threads: int | None = None
+    ) -> None:
+        """Run on buffers (inputs, then outputs) and parameters; other Python threads run meanwhile.
+
+        `threads` overrides the number that is set.  Raises MemoryError if temporary buffers cannot be had.
+        """
+        status = self._function(self.words(addresses, parameters, threads))
+        if status != OK:
+            _raise_for(status, self.name)
+
+    def bind(self, parameters: Sequence[SupportsIndex | float]) -> BoundKernel:
+        """The kernel with its parameters fixed, for many calls in which only the buffers change."""
+        return BoundKernel(self, parameters)
+
+
+class BoundKernel:
+    """A kernel whose arguments are packed but for the buffers' addresses.  Many threads may call it at once."""
+
+    __slots__ = ("_end", "_function", "_generation", "_kernel", "_parameters", "_spare")
+
+    def __init__(self, kernel: CompiledKernel, parameters: Sequence[SupportsIndex | float]) -> None:
+        self._kernel = kernel
+        self._parameters = tuple(parameters)
+        self._function = kernel._function
+        self._end = FIRST_BUFFER + len(kernel.kernel.buffers)
+        self._generation = threads.generation()
+        self._spare: deque[Words] = deque((self._packed(),))
+
+    def _packed(self) -> Words:
+        return self._kernel.words((0,) * (self._end - FIRST_BUFFER), self._parameters)
+
+    def _spares(self) -> deque[Words]:
+        """Packed arguments that no call is using, for the number of threads that is set now."""
+        if self._generation != threads.generation():
+            self._generation = threads.generation()
+            self._spare = deque()
+        return self._spare
+
+    def __call__(self, addresses: list[ctypes.c_int64 | int]) -> None:
+        """Run on these buffers: as many as the kernel has, inputs then outputs (ValueError otherwise)."""
+        spares = self._spares()
+        try:
+            words = spares.pop()
+        except IndexError:
+            words = self._packed()
+        words[FIRST_BUFFER : self._end] = addresses
+        status = self._function(words)
+        spares.append(words)
+        if status != OK:
+            _raise_for(status, self._kernel.name)
+
+
+# Building --------------------------------------------------------------------------------------------------------
+
+_memo: OrderedDict[str, CompiledKernel] = OrderedDict()
+
+
+def _remembered(key: str) -> CompiledKernel | None:
+    """The kernel of that key if it is loaded; it becomes the last to be forgotten."""
+    found = _memo.get(key)
+    if found is not None:
+        with contextlib.suppress(KeyError):  # another thread may just have forgotten it
+            _memo.move_to_end(key)
+    return found
+
+
+def _remember(key: str, compiled: CompiledKernel) -> None:
+    _memo[key] = compiled
+    while len(_memo) > MEMO_LIMIT:
+        _memo.popitem(last=False)
+
+
+def _loaded(kernel: Kernel, code: bytes) -> CompiledKernel:
+    return CompiledKernel(kernel, load_library(code, toolchain.entry_name(kernel)))
+
+
+def _from_disk(key: str, kernel: Kernel) -> CompiledKernel | None:
+    code = cache.default().load(key)
+    if code is None:
+        return None
+    try:
+        return _loaded(kernel, code)
+    except InternalError:  # whatever it is, it is not this kernel's code
+        return None
+
+
+def _build(key: str, kernel: Kernel, target: Target) -> CompiledKernel:
+    code = toolchain.object_code(toolchain.emit(kernel, target), target)
+    compiled = _loaded(kernel, code)
+    cache.default().store(key, code)
+    return compiled
+
+
+def kernel_key(kernel: Kernel, target: Target) -> str:
+    """The key of a kernel's code, in memory and on disk."""
+    return cache.key_of(cache.code_identity(target, toolchain.listing(kernel)))
+
+
+def compile_kernel(kernel: Kernel, target: Target | None = None) -> CompiledKernel:
+    """The callable of a scheduled kernel, for this machine unless another (compatible) target is given.
+
+    A kernel is built once, whatever number of threads ask for it at once.
+    """
+    goal = toolchain.host() if target is None else target
+    key = kernel_key(kernel, goal)
+    if (found := _remembered(key)) is not None:
+        return found
+    with BUILD:
+        if (found := _remembered(key)) is not None:
+            return found
+        compiled = _from_disk(key, kernel) or _build(key, kernel, goal)
+        _remember(key, compiled)
+        return compiled
+
+
+def forget_kernels() -> None:
+    """Drop the kernels held in memory; those on disk stay."""
+    with BUILD:
+        _memo.clear()

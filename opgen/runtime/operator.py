@@ -1,0 +1,197 @@
+"""What a generated module calls to run an op: one `Operator` each, with the plans of the calls it has seen.
+
+A call goes through three stages, each remembered by the next:
+
+    arguments  --check-->  Call  --resolve-->  Plan  --run-->  results
+
+* *check* is generated code: it makes plain values of the arguments and shapes of the results, or raises.
+* *resolve* finds the kernel for the call's types and sizes (`opgen.runtime.specialize`).
+* *run* allocates the results and calls the kernel.
+
+A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
+read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
+caller writes is checked each time.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from opgen.dtypes import DTYPES
+from opgen.runtime.address import address
+from opgen.runtime.buffers import empty_of, numpy_dtype
+from opgen.runtime.describe import describe
+from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError
+from opgen.runtime.tensors import READABLE, Array, check_out, contiguous
+
+PLANS = 4096
+"""How many plans an operator remembers; when there are more it forgets all and starts again."""
+
+_Plain: TypeAlias = "tuple[int | float | str | None, ...]"
+Value: TypeAlias = "int | float | bool | tuple[int, ...] | tuple[float, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result of a call: its name, its shape in the caller's order of dimensions, and its scalar type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose arguments fit together, as a generated check returns it.
+
+    `tensors` are the inputs that are tensors, by name and in order; `types` the scalar type of each type variable;
+    `words` the
+    values of enumerations and layouts; `attributes` all other attributes, lists flat and in the caller's order;
+    `integers` the dimensions and named integers of the op.
+    """
+
+    tensors: Mapping[str, Array]
+    types: Mapping[str, str]
+    words: Mapping[str, str]
+    attributes: Mapping[str, Value]
+    integers: Mapping[str, int]
+    results: tuple[Result, ...]
+
+
+class Check(Protocol):
+    """A generated check: the op's tensors, then all its other arguments, in the order of its inputs and attributes."""
+
+    def __call__(self, *arguments: object) -> Call: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel ready to run: `run` takes the addresses of the tensors that are read, then those of the results."""
+
+    run: Callable[..., None]
+    reads: tuple[str, ...]
+
+
+Resolve: TypeAlias = Callable[[Call], Launch]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`reads` are positions among the op's tensors."""
+
+    run: Callable[..., None]
+    reads: tuple[int, ...]
+    results: tuple[tuple[Result, np.dtype[Any]], ...]
+
+
+class Operator:
+    """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels."""
+
+    def __init__(self, name: str, check: Check, resolve: Resolve) -> None:
+        self.name = name
+        self._check = check
+        self._resolve = resolve
+        self._plans: dict[object, _Plan] = {}
+
+    def __call__(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> Array:
+        """Run an op that has one result."""
+        plan = self._plans.get(fingerprint(tensors, rest))
+        if plan is None:
+            return self._first(tensors, rest, None if out is None else (out,))[0]
+        arrays = cast("tuple[Array, ...]", tensors)
+        result = self._result(plan, 0, out, arrays)
+        plan.run(*[address(arrays[i]) for i in plan.reads], address(result))
+        return result
+
+    def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[Array, ...]:
+        """Run an op that has several results; `out` is as long a list or tuple of arrays, or None."""
+        if out is not None and not isinstance(out, list | tuple):
+            raise ArgumentTypeError(self.name, "out", "a tuple of numpy arrays", describe(out))
+        return self._first(tensors, rest, out)
+
+    def _first(
+        self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Sequence[object] | None
+    ) -> tuple[Array, ...]:
+        """Run a call that is not known, or not known to be: checked in full."""
+        call = self._check(*tensors, *rest)
+        plan = self._plan(call)
+        given = tuple(call.tensors.values())
+        results = self._results(plan, out, given)
+        arrays = tuple(contiguous(a) for a in given)
+        key = fingerprint(tensors, rest)
+        if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
+            self._remember(key, plan)
+        plan.run(*[address(arrays[i]) for i in plan.reads], *[address(r) for r in results])
+        return results
+
+    def _plan(self, call: Call) -> _Plan:
+        """The plan of a checked call."""
+        groups = (call.types, call.words, call.attributes, call.integers)
+        key = (tuple(a.shape for a in call.tensors.values()), *(tuple(g.items()) for g in groups))
+        plan = self._plans.get(key)
+        if plan is None:
+            launch = self._resolve(call)
+            names = list(call.tensors)
+            results = tuple((r, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
+            plan = _Plan(launch.run, tuple(names.index(n) for n in launch.reads), results)
+            self._remember(key, plan)
+        return plan
+
+    def _remember(self, key: object, plan: _Plan) -> None:
+        if len(self._plans) >= PLANS:
+            self._plans.clear()
+        self._plans[key] = plan
+
+    def _results(self, plan: _Plan, out: Sequence[object] | None, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        count = len(plan.results)
+        if out is None:
+            return tuple(self._result(plan, i, None, inputs) for i in range(count))
+        if len(out) != count:
+            raise ArgumentTypeError(self.name, "out", f"{count} numpy arrays", describe(out))
+        return tuple(
+            self._result(plan, i, out[i], (*inputs, *(o for o in out[:i] if isinstance(o, np.ndarray))))
+            for i in range(count)
+        )
+
+    def _result(self, plan: _Plan, position: int, out: object, apart: tuple[Array, ...]) -> Array:
+        """Memory for a result: new, or the caller's if it can be used."""
+        result, dtype = plan.results[position]
+        if out is not None:
+            return check_out(self.name, out, result.shape, dtype, apart)
+        try:
+            return empty_of(result.shape, dtype)
+        except (MemoryError, ValueError, OverflowError) as error:
+            given = f"{result.dtype}{list(result.shape)}"
+            raise ArgumentMemoryError(self.name, result.name, "a result that fits into memory", given) from error
+
+
+def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[object, ...] | None:
+    """What a call is remembered by: equal for two calls only if one's plan serves the other.
+
+    None if a tensor is not an array that kernels read in place, or an attribute is no plain Python value.  The
+    attributes are
+    serialised, because `==` does not tell 1 from 1.0 and True.  (Version 2 of the format writes equal values alike; an
+    array
+    would be written as the bytes it holds, which is why only calls with plain attributes are ever remembered.)
+    """
+    key: list[object] = []
+    for a in tensors:
+        if type(a) is not np.ndarray or a.flags.num & READABLE != READABLE:
+            return None
+        key += (a.dtype, a.shape)
+    try:
+        return (*key, marshal.dumps(cast("_Plain", rest), 2))
+    except ValueError:
+        return None
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is made of Python's own ints, floats, bools, strings, None, lists and tuples only."""
+    if type(value) in (list, tuple):
+        return all(_is_plain(v) for v in cast("Sequence[object]", value))
+    return value is None or type(value) in (int, float, bool, str)

@@ -1,0 +1,164 @@
+"""From a checked call to a kernel: how an op of a generated module is built on first need, and for which sizes.
+
+Lowering gives one kernel for each *variant* of an op (scalar types, layouts, enumerations that the mathematics asks
+for), generic in
+sizes and attributes.  Binding its integers to the numbers of a call and simplifying gives a *specialised* kernel,
+which is faster, and costs a build.  The policy is the environment variable OPGEN_SPECIALIZE:
+
+    auto    (default) the first SPECIALIZATIONS combinations of integers of a variant get a kernel of their own, all
+            others share the generic one
+    always  every combination gets its own
+    never   all calls run the generic kernel
+
+`Kernels.counters` tells how many kernels there are, and how many calls were new to each way.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from opgen.diagnostics import UserError, did_you_mean
+from opgen.runtime.operator import Call, Check, Launch, Operator
+
+if TYPE_CHECKING:
+    from opgen.loop.nodes import Kernel
+    from opgen.lower import Lowered
+    from opgen.runtime.kernel import CompiledKernel
+    from opgen.spec.model import Module, OpSpec
+
+Policy = Literal["auto", "always", "never"]
+SPECIALIZATIONS = 64
+"""How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
+
+_POLICIES: tuple[Policy, ...] = ("auto", "always", "never")
+
+
+def policy() -> Policy:
+    """What OPGEN_SPECIALIZE asks for."""
+    word = os.environ.get("OPGEN_SPECIALIZE") or "auto"
+    for known in _POLICIES:
+        if word == known:
+            return known
+    hint = did_you_mean(word, _POLICIES)
+    raise UserError(f"OPGEN_SPECIALIZE is '{word}', expected auto, always or never{f'; {hint}' if hint else ''}")
+
+
+class Library:
+    """The ops of a generated module.  The spec is read from the file beside the module when an op first runs."""
+
+    def __init__(self, module_file: str, spec_file: str) -> None:
+        self.path = Path(module_file).with_name(spec_file)
+        self.operators: dict[str, Operator] = {}
+        self.kernels: dict[str, Kernels] = {}
+        self._lock = threading.RLock()
+        self._module: Module | None = None
+
+    def module(self) -> Module:
+        """The spec."""
+        with self._lock:
+            if self._module is None:
+                from opgen.spec.load import load
+
+                self._module = load(self.path)
+            return self._module
+
+    def operator(self, name: str, check: Check) -> Operator:
+        """The operator of an op, to be made once."""
+        self.kernels[name] = Kernels(self, name)
+        self.operators[name] = Operator(name, check, self.kernels[name])
+        return self.operators[name]
+
+
+@dataclass
+class Counters:
+    """Kernels built for a combination of integers, and for any; plans that took each."""
+
+    specialized: int = 0
+    generic: int = 0
+    specialized_plans: int = 0
+    generic_plans: int = 0
+
+
+@dataclass
+class _Variant:
+    """One lowering of an op, and the kernels made of it."""
+
+    lowered: Lowered
+    specialized: dict[tuple[object, ...], CompiledKernel] = field(default_factory=dict)
+    generic: CompiledKernel | None = None
+
+
+class Kernels:
+    """The kernels of one op, found by call."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        self.counters = Counters()
+        self._library = library
+        self._name = name
+        self._variants: dict[tuple[object, ...], _Variant] = {}
+        self._lock = threading.RLock()
+
+    def __call__(self, call: Call) -> Launch:
+        """The kernel for a call, with the call's numbers in place."""
+        from opgen.runtime.evaluate import Evaluator
+
+        with self._lock:
+            module = self._library.module()
+            op = module.op(self._name)
+            variant = self._variant(module, op, call)
+            evaluator = Evaluator.of(module, op, call)
+            kernel = variant.lowered.kernel
+            names = [p.name for p in kernel.parameters]
+            values = dict(zip(names, map(evaluator.value, variant.lowered.arguments), strict=True))
+            compiled = self._compiled(variant, values)
+            bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
+            return Launch(bound, tuple(b.name for b in kernel.inputs))
+
+    def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
+        from opgen.lower import Variant, lower, structural_attrs
+
+        words = {a.name: call.words[a.name] for a in structural_attrs(op)}
+        key = (*call.types.items(), *words.items())
+        if key not in self._variants:
+            self._variants[key] = _Variant(lower(module, op, Variant(call.types, words)))
+        return self._variants[key]
+
+    def _compiled(self, variant: _Variant, values: Mapping[str, int | float | bool]) -> CompiledKernel:
+        kernel = variant.lowered.kernel
+        integers = {p.name: int(values[p.name]) for p in kernel.parameters if not p.dtype.is_float}
+        key = tuple(integers.values())
+        found = variant.specialized.get(key)
+        wanted = policy()
+        room = wanted == "always" or (wanted == "auto" and len(variant.specialized) < SPECIALIZATIONS)
+        if found is None and not room:
+            return self._generic(variant)
+        self.counters.specialized_plans += 1
+        if found is None:
+            from opgen.loop.bind import bind
+
+            found = build(bind(kernel, integers))
+            variant.specialized[key] = found
+            self.counters.specialized += 1
+        return found
+
+    def _generic(self, variant: _Variant) -> CompiledKernel:
+        self.counters.generic_plans += 1
+        if variant.generic is None:
+            variant.generic = build(variant.lowered.kernel)
+            self.counters.generic += 1
+        return variant.generic
+
+
+def build(kernel: Kernel) -> CompiledKernel:
+    """A kernel scheduled in the default way, made fit for emission, and compiled for this machine."""
+    from opgen.passes.legalize import legalize
+    from opgen.runtime.kernel import compile_kernel
+    from opgen.schedule.default import default_schedule
+    from opgen.schedule.schedule import apply
+
+    return compile_kernel(legalize(apply(kernel, default_schedule(kernel))))

@@ -1,0 +1,200 @@
+"""Tensors of a call: numpy arrays, tensors of other libraries, nested lists; and the results.
+
+What is accepted as a tensor:
+
+* numpy arrays and scalars of any strides and byte order.  An array that is C-contiguous, aligned and in the machine's
+  byte order is read where it lies; of any other a contiguous copy is made for the call, after all checks;
+* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie;
+* nested lists, tuples and Python numbers.  They take the type of the first other tensor of the same type variable, and
+  float32 if there is none; integers become floats where that type asks for it, never the reverse, and bools become
+  nothing else.
+
+Two arrays of different types are never brought to one type silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from opgen.dtypes import DTYPES
+from opgen.runtime.base import OpChecks
+from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.describe import describe, tensor
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+
+Array: TypeAlias = npt.NDArray[Any]  # a caller does arithmetic on results, whose scalar type only the call knows
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+
+class SupportsDLPack(Protocol):
+    """A tensor of another library."""
+
+    def __dlpack__(self, *, stream: None = None) -> CapsuleType: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+TensorLike: TypeAlias = "npt.ArrayLike | SupportsDLPack"
+
+_CPU_DEVICES = (1, 3, 11)  # DLPack: CPU memory, pinned for CUDA, pinned for ROCm
+_FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
+READABLE = 0x1 | 0x100
+"""The bits of `ndarray.flags.num` that say C-contiguous and aligned."""
+
+
+class TensorChecks(OpChecks):
+    """The checks of tensors."""
+
+    def common_type(self, allowed: Sequence[str], given: Mapping[str, object]) -> tuple[str, tuple[Array, ...]]:
+        """The type of the tensors that share a type variable, and the tensors as arrays (no contiguous copies yet)."""
+        arrays = {argument: self.as_array(argument, value) for argument, value in given.items()}
+        first = next(((argument, a) for argument, a in arrays.items() if a is not None), None)
+        if first is None:
+            name = "float32" if "float32" in allowed else allowed[0]
+        else:
+            name = self._type_name(*first, allowed)
+        for argument, a in arrays.items():
+            if first is not None and a is not None and native(a.dtype).name != name:
+                raise self.wrong_tensor(argument, f"{name}, the type of '{first[0]}'", a)
+        return name, tuple(
+            self.from_list(argument, given[argument], name) if a is None else a for argument, a in arrays.items()
+        )
+
+    def typed(self, argument: str, value: object, name: str) -> Array:
+        """A tensor whose scalar type the op fixes, as an array."""
+        found = self.as_array(argument, value)
+        if found is None:
+            return self.from_list(argument, value, name)
+        self._type_name(argument, found, (name,))
+        return found
+
+    def vector(self, argument: str, value: object, lengths: Sequence[int]) -> tuple[int, ...]:
+        """The values of a vector of sizes: non-negative integers, of one of some lengths."""
+        found = self.as_array(argument, value)
+        array = np.array(value) if found is None else found
+        expected = f"a vector of {' or '.join(map(str, lengths))} integers"
+        if array.size and native(array.dtype).name not in ("int32", "int64"):
+            raise self.wrong_type(argument, expected, value)
+        if array.ndim != 1 or array.size not in lengths:
+            raise self.wrong(argument, expected, value)
+        sizes = tuple(int(v) for v in array)
+        if min(sizes, default=0) < 0:
+            raise self.wrong(argument, "integers at least 0", value)
+        return sizes
+
+    def _type_name(self, argument: str, a: Array, allowed: Sequence[str]) -> str:
+        name = str(native(a.dtype).name)
+        if name not in allowed:
+            expected = allowed[0] if len(allowed) == 1 else f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+            raise self.wrong_tensor(argument, expected, a)
+        return name
+
+    def wrong_tensor(self, argument: str, expected: str, given: Array) -> ArgumentTypeError:
+        """The error for a tensor of the wrong scalar type, to be raised."""
+        return ArgumentTypeError(self.op, argument, expected, tensor(given))
+
+    def as_array(self, argument: str, value: object) -> Array | None:
+        """A tensor as an array over the same memory; None for a nested list or a Python number, which has no type
+        yet.
+        """
+        if type(value) is np.ndarray:
+            return value
+        if isinstance(value, np.ma.MaskedArray):
+            raise self.wrong_tensor(argument, "a tensor without a mask", value)
+        if isinstance(value, np.ndarray | np.generic):
+            return np.asarray(value)
+        if isinstance(value, list | tuple | int | float):
+            return None
+        if _is_dlpack(value):
+            return self._from_dlpack(argument, value)
+        if hasattr(value, "__array__") or isinstance(value, memoryview) or hasattr(value, "__buffer__"):
+            return self._from_array(argument, value)
+        raise self.wrong_type(argument, "a tensor", value)
+
+    def _from_dlpack(self, argument: str, value: SupportsDLPack) -> Array:
+        if value.__dlpack_device__()[0] not in _CPU_DEVICES:
+            raise ArgumentTypeError(
+                self.op, argument, "a tensor in this machine's memory", f"{describe(value)} on a device"
+            )
+        try:
+            return np.from_dlpack(value)
+        except _FOREIGN_FAILURES as error:
+            if hasattr(value, "__array__"):
+                return self._from_array(argument, value)
+            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
+
+    def _from_array(self, argument: str, value: object) -> Array:
+        try:
+            return np.asarray(value)
+        except _FOREIGN_FAILURES as error:
+            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
+
+    def from_list(self, argument: str, value: object, name: str) -> Array:
+        """A nested list or a Python number as an array of a type."""
+        try:
+            found = np.array(value)
+        except (ValueError, OverflowError) as error:
+            raise self.wrong(argument, "a nested list of equal lengths", value) from error
+        except TypeError as error:
+            raise self.wrong_type(argument, f"{name} elements", value) from error
+        accepted = {"bool": "b", "int": "iu", "float": "iuf"}[DTYPES[name].kind]
+        if found.size and found.dtype.kind not in accepted:
+            raise self.wrong_type(argument, f"{name} elements", value)
+        if found.size and DTYPES[name].is_int:
+            limits = np.iinfo(name)
+            if found.min() < limits.min or found.max() > limits.max:
+                raise self.wrong(argument, f"{name} elements", value)
+        with np.errstate(over="ignore"):
+            return found.astype(numpy_dtype(DTYPES[name]))
+
+
+def _is_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
+    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+
+
+def plain_vector(value: object) -> object:
+    """A vector of sizes as a list, if it is a vector of integers; anything else as it is.
+
+    An array's fingerprint holds its shape only, and of sizes the values count.
+    """
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.name in ("int32", "int64"):
+        return value.tolist()
+    return value
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The same type in the machine's byte order."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def contiguous(a: Array) -> Array:
+    """The array itself if a kernel can read it where it lies, else a copy that can be."""
+    if a.flags.num & READABLE == READABLE and a.dtype.isnative:
+        return a
+    return a.astype(native(a.dtype), order="C", copy=True, subok=False)
+
+
+def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any], apart: Sequence[Array]) -> Array:
+    """`out`, if a result of that shape and type can be written into it: an array of the caller's that is C-contiguous,
+    aligned and writeable, and whose range of memory touches none of those in `apart`.
+    """
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(op, "out", "a numpy array", describe(out))
+    expected = f"{dtype.name}{list(shape)}"
+    if out.dtype != dtype:
+        raise ArgumentTypeError(op, "out", expected, tensor(out))
+    if out.shape != shape:
+        raise ArgumentValueError(op, "out", expected, tensor(out))
+    if out.flags.num & READABLE != READABLE:
+        raise ArgumentValueError(op, "out", "an aligned C-contiguous array", f"strides {list(out.strides)}")
+    if not out.flags.writeable:
+        raise ArgumentValueError(op, "out", "a writeable array", "a read-only one")
+    if any(np.may_share_memory(out, a) for a in apart):
+        raise ArgumentValueError(op, "out", "memory apart from the inputs'", "an array that overlaps one of them")
+    return out

@@ -1,0 +1,195 @@
+"""How many threads a kernel uses, and by which means.
+
+The number is that of the processors the process may run on, unless OPGEN_NUM_THREADS, OMP_NUM_THREADS or
+`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else a POSIX thread for each stretch
+of a loop; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is POSIX threads: OpenMP's
+do not survive a fork, and a child that waits for them hangs.  No choice changes a result: the stretches of a loop are
+independent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from opgen.diagnostics import UserError, did_you_mean
+from opgen.runtime import cache, openmp, parallel_ir, toolchain
+from opgen.runtime.library import Library, load_library
+from opgen.runtime.locks import BUILD
+
+Means = Literal["openmp", "pthread", "serial"]
+MAX_THREADS = parallel_ir.MAX_THREADS
+_MODES: dict[Means, int] = {
+    "serial": parallel_ir.SERIAL,
+    "openmp": parallel_ir.OPENMP,
+    "pthread": parallel_ir.PTHREAD,
+}
+
+
+class ThreadingError(UserError, ValueError):
+    """A number of threads, or a means of threading, that cannot be had."""
+
+
+@dataclass(frozen=True)
+class ParallelFor:
+    """The loaded parallel loop: its address (word 0 of a kernel's arguments; 0: none), the means, and its library."""
+
+    address: int
+    means: Means
+    openmp: openmp.OpenMP | None = None
+    table: ctypes.Array[ctypes.c_int64] | None = None
+    library: Library | None = None
+
+
+_count: int | None = None
+_generation = 0
+_parallel: ParallelFor | None = None
+_forked = False
+
+
+# The number of threads -------------------------------------------------------------------------------------------
+
+
+def available_cpus() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _checked(value: int, source: str) -> int:
+    if not 1 <= value <= MAX_THREADS:
+        raise ThreadingError(f"{source}: expected a number of threads from 1 to {MAX_THREADS}, given {value}")
+    return value
+
+
+def _from_environment() -> int:
+    if text := os.environ.get("OPGEN_NUM_THREADS", "").strip():
+        if not text.isascii() or not text.isdigit():
+            raise ThreadingError(
+                f"OPGEN_NUM_THREADS: expected a number of threads from 1 to {MAX_THREADS}, given {text!r}"
+            )
+        return _checked(int(text), "OPGEN_NUM_THREADS")
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if first.isascii() and first.isdigit() and int(first) > 0:
+        return min(int(first), MAX_THREADS)
+    return min(available_cpus(), MAX_THREADS)
+
+
+def get_num_threads() -> int:
+    """The number of threads that a kernel is given."""
+    global _count
+    if _count is None:
+        _count = _from_environment()
+    return _count
+
+
+def set_num_threads(n: int) -> None:
+    """Give kernels `n` threads (1 to 1024) from now on, in this process."""
+    global _count, _generation
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise ThreadingError(f"set_num_threads: expected an integer, given {n!r}")
+    _count = _checked(n.__index__(), "set_num_threads")
+    _generation += 1
+
+
+def generation() -> int:
+    """A number that changes whenever `set_num_threads` is called: what was prepared before it is out of date."""
+    return _generation
+
+
+# The means -------------------------------------------------------------------------------------------------------
+
+
+def _pthread_functions() -> tuple[int, int] | None:
+    """The addresses of pthread_create and pthread_join, or None on a platform without them."""
+    try:
+        process = ctypes.CDLL(None)
+        create = ctypes.cast(process.pthread_create, ctypes.c_void_p).value
+        join = ctypes.cast(process.pthread_join, ctypes.c_void_p).value
+    except (OSError, AttributeError, TypeError):
+        return None
+    return (create, join) if create and join else None
+
+
+def _requested() -> Means | None:
+    """What OPGEN_THREADING asks for, or None where it is silent."""
+    text = os.environ.get("OPGEN_THREADING", "").strip()
+    if not text:
+        return None
+    for means in _MODES:
+        if text == means:
+            return means
+    hint = did_you_mean(text, _MODES)
+    raise ThreadingError(
+        f"OPGEN_THREADING: expected openmp, pthread or serial, given {text!r}" + (f"; {hint}" if hint else "")
+    )
+
+
+def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, int] | None]:
+    requested = _requested()
+    if requested == "serial":
+        return "serial", None, None
+    pthread = _pthread_functions()
+    runtime = openmp.find() if requested != "pthread" else None
+    if requested == "openmp" and runtime is None:
+        raise ThreadingError("OPGEN_THREADING=openmp, but no OpenMP runtime (libgomp, libomp, libiomp5) can be loaded")
+    if runtime is not None and not _forked:
+        return "openmp", runtime, pthread
+    return ("pthread" if pthread is not None else "serial"), runtime, pthread
+
+
+def _object_code() -> bytes:
+    target = toolchain.host()
+    key = cache.key_of(cache.code_identity(target, parallel_ir.IR))
+    store = cache.default()
+    code = store.load(key)
+    if code is None:
+        code = toolchain.object_code(parallel_ir.IR, target)
+        store.store(key, code)
+    return code
+
+
+def _load() -> ParallelFor:
+    means, runtime, pthread = _choose()
+    if means == "serial":
+        return ParallelFor(0, means, runtime)
+    library = load_library(_object_code(), parallel_ir.FUNCTION, parallel_ir.TABLE)
+    table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
+    table[1:4] = list(runtime.functions) if runtime is not None else [0, 0, 0]
+    table[4:6] = list(pthread) if pthread is not None else [0, 0]
+    table[0] = _MODES[means]
+    return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, library)
+
+
+def parallel_for() -> ParallelFor:
+    """The parallel loop, loaded (and on a machine's first use built) when it is first asked for."""
+    global _parallel
+    if _parallel is None:
+        with BUILD:
+            if _parallel is None:
+                _parallel = _load()
+    return _parallel
+
+
+def means() -> Means:
+    """By which means a loop is run in parallel now."""
+    loaded = parallel_for()
+    if loaded.table is None:
+        return loaded.means
+    mode = loaded.table[0]
+    return next(name for name, number in _MODES.items() if number == mode)
+
+
+def _after_fork() -> None:
+    """Leave OpenMP alone in a forked child; the address that kernels hold stays good."""
+    global _forked
+    _forked = True
+    if _parallel is not None and _parallel.table is not None:
+        _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[4] else parallel_ir.SERIAL
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

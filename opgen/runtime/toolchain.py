@@ -1,0 +1,91 @@
+"""The one door to the code generator and LLVM.
+
+They are imported on the first use, not with this module: importing the runtime, counting threads or looking after the
+cache never loads LLVM.  The import is made under the build lock, so that no fork finds a module half imported (a child
+would wait for ever for the thread that was importing it).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen.runtime.locks import BUILD
+
+if TYPE_CHECKING:
+    from opgen.codegen.llvm.target import Target
+    from opgen.loop.nodes import Kernel
+
+
+@functools.cache
+def _load(module: str) -> None:
+    """Import a module that the caller is about to import from."""
+    with BUILD:
+        importlib.import_module(module)
+
+
+@functools.lru_cache(maxsize=1)
+def host() -> Target:
+    """The processor that runs this process."""
+    _load("opgen.codegen.llvm.target")
+    from opgen.codegen.llvm.target import Target
+
+    with BUILD:
+        return Target.host()
+
+
+def listing(kernel: Kernel) -> str:
+    """The text of a scheduled kernel, which says all that the emitter goes by."""
+    _load("opgen.loop.print")
+    from opgen.loop.print import print_kernel
+
+    return print_kernel(kernel)
+
+
+def emit(kernel: Kernel, target: Target) -> str:
+    """The LLVM IR of a scheduled kernel."""
+    _load("opgen.codegen.llvm.emit")
+    from opgen.codegen.llvm.emit import emit as emit_kernel
+
+    return emit_kernel(kernel, target)
+
+
+def entry_name(kernel: Kernel) -> str:
+    """The symbol under which the emitted kernel is found."""
+    _load("opgen.codegen.llvm.emit")
+    from opgen.codegen.llvm.emit import entry_name as symbol
+
+    return symbol(kernel)
+
+
+def object_code(ir: str, target: Target) -> bytes:
+    """An object file for the target, from LLVM IR."""
+    _load("opgen.codegen.llvm.compile")
+    from opgen.codegen.llvm import compile as compiler
+
+    return compiler.object_code(ir, target)
+
+
+def llvm_version() -> str:
+    """LLVM's version, such as `22.1.0`."""
+    _load("opgen.codegen.llvm.compile")
+    from opgen.codegen.llvm import compile as compiler
+
+    return compiler.llvm_version()
+
+
+@functools.lru_cache(maxsize=1)
+def emitter_fingerprint() -> str:
+    """A hash of the emitter's own source: another emitter never meets the code of this one in a cache."""
+    _load("opgen.codegen.llvm")
+    import opgen.codegen.llvm
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(opgen.codegen.llvm.__path__[0]).glob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.name}:{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()

@@ -1,0 +1,109 @@
+"""The bounding box of a buffer's accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Const, Expr, For, Load, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, parts, walk_expr
+from opgen.loop.analysis.polynomial import linear
+from opgen.passes.fold import fold_all
+from opgen.passes.simplify import simplify_expr
+
+Indices = tuple[Expr, ...]
+Access = tuple[Indices, tuple[For, ...]]
+"""An access's indices, and the loops around it, outermost first."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The first index and the number of places of each dimension."""
+
+    low: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+
+    @staticmethod
+    def covered(indices: Indices, loops: set[str]) -> bool:
+        """Whether indices run over a whole box: each has at most one of the loops, with factor 1, and no two the same."""
+        seen: set[str] = set()
+        for i in indices:
+            inner = free_vars(i) & loops
+            if len(inner) > 1 or inner & seen:
+                return False
+            for var in inner:
+                form = linear(i, var)
+                if form is None or form[0] != Const(1):
+                    return False
+            seen |= inner
+        return True
+
+
+def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:
+    """All loads and stores of a buffer in a statement."""
+    found: list[Access] = []
+    for e in expressions(s):
+        found += [(n.indices, around) for n in walk_expr(e) if isinstance(n, Load) and n.buffer == buffer]
+    if isinstance(s, Store) and s.buffer == buffer:
+        found.append((s.indices, around))
+    inner = (*around, s) if isinstance(s, For) else around
+    for p in parts(s):
+        found += accesses(p, buffer, inner)
+    return found
+
+
+def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
+    """The box over all iterations of the loops around the accesses; None where an index is not affine in one."""
+    lows: list[list[Expr]] = []
+    highs: list[list[Expr]] = []
+    for indices, loops in found:
+        ends = [_range(i, loops, context) for i in indices]
+        if any(end is None for end in ends):
+            return None
+        lows.append([end[0] for end in ends if end is not None])
+        highs.append([end[1] for end in ends if end is not None])
+    low = tuple(_least(list(column), context) for column in zip(*lows, strict=True))
+    high = tuple(_greatest(list(column), context) for column in zip(*highs, strict=True))
+    extents = tuple(simplify_expr(b.add(b.sub(h, at), 1), context) for at, h in zip(low, high, strict=True))
+    return Box(low, extents)
+
+
+def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
+    """The least and greatest value over the iterations of the loops (which all run at least once)."""
+    low = high = e
+    for loop in reversed(loops):
+        last = fold_all(b.sub(loop.stop, 1))
+        new_low = _at_end(low, loop.var, loop.start, last, context)
+        new_high = _at_end(high, loop.var, last, loop.start, context)
+        if new_low is None or new_high is None:
+            return None
+        low, high = new_low, new_high
+    return simplify_expr(low, context), simplify_expr(high, context)
+
+
+def _at_end(e: Expr, var: str, if_rising: Expr, if_falling: Expr, context: Context) -> Expr | None:
+    form = linear(e, var)
+    if form is None:
+        return None
+    factor, rest = form
+    if context.proves(b.compare("ge", factor, 0)) or (isinstance(factor, Const) and factor.value >= 0):
+        return fold_all(b.add(b.mul(factor, if_rising), rest))
+    if context.proves(b.compare("le", factor, 0)) or (isinstance(factor, Const) and factor.value <= 0):
+        return fold_all(b.add(b.mul(factor, if_falling), rest))
+    return None
+
+
+def _least(values: list[Expr], context: Context) -> Expr:
+    result = values[0]
+    for v in values[1:]:
+        result = simplify_expr(b.minimum(result, v), context)
+    return result
+
+
+def _greatest(values: list[Expr], context: Context) -> Expr:
+    result = values[0]
+    for v in values[1:]:
+        result = simplify_expr(b.maximum(result, v), context)
+    return result

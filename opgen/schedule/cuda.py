@@ -1,0 +1,47 @@
+"""The default schedule of one nest for a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.schedule.nests import Nest, contiguous_loop
+from opgen.schedule.steps import Bind, Reorder, Split
+from opgen.schedule.trial import Trial
+
+THREADS = 256
+"""Threads of a block, where the loop along them is long enough."""
+WARP = 32
+FUSED = 3
+"""Most loops of unknown extent that are fused over the blocks: each makes the indices harder to reason about."""
+
+
+@dataclass(frozen=True)
+class CudaNest:
+    nest: Nest
+    trial: Trial
+
+    def run(self) -> None:
+        """The consecutive (else the innermost) loop over threads, everything around it over blocks."""
+        names = self.nest.names
+        for along in dict.fromkeys((contiguous_loop(self.nest) or names[-1], *reversed(names))):
+            if self._spread(along):
+                return
+
+    def _spread(self, along: str) -> bool:
+        threads = self._threads(along)
+        block, thread = self.trial.fresh(f"{along}_o"), self.trial.fresh(f"{along}_t")
+        others = [n for n in self.nest.names if n != along]
+        order = () if along == self.nest.names[-1] else (Reorder((*others, block, thread)),)
+        taken = self.trial.take(Split(along, threads, "guard", block, thread), *order, Bind(thread, "thread.x"))
+        if taken:
+            constant = all(self.nest.extent(n) is not None for n in others)
+            around = [*others, block][: None if constant else FUSED]
+            self.trial.fused_prefix(around, lambda name: Bind(name, "block.x"))
+        return taken
+
+    def _threads(self, along: str) -> int:
+        extent = self.nest.extent(along)
+        threads = THREADS if len(self.nest.names) == 1 else THREADS // 2
+        while extent is not None and threads > WARP and threads // 2 >= extent:
+            threads //= 2
+        return threads

@@ -1,0 +1,44 @@
+"""The default schedule: by structure only, a floor and not a peak.
+
+CPU.  The loop along which a nest's results lie consecutively gets lanes; where the nest reduces and a consecutive read can
+be reused, a tile of accumulators is kept in registers across the reduction; outer independent loops run in parallel.
+CUDA.  The consecutive loop is spread over threads, the others over blocks.
+What is not recognised stays serial within the loops that are independent.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from opgen.diagnostics import InternalError
+from opgen.loop.nodes import Kernel
+from opgen.schedule.cpu import CpuNest
+from opgen.schedule.cuda import CudaNest
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.nests import nests
+from opgen.schedule.schedule import Schedule
+from opgen.schedule.trial import Trial
+
+Target = Literal["cpu", "cuda"]
+
+
+def default_schedule(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> Schedule:
+    """A legal schedule for a (preferably simplified) kernel; `vector_bytes` is the size of a vector register."""
+    return scheduled(kernel, kind, vector_bytes)[0]
+
+
+def scheduled(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> tuple[Schedule, Kernel]:
+    """The default schedule, and the kernel after it (so that it need not be applied again)."""
+    trial = Trial(kernel)
+    for nest in nests(kernel.body):
+        match kind:
+            case "cpu":
+                CpuNest(nest, trial, vector_bytes).run()
+            case "cuda":
+                CudaNest(nest, trial).run()
+            case _:
+                raise InternalError(f"there is no kind of target '{kind}'")
+    return Schedule(tuple(trial.steps)), trial.kernel
+
+
+__all__ = ["ScheduleError", "Target", "default_schedule", "scheduled"]

@@ -1,0 +1,131 @@
+"""unroll, vectorize, parallel, bind: how a loop is run."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, For, Kernel, LoopKind, Stmt
+from opgen.loop.walk import walk
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_independent, require_loops, rewrite_loops
+
+AXES: tuple[str, ...] = tuple(k for k in get_args(LoopKind) if "." in k)
+
+
+def unroll(kernel: Kernel, loop: str) -> Kernel:
+    """Mark a loop of constant extent to be replaced by its iterations.
+
+    for i in 0..4: s    ->    for i in 0..4 unroll: s
+    """
+    require_loops(kernel, "unroll", [loop])
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        _require_serial(s, "unroll")
+        _require_constant(s, "unroll")
+        return _with_kind(s, "unroll")
+
+    return rewrite_loops(kernel, loop, rewrite)
+
+
+def vectorize(kernel: Kernel, loop: str) -> Kernel:
+    """Mark an independent loop of constant extent to become vector code, one lane an iteration.
+
+    for i in 0..16: s    ->    for i in 0..16 vector: s
+    """
+    require_loops(kernel, "vectorize", [loop])
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        _require_serial(s, "vectorize")
+        _require_constant(s, "vectorize")
+        for p in walk(s.body):
+            if isinstance(p, For) and p.kind not in ("serial", "unroll"):
+                raise ScheduleError(f"vectorize {s.var}: the loop '{p.var}' inside it is {p.kind}")
+        require_independent(s, context, "vectorize")
+        return _with_kind(s, "vector")
+
+    return rewrite_loops(kernel, loop, rewrite)
+
+
+def parallel(kernel: Kernel, loop: str) -> Kernel:
+    """Let the iterations of an independent loop run on any thread, in any order.
+
+    for n in 0..batch: s    ->    for n in 0..batch parallel: s
+    """
+    require_loops(kernel, "parallel", [loop])
+    _require_place(kernel, "parallel", loop, "parallel")
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        _require_serial(s, "parallel")
+        require_independent(s, context, "parallel")
+        return _with_kind(s, "parallel")
+
+    return rewrite_loops(kernel, loop, rewrite)
+
+
+def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
+    """Give each iteration of an independent loop a GPU block or thread of its own.
+
+    for y in 0..h: s    ->    for y in 0..h block.x: s
+    """
+    require_loops(kernel, "bind", [loop])
+    if axis not in AXES:
+        raise ScheduleError(f"bind {loop}: there is no axis '{axis}'", did_you_mean(axis, AXES))
+    _require_place(kernel, "bind", loop, axis)
+    if axis.startswith("thread"):
+        _require_private(kernel, loop)
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        _require_serial(s, "bind")
+        require_independent(s, context, "bind")
+        return _with_kind(s, axis)
+
+    return rewrite_loops(kernel, loop, rewrite)
+
+
+def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) -> None:
+    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, no kind of these stands
+    within itself, and blocks do not stand within threads.
+    """
+    for s in walk(kernel.body):
+        if not isinstance(s, For):
+            continue
+        inside = [p for p in walk(s.body) if isinstance(p, For)]
+        if any(p.var == loop for p in inside) and _clash(s.kind, kind):
+            raise ScheduleError(f"{primitive} {loop}: the loop '{s.var}' around it is {s.kind}")
+        if s.var == loop:
+            for p in inside:
+                if _clash(kind, p.kind):
+                    raise ScheduleError(f"{primitive} {loop}: the loop '{p.var}' inside it is {p.kind}")
+
+
+def _clash(outer: LoopKind, inner: LoopKind) -> bool:
+    if outer == "vector":
+        return inner == "parallel" or "." in inner
+    if "parallel" in (outer, inner):
+        return outer == inner or "." in outer or "." in inner
+    return "." in inner and (outer == inner or (outer.startswith("thread") and inner.startswith("block")))
+
+
+def _require_private(kernel: Kernel, loop: str) -> None:
+    """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
+    for s in walk(kernel.body):
+        if isinstance(s, Alloc) and s.buffer.space in ("stack", "register"):
+            if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
+                raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
+
+
+def _require_serial(s: For, primitive: str) -> None:
+    if s.kind != "serial":
+        raise ScheduleError(f"{primitive} {s.var}: the loop is already {s.kind}")
+
+
+def _require_constant(s: For, primitive: str) -> None:
+    if constant_extent(s) is None:
+        raise ScheduleError(f"{primitive} {s.var}: its extent is not constant", "split the loop by a constant first")
+
+
+def _with_kind(s: For, kind: LoopKind) -> Stmt:
+    return For(s.var, s.start, s.stop, s.body, kind)

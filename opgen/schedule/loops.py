@@ -1,0 +1,84 @@
+"""What every primitive needs: loops by their name, with what is known around them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.dependence import independent
+from opgen.loop.nodes import Alloc, Expr, For, Kernel, Let, Stmt
+from opgen.loop.walk import walk, with_parts
+from opgen.passes.fold import fold_all
+from opgen.passes.scope import entered
+from opgen.schedule.errors import ScheduleError
+
+Rewrite = Callable[[For, Context], Stmt]
+
+
+def loop_names(kernel: Kernel) -> tuple[str, ...]:
+    """The names of a kernel's loops, each once, in program order."""
+    return tuple(dict.fromkeys(s.var for s in walk(kernel.body) if isinstance(s, For)))
+
+
+def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
+    """Refuse names that no loop has."""
+    known = loop_names(kernel)
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"the loops are {', '.join(known)}"
+            raise ScheduleError(f"{primitive}: there is no loop '{name}'", hint)
+
+
+def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced: Iterable[str] = ()) -> None:
+    """Refuse names that something else already has."""
+    used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
+    for s in walk(kernel.body):
+        if isinstance(s, For):
+            used.add(s.var)
+        elif isinstance(s, Let):
+            used.add(s.var.name)
+        elif isinstance(s, Alloc):
+            used.add(s.buffer.name)
+    used -= set(replaced)
+    for name in names:
+        if name in used:
+            raise ScheduleError(f"{primitive}: the name '{name}' is taken", "give the new loop another name")
+        used.add(name)
+
+
+def with_body(kernel: Kernel, body: Stmt) -> Kernel:
+    """The kernel over another body, or itself."""
+    return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def rewrite_loops(kernel: Kernel, name: str, rewrite: Rewrite) -> Kernel:
+    """Rewrite every loop of that name (they are siblings, never nested)."""
+
+    def visit(s: Stmt, context: Context) -> Stmt:
+        if isinstance(s, For) and s.var == name:
+            return rewrite(s, context)
+        return with_parts(s, tuple(visit(p, c) for p, c in entered(s, context)))
+
+    return with_body(kernel, visit(kernel.body, Context.of(kernel)))
+
+
+def require_independent(loop: For, context: Context, primitive: str) -> None:
+    """Refuse loops of which one iteration may touch what another writes."""
+    if not is_independent(loop, context):
+        raise ScheduleError(
+            f"{primitive} {loop.var}: the iterations of '{loop.var}' are not known to be independent",
+            "one iteration may write what another reads or writes",
+        )
+
+
+def is_independent(loop: For, context: Context) -> bool:
+    """Whether no iteration writes what another reads or writes, as far as the analysis can tell."""
+    return loop.kind not in ("serial", "unroll") or independent(loop, context)
+
+
+def extent(loop: For) -> Expr:
+    """The number of iterations (not below zero only if the loop's bounds are in order)."""
+    return fold_all(b.sub(loop.stop, loop.start))

@@ -1,0 +1,184 @@
+"""The text of a schedule: one step a line, `#` begins a comment.
+
+    split x 14 tail=min -> x_o, x_i
+    reorder n, y, x_o, k_o, r, s, c, x_i, k_i
+    fuse n, y -> n_y
+    unroll x_i
+    vectorize k_i
+    parallel n_y
+    bind x block.x
+    stage input at=y space=stack pad=true -> input_local
+    partition x_o 1, -1
+    tighten r
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from opgen.diagnostics import Source, Span, did_you_mean
+from opgen.loop.nodes import LoopKind, Space
+from opgen.schedule import steps
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.split import TAILS, Tail
+
+_TOKEN = re.compile(r"->|[,=]|-?\d+|[A-Za-z_][\w.]*|\S")
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_NUMBER = re.compile(r"-?\d+")
+SPACES: tuple[Space, ...] = ("heap", "stack", "register")
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+    span: Span
+
+
+@dataclass
+class Line:
+    """A step taken apart: its command, arguments, `name=value` options, and names after the arrow."""
+
+    command: Word
+    arguments: list[Word] = field(default_factory=list)
+    options: dict[str, Word] = field(default_factory=dict)
+    results: list[Word] = field(default_factory=list)
+
+
+def parse_steps(text: str, name: str = "<schedule>") -> tuple[steps.Step, ...]:
+    """The steps of a text; refuses with the place of the first mistake."""
+    source = Source(name, text)
+    result: list[steps.Step] = []
+    for number, row in enumerate(text.split("\n"), start=1):
+        words = _words(source, number, row)
+        if words:
+            line = _line(words)
+            result.append(_reader(line.command)(line))
+    return tuple(result)
+
+
+def _words(source: Source, number: int, row: str) -> list[Word]:
+    code = row.split("#", 1)[0]
+    found = _TOKEN.finditer(code)
+    return [Word(m.group(), Span(source, number, m.start() + 1, number, m.end() + 1)) for m in found]
+
+
+def _line(words: Sequence[Word]) -> Line:
+    line, at, target = Line(words[0]), 1, None
+    while at < len(words):
+        word = words[at]
+        if word.text == "->":
+            target = line.results
+        elif word.text == ",":
+            pass
+        elif at + 2 < len(words) and words[at + 1].text == "=":
+            line.options[word.text] = words[at + 2]
+            at += 2
+        elif _NAME.fullmatch(word.text) or _NUMBER.fullmatch(word.text):
+            (line.arguments if target is None else target).append(word)
+        else:
+            raise ScheduleError(f"'{word.text}' is not expected here", span=word.span)
+        at += 1
+    return line
+
+
+def _reader(command: Word) -> Callable[[Line], steps.Step]:
+    reader = _READERS.get(command.text)
+    if reader is None:
+        hint = did_you_mean(command.text, _READERS) or f"the steps are {', '.join(_READERS)}"
+        raise ScheduleError(f"there is no step '{command.text}'", hint, command.span)
+    return reader
+
+
+def _shape(line: Line, usage: str, arguments: int, options: Sequence[str] = (), results: int = 0) -> None:
+    """Refuse a step with the wrong number of parts; `usage` says how it is written."""
+    for name, word in line.options.items():
+        if name not in options:
+            raise ScheduleError(f"{line.command.text} has no option '{name}'", f"write {usage}", word.span)
+    if len(line.arguments) != arguments or len(line.results) not in (0, results):
+        raise ScheduleError(f"{line.command.text} is not complete, or has too much", f"write {usage}", line.command.span)
+
+
+def _integer(word: Word) -> int:
+    if not _NUMBER.fullmatch(word.text):
+        raise ScheduleError(f"'{word.text}' is not an integer", span=word.span)
+    return int(word.text)
+
+
+def _choice(word: Word | None, default: str, known: Sequence[str], what: str) -> str:
+    if word is None:
+        return default
+    if word.text not in known:
+        hint = did_you_mean(word.text, known) or f"it is one of {', '.join(known)}"
+        raise ScheduleError(f"there is no {what} '{word.text}'", hint, word.span)
+    return word.text
+
+
+def _names(line: Line, *defaults: str) -> tuple[str, ...]:
+    return tuple(w.text for w in line.results) if line.results else defaults
+
+
+def _split(line: Line) -> steps.Step:
+    _shape(line, "split LOOP FACTOR tail=TAIL -> OUTER, INNER", 2, ["tail"], 2)
+    loop, tail = line.arguments[0].text, _choice(line.options.get("tail"), "guard", TAILS, "tail")
+    outer, inner = _names(line, f"{loop}_o", f"{loop}_i")
+    return steps.Split(loop, _integer(line.arguments[1]), cast(Tail, tail), outer, inner, line.command.span)
+
+
+def _reorder(line: Line) -> steps.Step:
+    _shape(line, "reorder LOOP, LOOP, ...", max(2, len(line.arguments)))
+    return steps.Reorder(tuple(w.text for w in line.arguments), line.command.span)
+
+
+def _fuse(line: Line) -> steps.Step:
+    _shape(line, "fuse OUTER, INNER -> NAME", 2, results=1)
+    outer, inner = (w.text for w in line.arguments)
+    return steps.Fuse(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
+
+
+def _one(make: Callable[[str, Span], steps.Step]) -> Callable[[Line], steps.Step]:
+    def read(line: Line) -> steps.Step:
+        _shape(line, f"{line.command.text} LOOP", 1)
+        return make(line.arguments[0].text, line.command.span)
+
+    return read
+
+
+def _bind(line: Line) -> steps.Step:
+    _shape(line, "bind LOOP AXIS", 2)
+    return steps.Bind(line.arguments[0].text, cast(LoopKind, line.arguments[1].text), line.command.span)
+
+
+def _stage(line: Line) -> steps.Step:
+    usage = "stage BUFFER at=LOOP space=SPACE pad=true -> NAME"
+    _shape(line, usage, 1, ["at", "space", "pad"], 1)
+    if "at" not in line.options:
+        raise ScheduleError("stage needs the loop at which to make the copy", f"write {usage}", line.command.span)
+    space = _choice(line.options.get("space"), "stack", SPACES, "space")
+    pad = _choice(line.options.get("pad"), "false", ("true", "false"), "truth value")
+    buffer = line.arguments[0].text
+    (name,) = _names(line, f"{buffer}_local")
+    at = line.options["at"].text
+    return steps.Stage(buffer, at, cast(Space, space), pad == "true", name, line.command.span)
+
+
+def _partition(line: Line) -> steps.Step:
+    _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
+    cuts = tuple(_integer(w) for w in line.arguments[1:])
+    return steps.Partition(line.arguments[0].text, cuts, line.command.span)
+
+
+_READERS: dict[str, Callable[[Line], steps.Step]] = {
+    "split": _split,
+    "reorder": _reorder,
+    "fuse": _fuse,
+    "unroll": _one(steps.Unroll),
+    "vectorize": _one(steps.Vectorize),
+    "parallel": _one(steps.Parallel),
+    "bind": _bind,
+    "stage": _stage,
+    "partition": _partition,
+    "tighten": _one(steps.Tighten),
+}

@@ -1,0 +1,56 @@
+"""partition: a loop's range in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Const, Expr, For, Kernel, Stmt
+from opgen.passes.fold import fold_all
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_loops, rewrite_loops
+
+
+def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
+    """Run a loop's range in two or three parts, so that conditions can be decided in each by itself.
+
+        for x in 0..n: s(x)
+    ->  (at 1, -1)
+        for x in 0..min(1, n): s(x)
+        for x in min(1, n)..max(min(1, n), n - 1): s(x)
+        for x in max(min(1, n), n - 1)..n: s(x)
+
+    A cut at c >= 0 counts from the loop's start, a negative one from its end.  The parts keep the loop's name.
+    """
+    require_loops(kernel, "partition", [loop])
+    if not 1 <= len(at) <= 2 or (len(at) == 2 and at[0] < 0 <= at[1]):
+        raise ScheduleError(f"partition {loop}: the cuts {', '.join(map(str, at))} are not one or two cuts in order")
+    if len(at) == 2 and (at[0] < 0) == (at[1] < 0) and at[0] > at[1]:
+        raise ScheduleError(f"partition {loop}: the cuts {at[0]}, {at[1]} are not in order")
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        if s.kind not in ("serial", "parallel"):
+            raise ScheduleError(f"partition {s.var}: the loop is already {s.kind}", "partition it before")
+        edges = [s.start]
+        for cut in at:
+            edges.append(_edge(s, cut, edges[-1]))
+        edges.append(s.stop)
+        return b.block(_part(s, low, high) for low, high in zip(edges, edges[1:], strict=False))
+
+    return rewrite_loops(kernel, loop, rewrite)
+
+
+def _part(s: For, low: Expr, high: Expr) -> Stmt:
+    if isinstance(low, Const) and isinstance(high, Const) and high.value <= low.value:
+        return b.EMPTY
+    return For(s.var, low, high, s.body, s.kind)
+
+
+def _edge(s: For, cut: int, previous: Expr) -> Expr:
+    """Where a cut lies, kept between the cut before it and the loop's end."""
+    if cut >= 0:
+        wanted = fold_all(b.add(s.start, cut))
+        high = b.maximum(previous, s.stop) if previous is s.start else s.stop
+        return b.minimum(b.maximum(previous, wanted) if previous is not s.start else wanted, high)
+    return b.maximum(previous, fold_all(b.add(s.stop, cut)))

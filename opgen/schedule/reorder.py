@@ -1,0 +1,148 @@
+"""reorder: loops in another order, through imperfect nests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
+from opgen.passes.fold import fold_all
+from opgen.passes.unroll import expand
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import extent, require_independent, require_loops, rewrite_loops
+
+
+def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
+    """Nest loops in the given order, outermost first.
+
+    A loop moves inwards past another through whatever stands between them:
+
+        for i:                                  alloc acc[ni]
+          alloc acc                      ->     for i: acc[i] = 0
+          acc = 0                               for r:
+          for r: acc = f(acc, i, r)               for i: acc[i] = f(acc[i], i, r)
+          y[i] = acc                            for i: y[i] = acc[i]
+
+    It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
+    buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that already
+    stand further in stay there; loops that are not named stay where they are.  A loop that moves must be independent.
+    """
+    require_loops(kernel, "reorder", loops)
+    twice = [name for i, name in enumerate(loops) if name in loops[:i]]
+    if twice:
+        raise ScheduleError(f"reorder: the loop '{twice[0]}' is named twice", "name each loop once")
+    for i in range(len(loops) - 1, 0, -1):
+        kernel = _sink_below(kernel, loops[i], frozenset(loops[:i]))
+    return kernel
+
+
+def _sink_below(kernel: Kernel, name: str, below: frozenset[str]) -> Kernel:
+    def rewrite(s: For, context: Context) -> Stmt:
+        if not _contains(s.body, below):
+            return s
+        if s.kind == "parallel" or "." in s.kind:
+            raise ScheduleError(f"reorder {s.var}: the loop is already {s.kind}", "reorder it before")
+        require_independent(s, context, "reorder")
+        return _Sink(s, below).run()
+
+    return rewrite_loops(kernel, name, rewrite)
+
+
+def _contains(s: Stmt, names: frozenset[str]) -> bool:
+    return any(isinstance(p, For) and p.var in names for p in walk(s))
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Moves one loop below others."""
+
+    loop: For
+    below: frozenset[str]
+
+    def run(self) -> Stmt:
+        return self._sink(self.loop.body, ())
+
+    def _refuse(self, reason: str) -> ScheduleError:
+        return ScheduleError(f"reorder {self.loop.var}: {reason}", "leave the loop further out")
+
+    def _depends(self, e: Expr) -> bool:
+        return self.loop.var in free_vars(e)
+
+    def _sink(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:
+        """The loop over `s` under the guards, moved inwards as far as there are loops to pass."""
+        if not _contains(s, self.below):
+            return self._leaf(s, guards)
+        match s:
+            case Block():
+                return b.block(self._sink(p, guards) for p in s.statements)
+            case For():
+                if any(self._depends(e) for e in expressions(s)):
+                    raise self._refuse(f"the bounds of '{s.var}' depend on it")
+                return For(s.var, s.start, s.stop, self._sink(s.body, guards), s.kind)
+            case If():
+                return self._branch(s, guards)
+            case Let():
+                return self._let(s, guards)
+            case Alloc():
+                return self._alloc(s, guards)
+            case Store() | Barrier():
+                raise AssertionError("a statement without parts contains no loop")
+
+    def _leaf(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:
+        for guard in reversed(guards):
+            s = If(guard, s)
+        return For(self.loop.var, self.loop.start, self.loop.stop, s, self.loop.kind)
+
+    def _branch(self, s: If, guards: tuple[Expr, ...]) -> Stmt:
+        if not self._depends(s.condition):
+            otherwise = None if s.otherwise is None else self._sink(s.otherwise, guards)
+            return If(s.condition, self._sink(s.then, guards), otherwise)
+        self._require_stable(s.condition, s)
+        then = self._sink(s.then, (*guards, s.condition))
+        if s.otherwise is None:
+            return then
+        opposite = fold_all(b.negate(s.condition))
+        return b.block((then, self._sink(s.otherwise, (*guards, opposite))))
+
+    def _let(self, s: Let, guards: tuple[Expr, ...]) -> Stmt:
+        if not self._depends(s.value):
+            return Let(s.var, s.value, self._sink(s.body, guards))
+        self._require_stable(s.value, s.body)
+        return self._sink(expand(s.body, {s.var.name: s.value}), guards)
+
+    def _require_stable(self, e: Expr, body: Stmt) -> None:
+        """What is evaluated later, and more often, must still have the same value."""
+        written = {p.buffer for p in walk(body) if isinstance(p, Store)}
+        changed = sorted({n.buffer for n in walk_expr(e) if isinstance(n, Load)} & written)
+        if changed:
+            raise self._refuse(f"it would have to take along a value of '{changed[0]}', which is written below")
+
+    def _alloc(self, s: Alloc, guards: tuple[Expr, ...]) -> Stmt:
+        """One element an iteration: a new first dimension."""
+        count = extent(self.loop)
+        if any(self._depends(e) for e in s.buffer.shape):
+            raise self._refuse(f"the size of '{s.buffer.name}' depends on it")
+        if free_vars(count) and s.buffer.space in ("register", "stack"):
+            raise self._refuse(f"'{s.buffer.name}' would need one element an iteration, and their number is not constant")
+        position = fold_all(b.sub(b.var(self.loop.var), self.loop.start))
+        buffer = Buffer(s.buffer.name, s.buffer.dtype, (count, *s.buffer.shape), s.buffer.space)
+        return Alloc(buffer, self._sink(_with_dimension(s.body, buffer.name, position), guards))
+
+
+def _with_dimension(s: Stmt, name: str, position: Expr) -> Stmt:
+    """Accesses of a buffer with one more index in front."""
+
+    def expr(e: Expr) -> Expr:
+        if isinstance(e, Load) and e.buffer == name:
+            return Load(name, (position, *e.indices), e.dtype, e.mask)
+        return e
+
+    def stmt(p: Stmt) -> Stmt:
+        if isinstance(p, Store) and p.buffer == name:
+            return Store(name, (position, *p.indices), p.value, p.mask)
+        return p
+
+    return map_stmt(s, expr=expr, stmt=stmt)

@@ -1,0 +1,54 @@
+"""A schedule: steps that are taken in order, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.loop.nodes import Kernel
+from opgen.loop.verify import verify
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.parse import parse_steps
+from opgen.schedule.steps import Step
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps in order.  Prints one a line; `parse_schedule(str(s)) == s`."""
+
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        return "".join(f"{step}\n" for step in self.steps)
+
+
+def parse_schedule(text: str, name: str = "<schedule>") -> Schedule:
+    """A schedule from its text; a ScheduleError shows the place of a mistake."""
+    return Schedule(parse_steps(text, name))
+
+
+def apply(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> Kernel:
+    """The kernel after all steps; verified after each unless `check` is off.
+
+    A step that is illegal raises ScheduleError, with its place if the schedule was read from a text.
+    """
+    return snapshots(kernel, schedule, check=check)[-1][1]
+
+
+def snapshots(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> list[tuple[str, Kernel]]:
+    """The kernel before all steps and after each, by the step's text."""
+    return [("lowered", kernel), *_run(kernel, schedule, check)]
+
+
+def _run(kernel: Kernel, schedule: Schedule, check: bool) -> list[tuple[str, Kernel]]:
+    result: list[tuple[str, Kernel]] = []
+    for step in schedule.steps:
+        try:
+            kernel = step.run(kernel)
+        except ScheduleError as refusal:
+            if step.span is None:
+                raise
+            raise refusal.at(step.span) from None
+        if check:
+            verify(kernel)
+        result.append((str(step), kernel))
+    return result

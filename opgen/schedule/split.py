@@ -1,0 +1,99 @@
+"""split: one loop into two."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Const, Expr, For, Kernel, LoopKind, Stmt
+from opgen.loop.walk import loads, stores, walk
+from opgen.passes.fold import fold_all
+from opgen.passes.unroll import expand
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
+
+Tail = Literal["guard", "min", "overlap", "exact"]
+TAILS: tuple[str, ...] = get_args(Tail)
+
+
+def split(
+    kernel: Kernel, loop: str, factor: int, tail: Tail = "guard", outer: str | None = None, inner: str | None = None
+) -> Kernel:
+    """Split a loop into tiles of `factor` iterations.
+
+        for x in 0..n: s(x)
+    ->
+        for x_o in 0..ceildiv(n, factor):
+          for x_i in 0..factor:
+            if x_o*factor + x_i < n: s(x_o*factor + x_i)
+
+    Tails, where `factor` does not divide n: "guard" as above; "min" ends the inner loop at min(factor, n - x_o*factor);
+    "overlap" shifts the last tile back to begin at n - factor (n >= factor must be provable, and doing an iteration
+    twice must do no harm); "exact" refuses unless `factor` is proved to divide n.
+    """
+    require_loops(kernel, "split", [loop])
+    outer, inner = outer or f"{loop}_o", inner or f"{loop}_i"
+    require_fresh(kernel, "split", [outer, inner], replaced=[loop])
+    if factor < 1:
+        raise ScheduleError(f"split {loop}: the factor is {factor}", "a factor is at least 1")
+    names = (outer, inner)
+    return rewrite_loops(kernel, loop, lambda s, context: _split(s, context, factor, tail, names))
+
+
+def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, str]) -> Stmt:
+    if s.kind not in ("serial", "parallel"):
+        raise ScheduleError(f"split {s.var}: the loop is already {s.kind}", "split it before")
+    n = extent(s)
+    divides = _divides(n, factor, context)
+    if tail == "exact" and not divides:
+        raise ScheduleError(f"split {s.var}: {factor} is not known to divide its extent", "use another tail")
+    if tail == "overlap" and not divides:
+        return _overlapped(s, context, n, factor, names)
+    outer, inner = b.var(names[0]), b.var(names[1])
+    begin = fold_all(b.mul(outer, factor))
+    position = fold_all(b.add(b.add(s.start, begin), inner))
+    body = expand(s.body, {s.var: position})
+    stop: Expr = Const(factor)
+    if not divides and tail == "min":
+        stop = b.minimum(stop, b.sub(n, begin))
+    elif not divides:
+        body = b.when(b.compare("lt", b.add(begin, inner), n), body)
+    return _nest(names, n, factor, For(names[1], Const(0), stop, body), s.kind)
+
+
+def _nest(names: tuple[str, str], n: Expr, factor: int, body: Stmt, kind: LoopKind) -> Stmt:
+    return For(names[0], Const(0), fold_all(b.ceildiv(n, factor)), body, kind)
+
+
+def _divides(n: Expr, factor: int, context: Context) -> bool:
+    if isinstance(n, Const):
+        return int(n.value) % factor == 0
+    return factor == 1 or context.proves(b.compare("eq", b.mod(n, factor), 0))
+
+
+def _overlapped(s: For, context: Context, n: Expr, factor: int, names: tuple[str, str]) -> Stmt:
+    require_independent(s, context, "split")
+    if not context.proves(b.compare("ge", n, factor)):
+        raise ScheduleError(
+            f"split {s.var}: the extent is not known to be at least {factor}", "overlapping tiles need a whole one"
+        )
+    if s.kind == "parallel":
+        raise ScheduleError(f"split {s.var}: overlapping tiles are not independent", "split before parallel")
+    _require_repeatable(s)
+    outer, inner = b.var(names[0]), b.var(names[1])
+    begin = b.minimum(b.mul(outer, factor), fold_all(b.sub(n, factor)))
+    body = expand(s.body, {s.var: fold_all(b.add(b.add(s.start, begin), inner))})
+    return _nest(names, n, factor, For(names[1], Const(0), Const(factor), body), s.kind)
+
+
+def _require_repeatable(s: For) -> None:
+    """An iteration that reads what it writes (beyond what it allocates) cannot be done twice."""
+    own = {p.buffer.name for p in walk(s.body) if isinstance(p, Alloc)}
+    written = {p.buffer for p in stores(s.body)} - own
+    read = sorted({e.buffer for e in loads(s.body)} & written)
+    if read:
+        raise ScheduleError(
+            f"split {s.var}: an iteration reads '{read[0]}', which it also writes, so it cannot be done twice",
+            "use another tail",
+        )

@@ -1,0 +1,145 @@
+"""stage: a local copy of what one iteration touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
+from opgen.loop.walk import loads, map_stmt, stores, walk
+from opgen.passes.fold import fold_all
+from opgen.passes.simplify import simplify_expr
+from opgen.schedule.box import Box, accesses, bounding_box
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+
+SMALL: tuple[Space, ...] = ("stack", "register")
+
+
+def stage(
+    kernel: Kernel, buffer: str, at: str, space: Space = "stack", pad: bool = False, name: str | None = None
+) -> Kernel:
+    """Work on a local copy of the region of a buffer that one iteration of a loop reads, or writes.
+
+        for y in 0..h:                          for y in 0..h:
+          for r in 0..3: use(x[y + r])     ->     alloc x_local[3]
+                                                  for x_0 in 0..3: x_local[x_0] = x[y + x_0]
+                                                  for r in 0..3: use(x_local[r])
+
+    The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
+    the buffer are 0 in the copy; without, the box must be proved to lie inside.  A region that is written must be written
+    as a whole, and is copied out after the iteration's work.
+    """
+    require_loops(kernel, "stage", [at])
+    local = name or f"{buffer}_local"
+    known = _buffers(kernel)
+    if buffer not in known:
+        raise ScheduleError(f"stage {buffer}: there is no such buffer", did_you_mean(buffer, known))
+    whole = known[buffer]
+    counters = [f"{local}_{d}" for d in range(len(whole.shape))]
+    require_fresh(kernel, "stage", [local, *counters])
+    plan = _Stage(whole, local, counters, space, pad)
+    return rewrite_loops(kernel, at, plan.apply)
+
+
+def _buffers(kernel: Kernel) -> dict[str, Buffer]:
+    local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
+    return {**local, **{buffer.name: buffer for buffer in kernel.buffers}}
+
+
+@dataclass(frozen=True)
+class _Stage:
+    whole: Buffer
+    local: str
+    counters: Sequence[str]
+    space: Space
+    pad: bool
+
+    def _refuse(self, reason: str, help: str | None = None) -> ScheduleError:
+        return ScheduleError(f"stage {self.whole.name}: {reason}", help)
+
+    def apply(self, s: For, context: Context) -> Stmt:
+        inside = context.with_loop(s.var, s.start, s.stop)
+        name = self.whole.name
+        if any(isinstance(p, Alloc) and p.buffer.name == name for p in walk(s.body)):
+            raise self._refuse(f"it is allocated inside '{s.var}'")
+        reads = any(e.buffer == name for e in loads(s.body))
+        writes = any(p.buffer == name for p in stores(s.body))
+        if reads and writes:
+            raise self._refuse(f"one iteration of '{s.var}' both reads and writes it")
+        if not reads and not writes:
+            raise self._refuse(f"nothing inside '{s.var}' touches it")
+        found = accesses(s.body, name)
+        box = bounding_box(found, inside)
+        if box is None:
+            raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
+        extents = tuple(simplify_expr(e, inside) for e in box.extents)
+        if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
+            raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
+        if writes:
+            self._require_covered(s.body)
+        buffer = Buffer(self.local, self.whole.dtype, extents, self.space)
+        copy = self._copy(Box(box.low, extents), inside, writes)
+        body = _redirected(s.body, name, self.local, box.low, inside)
+        steps = (body, copy) if writes else (copy, body)
+        return For(s.var, s.start, s.stop, Alloc(buffer, b.block(steps)), s.kind)
+
+    def _copy(self, box: Box, context: Context, out: bool) -> Stmt:
+        """Loops over the box: in from the buffer (0 outside it), or out to it."""
+        counters = tuple(b.var(c) for c in self.counters)
+        for c, e in zip(self.counters, box.extents, strict=True):
+            context = context.with_loop(c, Const(0), e)
+        places = tuple(fold_all(b.add(low, c)) for low, c in zip(box.low, counters, strict=True))
+        dtype = self.whole.dtype
+        move: Stmt
+        if out:
+            move = Store(self.whole.name, places, Load(self.local, counters, dtype))
+        else:
+            move = Store(self.local, counters, Load(self.whole.name, places, dtype))
+        inside = self._inside(places, context)
+        if inside is not None:
+            if out or not self.pad:
+                raise self._refuse("its region is not known to lie inside it", "pad it" if not out else None)
+            move = If(inside, move, Store(self.local, counters, b.const(0, dtype)))
+        for c, e in zip(reversed(self.counters), reversed(box.extents), strict=True):
+            move = For(c, Const(0), e, move)
+        return move
+
+    def _inside(self, places: tuple[Expr, ...], context: Context) -> Expr | None:
+        """The conditions, of those that keep the places inside the buffer, that are not known to hold."""
+        result: Expr | None = None
+        for place, size in zip(places, self.whole.shape, strict=True):
+            for condition in (b.compare("ge", place, 0), b.compare("lt", place, size)):
+                if not context.proves(condition):
+                    result = condition if result is None else b.both(result, condition)
+        return result
+
+    def _require_covered(self, body: Stmt) -> None:
+        """Every element of the box is written: one store, under no condition, a loop variable of its own a dimension."""
+        found = [p for p in stores(body) if p.buffer == self.whole.name]
+        conditional = any(isinstance(p, (If, Let)) and found[0] in walk(p) for p in walk(body))
+        loops = {p.var for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
+        if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
+            raise self._refuse("its region is not known to be written as a whole")
+
+
+def _redirected(s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context) -> Stmt:
+    """Accesses of a buffer turned to its copy, whose first element is at `low`."""
+
+    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
+
+    def expr(e: Expr) -> Expr:
+        if isinstance(e, Load) and e.buffer == name:
+            return Load(local, moved(e.indices), e.dtype, e.mask)
+        return e
+
+    def stmt(p: Stmt) -> Stmt:
+        if isinstance(p, Store) and p.buffer == name:
+            return Store(local, moved(p.indices), p.value, p.mask)
+        return p
+
+    return map_stmt(s, expr=expr, stmt=stmt)

@@ -1,0 +1,151 @@
+"""The steps of a schedule: each a frozen value that prints as a line and runs as a primitive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opgen.diagnostics import Span
+from opgen.loop.nodes import Kernel, LoopKind, Space
+from opgen.schedule import kinds
+from opgen.schedule.fuse import fuse
+from opgen.schedule.partition import partition
+from opgen.schedule.reorder import reorder
+from opgen.schedule.split import Tail, split
+from opgen.schedule.stage import stage
+from opgen.schedule.tighten import tighten
+
+
+@dataclass(frozen=True)
+class Split:
+    loop: str
+    factor: int
+    tail: Tail
+    outer: str
+    inner: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"split {self.loop} {self.factor} tail={self.tail} -> {self.outer}, {self.inner}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return split(kernel, self.loop, self.factor, self.tail, self.outer, self.inner)
+
+
+@dataclass(frozen=True)
+class Reorder:
+    loops: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"reorder {', '.join(self.loops)}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return reorder(kernel, self.loops)
+
+
+@dataclass(frozen=True)
+class Fuse:
+    outer: str
+    inner: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"fuse {self.outer}, {self.inner} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fuse(kernel, self.outer, self.inner, self.name)
+
+
+@dataclass(frozen=True)
+class Unroll:
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"unroll {self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return kinds.unroll(kernel, self.loop)
+
+
+@dataclass(frozen=True)
+class Vectorize:
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"vectorize {self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return kinds.vectorize(kernel, self.loop)
+
+
+@dataclass(frozen=True)
+class Parallel:
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"parallel {self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return kinds.parallel(kernel, self.loop)
+
+
+@dataclass(frozen=True)
+class Bind:
+    loop: str
+    axis: LoopKind
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"bind {self.loop} {self.axis}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return kinds.bind(kernel, self.loop, self.axis)
+
+
+@dataclass(frozen=True)
+class Stage:
+    buffer: str
+    at: str
+    space: Space
+    pad: bool
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"stage {self.buffer} at={self.at} space={self.space} pad={str(self.pad).lower()} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return stage(kernel, self.buffer, self.at, self.space, self.pad, self.name)
+
+
+@dataclass(frozen=True)
+class Partition:
+    loop: str
+    at: tuple[int, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"partition {self.loop} {', '.join(map(str, self.at))}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return partition(kernel, self.loop, self.at)
+
+
+@dataclass(frozen=True)
+class Tighten:
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"tighten {self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tighten(kernel, self.loop)
+
+
+Step: TypeAlias = Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Partition | Tighten

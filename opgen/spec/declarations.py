@@ -1,0 +1,218 @@
+"""From lark's tree to declarations: the part of the tree builder above expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from opgen.spec import syntax as s
+from opgen.spec.tree import Branch, Child, TreeBuilder, as_branch
+
+T = TypeVar("T")
+
+
+class FileBuilder(TreeBuilder):
+    """Builds the syntax tree of a file."""
+
+    def file(self, root: Branch) -> s.File:
+        doc, *items = root.children
+        return s.File(self._source, self.doc(doc), tuple(self._declaration(i) for i in items))
+
+    def _declaration(self, child: Child) -> s.Declaration:
+        node = as_branch(child)
+        return _DECLARATIONS[node.data](self, node)
+
+    def _import(self, node: Branch) -> s.ImportDecl:
+        return s.ImportDecl(self.span(node), self.text(node.children[0]))
+
+    def _function(self, node: Branch) -> s.FunctionDecl:
+        name, *rest = node.children
+        branches = [as_branch(c) for c in rest if c is not None and not isinstance(c, str)]
+        parameters = tuple(self._parameter(b) for b in branches if b.data == "parameter")
+        lets = tuple(self._let(b) for b in branches if b.data == "shape_let")
+        results = next(b for b in branches if b.data == "results")
+        returns = branches[-1]
+        doc = next((self.doc(c) for c in rest if isinstance(c, str)), None)
+        values = tuple(self.expression(c) for c in returns.children)
+        return s.FunctionDecl(
+            self.span(node),
+            self.ident(name),
+            parameters,
+            tuple(map(self.ident, results.children)),
+            doc,
+            lets,
+            s.ReturnDecl(self.span(returns), values),
+        )
+
+    def _parameter(self, node: Branch) -> s.ParameterDecl:
+        name, values = node.children
+        return s.ParameterDecl(self.span(node), self.ident(name), () if values is None else self._idents(values))
+
+    def _idents(self, child: Child) -> tuple[s.Ident, ...]:
+        return tuple(map(self.ident, as_branch(child).children))
+
+    def _fragment(self, node: Branch) -> s.FragmentDecl:
+        name, doc, *items = node.children
+        return s.FragmentDecl(self.span(node), self.ident(name), self.doc(doc), tuple(map(self._item, items)))
+
+    def _op(self, node: Branch) -> s.OpDecl:
+        name, doc, *items = node.children
+        return s.OpDecl(self.span(node), self.ident(name), self.doc(doc), tuple(map(self._item, items)))
+
+    # Items of an op ----------------------------------------------------------------------------------------------------
+
+    def _item(self, child: Child) -> s.Item:
+        node = as_branch(child)
+        return _ITEMS[node.data](self, node)
+
+    def _signature(self, node: Branch) -> s.SignatureDecl:
+        return s.SignatureDecl(self.span(node), tuple(map(self.ident, node.children)))
+
+    def _type(self, node: Branch) -> s.TypeDecl:
+        name, allowed = node.children
+        return s.TypeDecl(self.span(node), self.ident(name), self._idents(allowed))
+
+    def _tensor(self, node: Branch) -> s.TensorDecl:
+        keyword, name, dtype, dims, *options, doc = node.children
+        role: Literal["input", "output"] = "input" if str(keyword) == "input" else "output"
+        layouts: list[s.Ident] = []
+        shape_only = False
+        for option in map(as_branch, options):
+            if option.data == "layout":
+                layouts.append(self.ident(option.children[0]))
+            elif shape_only:
+                self._report.add("S001", "'shape_only' is given twice", self.span(option))
+            else:
+                shape_only = True
+        layout = self._once(layouts, "layout")
+        return s.TensorDecl(
+            self.span(node),
+            role,
+            self.ident(name),
+            self.ident(dtype),
+            self._dims(dims),
+            layout,
+            shape_only,
+            self.doc(doc),
+        )
+
+    def _dims(self, child: Child) -> tuple[s.Dim, ...]:
+        return tuple(self._dim(as_branch(c)) for c in as_branch(child).children if c is not None)
+
+    def _dim(self, node: Branch) -> s.Dim:
+        size, broadcast = node.children
+        return s.Dim(self.span(node), self.expression(size), None if broadcast is None else str(broadcast))
+
+    def _sizes(self, node: Branch) -> s.SizesDecl:
+        name, *forms, doc = node.children
+        return s.SizesDecl(
+            self.span(node), self.ident(name), tuple(self._form(as_branch(f)) for f in forms), self.doc(doc)
+        )
+
+    def _form(self, node: Branch) -> s.Form:
+        dims, layout, *bindings = node.children
+        given = tuple(self._binding(as_branch(b)) for b in bindings if b is not None)
+        return s.Form(self.span(node), self._dims(dims), self.maybe_ident(layout), given)
+
+    def _binding(self, node: Branch) -> s.Binding:
+        name, value = node.children
+        return s.Binding(self.span(node), self.ident(name), str(value))
+
+    def _attr(self, node: Branch) -> s.AttrDecl:
+        name, kind, *options, doc = node.children
+        chosen: dict[str, list[Branch]] = {}
+        for option in map(as_branch, options):
+            chosen.setdefault(option.data, []).append(option)
+
+        def pick(what: str, shown: str, read: Callable[[Child], T]) -> T | None:
+            given = chosen.get(what, [])
+            for extra in given[1:]:
+                self._report.add("S001", f"'{shown}' is given twice", self.span(extra))
+            return read(given[0].children[0]) if given and given[0].children else None
+
+        pick("compatibility", "compatibility", self.value)
+        return s.AttrDecl(
+            self.span(node),
+            self.ident(name),
+            self._attr_type(as_branch(kind)),
+            pick("minimum", ">=", self.constant),
+            pick("maximum", "<=", self.constant),
+            pick("layout", "layout", self.ident),
+            pick("default", "=", self.value),
+            "compatibility" in chosen,
+            pick("deprecated", "deprecated", self.text),
+            pick("alias", "alias", self.ident),
+            self.doc(doc),
+        )
+
+    def _attr_type(self, node: Branch) -> s.AttrType:
+        kind, *rest = node.children
+        if node.data == "word_type":
+            words = tuple(self._word(as_branch(c)) for c in rest)
+            return s.AttrType(self.span(node), self.ident(kind), (), words)
+        return s.AttrType(self.span(node), self.ident(kind), tuple(str(c) for c in rest if c is not None), ())
+
+    def _word(self, node: Branch) -> s.Word:
+        name, payload = node.children
+        return s.Word(self.span(node), self.ident(name), self.maybe_ident(payload))
+
+    def _once(self, given: Sequence[s.Ident], what: str) -> s.Ident | None:
+        for extra in given[1:]:
+            self._report.add("S001", f"'{what}' is given twice", extra.span)
+        return given[0] if given else None
+
+    def _use(self, node: Branch) -> s.UseDecl:
+        return s.UseDecl(self.span(node), self.ident(node.children[0]))
+
+    def _require(self, node: Branch) -> s.RequireDecl:
+        condition, argument, expected = node.children
+        return s.RequireDecl(self.span(node), self.expression(condition), self.ident(argument), self.text(expected))
+
+    def _let(self, node: Branch) -> s.LetDecl:
+        *names, value = node.children
+        return s.LetDecl(self.span(node), tuple(map(self.ident, names)), self.expression(value))
+
+    def _definition(self, node: Branch) -> s.DefinitionDecl:
+        let, target, subscripts, value, *where = node.children
+        return s.DefinitionDecl(
+            self.span(node),
+            let is not None,
+            self.ident(target),
+            self._all(subscripts),
+            self.expression(value),
+            tuple(self.range(r) for r in where if r is not None),
+        )
+
+    def _example(self, node: Branch) -> s.ExampleDecl:
+        title, *entries = node.children
+        return s.ExampleDecl(self.span(node), self.text(title), tuple(self._entry(as_branch(e)) for e in entries))
+
+    def _entry(self, node: Branch) -> s.Entry:
+        name, value = node.children
+        return s.Entry(self.span(node), self.ident(name), self.value(value))
+
+    def _gradient(self, node: Branch) -> s.GradientDecl:
+        op, wrt = node.children
+        return s.GradientDecl(self.span(node), self.ident(op), self.ident(wrt))
+
+
+_DECLARATIONS: dict[str, Callable[[FileBuilder, Branch], s.Declaration]] = {
+    "import_decl": FileBuilder._import,
+    "function_decl": FileBuilder._function,
+    "fragment_decl": FileBuilder._fragment,
+    "op_decl": FileBuilder._op,
+}
+
+_ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
+    "signature_decl": FileBuilder._signature,
+    "type_decl": FileBuilder._type,
+    "tensor_decl": FileBuilder._tensor,
+    "sizes_decl": FileBuilder._sizes,
+    "attr_decl": FileBuilder._attr,
+    "use_decl": FileBuilder._use,
+    "require_decl": FileBuilder._require,
+    "shape_let": FileBuilder._let,
+    "definition": FileBuilder._definition,
+    "example_decl": FileBuilder._example,
+    "gradient_decl": FileBuilder._gradient,
+}

@@ -1,0 +1,190 @@
+"""Definitions: the left side and its coverage, the ranges of indices, and proofs that reads stay inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from opgen.diagnostics import Span
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.dimensions import symbols_of
+from opgen.spec.mathematics import MathResolver, show
+from opgen.spec.polynomial import digits, inside, same
+from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, Resolver, Typed
+from opgen.spec.scope import Binding, Readable, Scope
+
+
+class DefinitionChecker:
+    """Checks one definition in the scope of its op.
+
+    `output` is the output it defines (None for a `let` tensor); `hint` gives the extent that later reads of a `let` tensor tell of one of
+    its dimensions, if they do.
+    """
+
+    def __init__(
+        self, scope: Scope, decl: s.DefinitionDecl, output: m.Tensor | None, hint: Callable[[str, int], m.Expr | None]
+    ) -> None:
+        self.hint = hint
+        self.scope = scope
+        self.report = scope.report
+        self.decl = decl
+        self.output = output
+        self.math = MathResolver(scope, decl.target.name)
+        self.ranges: dict[str, m.Expr] = {}
+
+    def check(self) -> m.Definition | None:
+        """The definition, or None with its mistakes noted."""
+        bindings = self.math.bind(self._indices())
+        left = self._left()
+        value = self.math.resolve(self.decl.value)
+        if left is not None and self.output is None:
+            left = left if self._let_ranges(bindings) else None
+        for binding in bindings:
+            del self.scope.indices[binding.name]
+        if left is None or value is None:
+            return None
+        self._prove_reads(self.math.unguarded)
+        typed = self._typed(value)
+        if typed is None:
+            return None
+        if self.output is not None:
+            dims = tuple(d.size for d in self.output.dims)
+        else:
+            dims = tuple(self.ranges[b.name] for b in bindings)
+        indices = tuple(m.IndexRange(b.name, self.ranges[b.name]) for b in bindings)
+        target = self.decl.target.name
+        return m.Definition(
+            target, indices, left, typed.expr, typed.kind, dims, self.output is not None, self.decl.span
+        )
+
+    # The left side -----------------------------------------------------------------------------------------------------
+
+    def _indices(self) -> list[tuple[s.Ident, s.Expression | None]]:
+        """The indices of the left side in order, with the extents that `where` gives them."""
+        where: dict[str, s.Expression | None] = {}
+        for r in self.decl.where:
+            if r.index.name in where:
+                self.report.add("S050", f"the range of '{r.index.name}' is given twice", r.index.span)
+            elif r.extent is None:
+                self.report.add("S050", f"expected {r.index.name} < ...", r.span)
+            where.setdefault(r.index.name, r.extent)
+        found: dict[str, s.Ident] = {}
+        for subscript in self.decl.subscripts:
+            for named in symbols_of(subscript):
+                bare = subscript is named
+                if bare or (named.name not in self.scope.symbols and named.name not in self.scope.attrs):
+                    found.setdefault(named.name, s.Ident(named.span, named.name))
+        for r in self.decl.where:
+            if r.index.name not in found:
+                self.report.unknown("index", r.index.name, r.index.span, found)
+        return [(ident, where.get(name)) for name, ident in found.items()]
+
+    def _left(self) -> tuple[m.Expr, ...] | None:
+        """The subscripts of the left side; the ranges of an output's indices follow from its dimensions."""
+        resolved = [Resolver(self.scope).integer(e) for e in self.decl.subscripts]
+        subscripts = tuple(e for e in resolved if e is not None)
+        if len(subscripts) < len(resolved):
+            return None
+        if self.output is None:
+            return self._let_left(subscripts)
+        if len(subscripts) != self.output.rank:
+            message = f"'{self.output.name}' has {self.output.rank} dimensions, {len(subscripts)} subscripts given"
+            self.report.add("S021", message, self.decl.target.span)
+            return None
+        fine = True
+        for tree, subscript, dim in zip(self.decl.subscripts, subscripts, self.output.dims, strict=True):
+            fine = self._cover(subscript, dim.size, tree.span) and fine
+        return subscripts if fine else None
+
+    def _let_left(self, subscripts: tuple[m.Expr, ...]) -> tuple[m.Expr, ...] | None:
+        names = [e.name for e in subscripts if isinstance(e, m.Index)]
+        for tree, subscript in zip(self.decl.subscripts, subscripts, strict=True):
+            if not isinstance(subscript, m.Index):
+                self.report.add("S051", "a subscript of a `let` tensor is a single index", tree.span)
+        if len(set(names)) < len(names):
+            self.report.add("S051", "an index stands twice on the left side", self.decl.target.span)
+        return subscripts if len(set(names)) == len(subscripts) else None
+
+    def _cover(self, subscript: m.Expr, dim: m.Expr, span: Span) -> bool:
+        """Takes the ranges of a subscript's indices from the dimension it covers."""
+        found = [(subscript.name, dim)] if isinstance(subscript, m.Index) else digits(subscript, dim)
+        if found is None:
+            message = f"this does not cover the dimension {show(dim)} exactly once"
+            help = "a subscript of an output is an index, or a composite such as g * K + k for a dimension G * K"
+            self.report.add("S051", message, span, help)
+            return False
+        for name, extent in found:
+            binding = self.scope.indices.get(name)
+            if binding is None:
+                return False
+            if name in self.ranges:
+                self.report.add("S051", f"the index '{name}' stands twice on the left side", span)
+                return False
+            if binding.explicit is not None and not same(binding.explicit, extent):
+                message = f"'{name}' covers {show(extent)} here, not {show(binding.explicit)}"
+                self.report.add("S051", message, binding.span)
+                return False
+            self.ranges[name] = extent
+        return True
+
+    def _let_ranges(self, bindings: Iterable[Binding]) -> bool:
+        fine = True
+        for axis, binding in enumerate(bindings):
+            hint = None if binding.bare or binding.composite else self.hint(self.decl.target.name, axis)
+            if hint is not None:
+                binding.bare.append((hint, binding.span))
+            extent = self.math.extent(binding, f"... where {binding.name} < ...")
+            if extent is None:
+                fine = False
+            else:
+                self.ranges[binding.name] = extent
+        return fine
+
+    # The value ---------------------------------------------------------------------------------------------------------
+
+    def _typed(self, value: Typed) -> Typed | None:
+        """The value in the type of the tensor that holds it."""
+        resolver, span = self.math, self.decl.value.span
+        if self.output is not None:
+            adapted = resolver.adapt(value, self.output.dtype)
+            if adapted is None:
+                expected = resolver.describe(self.output.dtype)
+                message = f"'{self.output.name}' holds {expected}, this is {resolver.describe(value.kind)}"
+                self.report.add(
+                    "S020", message, span, f"cast it, as in {self.output.dtype}(...)" if value.kind != BOOL else None
+                )
+            return adapted
+        if value.kind in (NUMBER, REAL) and self.scope.type_variables:
+            adapted = resolver.adapt(value, next(iter(self.scope.type_variables)))
+            if adapted is not None:
+                return adapted
+        if value.kind in (INT, NUMBER, REAL):
+            message = f"a `let` tensor holds values of a tensor's type, this is {resolver.describe(value.kind)}"
+            self.report.add("S020", message, span, "cast it, as in float(...)")
+            return None
+        return value
+
+    def _prove_reads(self, reads: Iterable[m.Read]) -> None:
+        for read in reads:
+            dims = self.scope.tensors[read.tensor].dims
+            if dims is None or read.span is None:
+                continue
+            for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
+                if not inside(subscript, dim, self.ranges, self._least):
+                    message = f"dimension {axis} of '{read.tensor}' may be read outside its {show(dim)} elements"
+                    self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
+                    break
+
+    def _least(self, atom: m.Expr) -> int | None:
+        """A lower bound of an atom: dimensions are not negative, attributes keep to their bounds."""
+        if isinstance(atom, m.AttrValue):
+            attr = self.scope.attrs[atom.attr]
+            return None if attr.optional and (attr.minimum or 0) > 0 else attr.minimum
+        if isinstance(atom, m.Symbol) and atom.name in self.scope.dims:
+            return 0
+        return None
+
+
+def readable(definition: m.Definition) -> Readable:
+    """A `let` tensor as later definitions read it."""
+    return Readable(definition.tensor, definition.dtype, definition.dims)

@@ -1,0 +1,141 @@
+"""Loading spec files: reading, imports, and one self-contained text of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span, did_you_mean
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.check import check
+from opgen.spec.format import normalise
+from opgen.spec.parse import parse
+from opgen.spec.printer import print_file
+from opgen.spec.report import Report
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
+    """The module of a spec file, or of several merged; imports are resolved from where the importing file lies.
+
+    Raises DiagnosticError with every mistake found in any of the files.
+    """
+    given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
+    return _module(_Loader().files(given), given[0].stem if given else "empty", len(given))
+
+
+def load_text(text: str, name: str = "<text>", base: PathLike | None = None) -> m.Module:
+    """The module of a text; `base` is the folder that its imports are resolved from (without one it may import nothing)."""
+    loader = _Loader()
+    loader.add_text(Source(name, normalise(text)), None if base is None else Path(base))
+    return _module(loader, Path(name).stem, 1)
+
+
+def flatten(paths: PathLike | Iterable[PathLike]) -> str:
+    """One spec text with all imports in place; it loads to the same ops as the files do."""
+    given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(p) for p in paths]
+    loader = _Loader().files(given)
+    loader.report.raise_if_any()
+    items = [i for file in loader.loaded for i in file.items if not isinstance(i, s.ImportDecl)]
+    doc = loader.roots[0].doc if len(loader.roots) == 1 else None
+    source = loader.roots[0].source if loader.roots else Source("empty", "")
+    return print_file(s.File(source, doc, tuple(items)))
+
+
+def _module(loader: _Loader, name: str, wanted: int) -> m.Module:
+    report = loader.report
+    if len(loader.roots) < wanted or len(report):
+        report.raise_if_any()
+    docs = [f.doc.value for f in loader.roots if f.doc is not None]
+    try:
+        module = check(report, name, "\n\n".join(docs), loader.loaded)
+    except RecursionError:
+        source = loader.roots[0].source
+        raise DiagnosticError([Diagnostic("S003", "this nests too deeply", Span(source, 1, 1, 1, 2))]) from None
+    report.raise_if_any()
+    return module
+
+
+class _Loader:
+    """Reads files and what they import, each once; `loaded` has imported files before those that import them."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self.loaded: list[s.File] = []
+        self.roots: list[s.File] = []
+        self._done: dict[Path, s.File | None] = {}
+        self._chain: list[Path] = []
+
+    def files(self, paths: Sequence[Path]) -> _Loader:
+        for path in paths:
+            file = self._file(path, str(path), None)
+            if file is not None:
+                self.roots.append(file)
+        return self
+
+    def add_text(self, source: Source, base: Path | None) -> None:
+        file = self._parsed(source, base)
+        if file is not None:
+            self.roots.append(file)
+
+    def _file(self, path: Path, shown: str, importer: Span | None) -> s.File | None:
+        real = path.resolve()
+        if real in self._chain:
+            names = [p.name for p in self._chain[self._chain.index(real) :]]
+            circle = " -> ".join([*names, real.name])
+            self.report.append(Diagnostic("S022", f"'{shown}' imports itself: {circle}", importer))
+            return None
+        if real in self._done:
+            return self._done[real]
+        text = self._read(real, shown, importer)
+        self._chain.append(real)
+        file = None if text is None else self._parsed(Source(str(path), text), path.parent)
+        self._chain.pop()
+        self._done[real] = file
+        return file
+
+    def _read(self, path: Path, shown: str, importer: Span | None) -> str | None:
+        try:
+            raw = path.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            near = sorted(p.name for p in path.parent.glob("*.op")) if path.parent.is_dir() else []
+            help = did_you_mean(path.name, near)
+            self.report.append(Diagnostic("S002", f"cannot read '{shown}': {reason}", importer, help))
+            return None
+        try:
+            return normalise(raw.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            before = raw[: error.start].decode("utf-8").split("\n")
+            span = Span(
+                Source(str(path), raw.decode("utf-8", "replace")),
+                len(before),
+                len(before[-1]) + 1,
+                len(before),
+                len(before[-1]) + 2,
+            )
+            self.report.append(Diagnostic("S002", f"'{shown}' is not UTF-8", span))
+            return None
+
+    def _parsed(self, source: Source, base: Path | None) -> s.File | None:
+        """A parsed file, its imports loaded before it."""
+        try:
+            file = parse(source)
+        except DiagnosticError as error:
+            for diagnostic in error.diagnostics:
+                self.report.append(diagnostic)
+            return None
+        for item in file.items:
+            if not isinstance(item, s.ImportDecl):
+                continue
+            shown = item.path.value
+            if base is None:
+                self.report.add("S002", f"cannot import '{shown}': this text lies in no folder", item.path.span)
+            else:
+                self._file(base / shown, shown, item.path.span)
+        self.loaded.append(file)
+        return file

@@ -1,0 +1,276 @@
+"""Expressions of the mathematics: reads of tensors, reductions, casts and scalar functions on top of the shape language."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from opgen.diagnostics import Span
+from opgen.dtypes import DTYPES, lookup
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.names import check_name
+from opgen.spec.polynomial import digits, same
+from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Resolver, Typed
+from opgen.spec.scope import Binding, Readable, Scope
+
+SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {
+    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos", "floor": "floor",
+    "ceil": "ceil", "round": "round", "abs": "abs",
+}  # fmt: skip
+
+REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
+
+
+class MathResolver(Resolver):
+    """Resolves the value of one definition.
+
+    `target` is the tensor being defined.  `unguarded` gathers the reads in no reduction that give no value for outside: they have to be proved inside.
+    """
+
+    def __init__(self, scope: Scope, target: str) -> None:
+        super().__init__(scope)
+        self.target = target
+        self.unguarded: list[m.Read] = []
+        self._reductions = 0
+
+    # Reads -------------------------------------------------------------------------------------------------------------
+
+    def _subscripted(self, tree: s.Subscripted) -> Typed | None:
+        name = tree.owner.name
+        tensor = self.scope.tensors.get(name)
+        if tensor is None:
+            if name == self.target:
+                self.report.add("S023", f"'{name}' is read in its own definition", tree.owner.span)
+                return None
+            if name in self.scope.later_tensors:
+                self.report.add(
+                    "S023", f"'{name}' is read before it is defined", tree.owner.span, f"move `let {name}[...]` up"
+                )
+                return None
+            if name in self.scope.attrs or name in self.scope.symbols or name in self.scope.poisoned:
+                return super()._subscripted(tree)
+            self.report.unknown("tensor", name, tree.owner.span, self.scope.known())
+            return None
+        if tensor.output or tensor.shape_only:
+            why = "is an output: its elements cannot be read" if tensor.output else "is shape_only: it has no elements"
+            help = f"compute it in a `let` tensor and copy that to '{name}'" if tensor.output else None
+            self.report.add("S013", f"'{name}' {why}", tree.owner.span, help)
+            return None
+        return self._read(tree, tensor)
+
+    def _read(self, tree: s.Subscripted, tensor: Readable) -> Typed | None:
+        subscripts = [self._subscript(e) for e in tree.subscripts]
+        outside = None if tree.outside is None else self.resolve(tree.outside)
+        if tensor.dims is None or (tree.outside is not None and outside is None):
+            return None
+        if len(subscripts) != len(tensor.dims):
+            message = f"'{tensor.name}' has {len(tensor.dims)} dimensions, {len(subscripts)} subscripts given"
+            self.report.add("S021", message, tree.span)
+            return None
+        indices = tuple(e for e in subscripts if e is not None)
+        if len(indices) < len(subscripts):
+            return None
+        for subscript, dim in zip(indices, tensor.dims, strict=True):
+            self._learn(subscript, dim)
+        value = None
+        if outside is not None and tree.outside is not None:
+            adapted = self.adapt(outside, tensor.dtype)
+            if adapted is None:
+                message = f"outside '{tensor.name}' the value must be {self.describe(tensor.dtype)}"
+                self.report.add("S020", f"{message}, found {self.describe(outside.kind)}", tree.outside.span)
+                return None
+            value = adapted.expr
+        read = m.Read(tensor.name, indices, value, tree.span)
+        if value is None and not self._reductions:
+            self.unguarded.append(read)
+        return Typed(read, tensor.dtype)
+
+    def _subscript(self, tree: s.Expression) -> m.Expr | None:
+        return Resolver(self.scope).integer(tree)
+
+    def _learn(self, subscript: m.Expr, dim: m.Expr) -> None:
+        """Notes what a subscript tells of the ranges of its indices."""
+        if isinstance(subscript, m.Index) and subscript.span is not None:
+            self.scope.indices[subscript.name].bare.append((dim, subscript.span))
+            return
+        for name, extent in digits(subscript, dim) or ():
+            binding = self.scope.indices[name]
+            binding.composite.append((extent, binding.span))
+
+    # Reductions --------------------------------------------------------------------------------------------------------
+
+    def _reduction(self, tree: s.Reduction) -> Typed | None:
+        bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
+        self._reductions += 1
+        body = self.resolve(tree.body)
+        self._reductions -= 1
+        for binding in bindings:
+            del self.scope.indices[binding.name]
+        if body is None:
+            return None
+        if body.kind in (BOOL, INT):
+            help = "cast it, as in float(...)" if body.kind == INT else None
+            self.report.add(
+                "S020",
+                f"'{tree.kind}' takes values of a tensor's type, found {self.describe(body.kind)}",
+                tree.body.span,
+                help,
+            )
+            return None
+        ranges = []
+        for binding in bindings:
+            extent = self.extent(binding, f"{tree.kind}[{binding.name} < ...]")
+            if extent is None:
+                return None
+            if not binding.used:
+                self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
+            ranges.append(m.IndexRange(binding.name, extent))
+        return Typed(m.Reduce(REDUCTIONS[tree.kind], tuple(ranges), body.expr, tree.span), body.kind)
+
+    def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
+        """Brings indices into scope; the caller takes them out again."""
+        bindings = []
+        for ident, extent in indices:
+            explicit = None if extent is None else Resolver(self.scope).integer(extent)
+            name = ident.name
+            if (
+                name in self.scope.indices
+                or name in self.scope.symbols
+                or name in self.scope.attrs
+                or name in self.scope.tensors
+            ):
+                self.report.add("S011", f"the index '{name}' hides another '{name}'", ident.span, "choose another name")
+                continue
+            check_name(self.report, name, ident.span)
+            binding = Binding(name, ident.span, explicit)
+            if extent is not None and explicit is None:
+                binding.explicit = m.Number(1)
+            self.scope.indices[name] = binding
+            bindings.append(binding)
+        return bindings
+
+    def extent(self, binding: Binding, written: str) -> m.Expr | None:
+        """The extent of an index: as it is written, else the dimension it subscripts alone, else its part of a composite."""
+        if binding.explicit is not None:
+            return binding.explicit
+        for found in (binding.bare, binding.composite):
+            for extent, span in found[1:]:
+                if not same(extent, found[0][0]):
+                    message = f"the index '{binding.name}' ranges over both {show(found[0][0])} and {show(extent)}"
+                    self.report.add("S050", message, span, f"say which: {written}")
+                    return None
+            if found:
+                return found[0][0]
+        if binding.used:
+            message = f"the range of the index '{binding.name}' cannot be told from its uses"
+            self.report.add("S050", message, binding.span, f"write {written}")
+        else:
+            self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
+        return None
+
+    # Casts and functions -----------------------------------------------------------------------------------------------
+
+    def _call(self, tree: s.Call) -> Typed | None:
+        name = tree.function.name
+        target = self._cast_target(name)
+        if target is None and name not in SCALAR_FUNCTIONS:
+            return super()._call(tree)
+        if len(tree.arguments) != 1:
+            self.report.add("S021", f"{name} takes 1 argument, {len(tree.arguments)} given", tree.span)
+            return None
+        argument = self.resolve(tree.arguments[0])
+        if argument is None:
+            return None
+        if target is not None:
+            return Typed(m.Convert(target, argument.expr, tree.span), target)
+        return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
+
+    def unknown_function(self, tree: s.Call) -> None:
+        known = [
+            *self.scope.functions,
+            *SHAPE_FUNCTIONS,
+            *SCALAR_FUNCTIONS,
+            *self.scope.type_variables,
+            *DTYPES,
+            "present",
+        ]
+        self.report.unknown("function", tree.function.name, tree.function.span, known)
+
+    def _cast_target(self, name: str) -> str | None:
+        if name in self.scope.type_variables:
+            return name
+        if name == "float" and self.scope.type_variables:
+            return next(iter(self.scope.type_variables))
+        dtype = lookup(name)
+        return None if dtype is None or dtype.kind == "bool" else dtype.name
+
+    def _apply(self, function: m.ScalarFunction, argument: Typed, span: Span) -> Typed | None:
+        fits = self.is_float(argument.kind) or (function == "abs" and argument.kind not in (BOOL, INT))
+        if not fits:
+            self.report.add("S020", f"{function} takes a float, found {self._why_not_float(argument.kind)}", span)
+            return None
+        return Typed(m.Apply(function, argument.expr, span), argument.kind)
+
+    # Kinds -------------------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
+        pair = self.unify(left, right)
+        if op in ("/", "pow") and pair is not None and pair[0].kind not in (INT, NUMBER, BOOL):
+            kind = pair[0].kind
+            if not self.is_float(kind):
+                self.report.add("S020", f"'{op}' takes floats, found {self._why_not_float(kind)}", span)
+                return None
+            return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
+        return super().arithmetic(op, left, right, span)
+
+    def is_float(self, kind: Kind) -> bool:
+        """Whether values of a kind are floats, whichever of its types a variable stands for."""
+        variable = self.scope.type_variables.get(kind)
+        if variable is not None:
+            return all(d.is_float for d in variable.allowed)
+        return kind == REAL or (kind in DTYPES and DTYPES[kind].is_float)
+
+    def _why_not_float(self, kind: Kind) -> str:
+        variable = self.scope.type_variables.get(kind)
+        if variable is None:
+            return self.describe(kind)
+        return f"{kind}, which may be {next((str(d) for d in variable.allowed if not d.is_float), 'a float')}"
+
+    def adapt(self, operand: Typed, kind: Kind) -> Typed | None:
+        known = super().adapt(operand, kind)
+        if known is not None or kind in (INT, NUMBER, REAL, BOOL):
+            return known
+        if operand.kind == NUMBER or (operand.kind == REAL and self.is_float(kind)):
+            return Typed(cast_leaves(operand.expr, kind), kind)
+        return None
+
+
+def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
+    """A literal expression as one of a tensor's type: its attributes are cast, its numbers adapt by themselves."""
+    if isinstance(expr, m.AttrValue):
+        return m.Convert(to, expr, expr.span)
+    if isinstance(expr, m.Operation):
+        return dataclasses.replace(expr, left=cast_leaves(expr.left, to), right=cast_leaves(expr.right, to))
+    if isinstance(expr, m.Negate):
+        return dataclasses.replace(expr, operand=cast_leaves(expr.operand, to))
+    if isinstance(expr, m.Apply):
+        return dataclasses.replace(expr, argument=cast_leaves(expr.argument, to))
+    if isinstance(expr, m.Reduce):
+        return dataclasses.replace(expr, body=cast_leaves(expr.body, to))
+    if isinstance(expr, m.Conditional):
+        return dataclasses.replace(expr, if_true=cast_leaves(expr.if_true, to), if_false=cast_leaves(expr.if_false, to))
+    return expr
+
+
+def show(expr: m.Expr) -> str:
+    """An integer expression in words fit for a message."""
+    if isinstance(expr, m.Number):
+        return str(expr.value)
+    if isinstance(expr, m.Symbol | m.Index):
+        return expr.name
+    if isinstance(expr, m.AttrValue):
+        return expr.attr + "".join(f"[{i}]" for i in expr.element)
+    if isinstance(expr, m.Operation) and len(expr.op) <= 2:
+        return f"{show(expr.left)} {expr.op} {show(expr.right)}"
+    return "another extent"

@@ -1,0 +1,197 @@
+"""One op: from its declarations to the model."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+
+from opgen.diagnostics import DiagnosticError
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.definitions import DefinitionChecker, readable
+from opgen.spec.effects import check_effects
+from opgen.spec.expand import expand
+from opgen.spec.functions import let_values
+from opgen.spec.hints import extent_by_use
+from opgen.spec.interface import InterfaceBuilder
+from opgen.spec.names import check_function_name, check_name, snake_case
+from opgen.spec.parse import parse_expression
+from opgen.spec.report import Report
+from opgen.spec.resolve import Resolver
+from opgen.spec.scope import Scope
+from opgen.spec.signature import signature_of
+from opgen.spec.values import example_values
+
+
+class OpChecker:
+    """Checks one op; `check` gives its model, or None with its mistakes noted."""
+
+    def __init__(
+        self,
+        report: Report,
+        decl: s.OpDecl,
+        fragments: Mapping[str, s.FragmentDecl],
+        functions: Mapping[str, m.Function | None],
+    ) -> None:
+        self.report = report
+        self.decl = decl
+        self.items = expand(report, decl.items, fragments)
+        self.scope = Scope(report, functions)
+        self.interface = InterfaceBuilder(self.scope, self.items)
+
+    def check(self) -> m.OpSpec | None:
+        before = len(self.report)
+        check_name(self.report, self.decl.name.name, self.decl.name.span)
+        check_function_name(self.report, self.decl.name.name, self.decl.name.span)
+        self.interface.build_inputs()
+        checks = self._checks()
+        self.interface.build_outputs()
+        definitions = self._definitions()
+        gradient = self._gradient()
+        built = self.interface.built
+        self._outputs_defined(definitions, gradient)
+        spec = m.OpSpec(
+            name=self.decl.name.name,
+            function_name=snake_case(self.decl.name.name),
+            signature=signature_of(self.report, self.items, built.inputs, built.attrs),
+            type_variables=tuple(built.type_variables),
+            inputs=tuple(built.inputs),
+            attrs=tuple(built.attrs),
+            outputs=tuple(built.outputs),
+            checks=tuple(checks),
+            definitions=tuple(definitions),
+            gradient=gradient,
+            examples=self._examples(),
+            doc="" if self.decl.doc is None else self.decl.doc.value,
+            span=self.decl.span,
+        )
+        if len(self.report) > before:
+            return None
+        if gradient is None:
+            check_effects(self.report, spec, None)
+        return spec if len(self.report) == before else None
+
+    # Lets and requirements ---------------------------------------------------------------------------------------------
+
+    def _checks(self) -> list[m.ShapeLet | m.Require]:
+        checks: list[m.ShapeLet | m.Require] = []
+        resolver = Resolver(self.scope)
+        for item in self.items:
+            if isinstance(item, s.LetDecl):
+                checks += self._let(item, resolver)
+            elif isinstance(item, s.RequireDecl):
+                checks += self._require(item, resolver)
+        return checks
+
+    def _let(self, item: s.LetDecl, resolver: Resolver) -> list[m.ShapeLet]:
+        values = let_values(item, resolver)
+        for ident in item.names:
+            self.scope.later.pop(ident.name, None)
+            if values is None:
+                self.scope.poisoned.add(ident.name)
+            else:
+                self.scope.symbols[ident.name] = ident.span
+        names = tuple(i.name for i in item.names)
+        return [] if values is None else [m.ShapeLet(names, values[0], item.span)]
+
+    def _require(self, item: s.RequireDecl, resolver: Resolver) -> list[m.Require]:
+        condition = resolver.condition(item.condition)
+        built = self.interface.built
+        arguments = [i.name for i in built.inputs] + [a.name for a in built.attrs]
+        blamed = item.argument.name
+        if blamed not in arguments and blamed not in self.scope.poisoned:
+            self.report.unknown("input or attribute", blamed, item.argument.span, arguments)
+        expected = self._message(item.expected, resolver)
+        if condition is None or expected is None:
+            return []
+        return [m.Require(condition, blamed, expected, item.span)]
+
+    def _message(self, text: s.Text, resolver: Resolver) -> tuple[str | m.Expr, ...] | None:
+        """A message in pieces: text, and the expressions that stand in it in braces (`{{` is a brace)."""
+        pieces: list[str | m.Expr] = []
+        fine = True
+        for match in re.finditer(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+", text.value):
+            found = match.group()
+            if match.group(1) is not None:
+                value = self._interpolated(text, match.group(1), match.start(1), resolver)
+                fine = fine and value is not None
+                pieces += [] if value is None else [value]
+            elif found in "{}":
+                self.report.add(
+                    "S004", f"a lone '{found}' in a message", text.span, "a brace itself is written {{ or }}"
+                )
+                fine = False
+            else:
+                found = {"{{": "{", "}}": "}"}.get(found, found)
+                previous = pieces[-1] if pieces else None
+                if isinstance(previous, str):
+                    pieces[-1] = previous + found
+                else:
+                    pieces.append(found)
+        return tuple(pieces) if fine else None
+
+    def _interpolated(self, text: s.Text, written: str, offset: int, resolver: Resolver) -> m.Expr | None:
+        # An escape before the brace would shift columns by one each: the place stays within the line all the same.
+        line = text.span.line
+        try:
+            tree = parse_expression(text.span.source, written, line, text.span.column + 1 + offset)
+        except DiagnosticError as error:
+            for diagnostic in error.diagnostics:
+                self.report.append(diagnostic)
+            return None
+        found = resolver.resolve(tree)
+        return None if found is None else found.expr
+
+    # Mathematics -------------------------------------------------------------------------------------------------------
+
+    def _definitions(self) -> list[m.Definition]:
+        decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
+        outputs = {o.name: o for o in self.interface.built.outputs}
+        self.scope.later_tensors = {d.target.name for d in decls if d.let}
+        defined: list[m.Definition] = []
+        for decl in decls:
+            name = decl.target.name
+            if not decl.let and name not in outputs:
+                if name not in self.scope.poisoned:
+                    self.report.unknown("output", name, decl.target.span, outputs)
+                continue
+            if not decl.let and any(d.tensor == name for d in defined):
+                self.report.add("S053", f"'{name}' is defined twice", decl.target.span)
+                continue
+            self.scope.later_tensors.discard(name)
+            hint = functools.partial(extent_by_use, decls, outputs)
+            definition = DefinitionChecker(self.scope, decl, None if decl.let else outputs[name], hint).check()
+            if definition is None:
+                self.scope.poisoned.add(name)
+                continue
+            defined.append(definition)
+            if decl.let:
+                self.scope.tensors.setdefault(name, readable(definition))
+        return defined
+
+    def _outputs_defined(self, definitions: Sequence[m.Definition], gradient: m.Gradient | None) -> None:
+        decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
+        tensors = [i for i in self.items if isinstance(i, s.TensorDecl) and i.keyword == "output"]
+        if not tensors:
+            self.report.add("S053", f"the op '{self.decl.name.name}' has no output", self.decl.name.span)
+        if any(isinstance(i, s.GradientDecl) for i in self.items):
+            for decl in decls:
+                self.report.add("S060", "a gradient has no definitions: they are derived", decl.target.span)
+            return
+        targets = {d.target.name for d in decls}
+        for tensor in tensors:
+            name = tensor.name.name
+            if name not in targets:
+                help = f"write {name}[...] = ..."
+                self.report.add("S053", f"the output '{name}' is not defined", tensor.name.span, help)
+
+    def _gradient(self) -> m.Gradient | None:
+        decls = [i for i in self.items if isinstance(i, s.GradientDecl)]
+        for extra in decls[1:]:
+            self.report.add("S060", "an op is one gradient", extra.span)
+        return m.Gradient(decls[0].op.name, decls[0].wrt.name, decls[0].span) if decls else None
+
+    def _examples(self) -> tuple[m.Example, ...]:
+        decls = [i for i in self.items if isinstance(i, s.ExampleDecl)]
+        return tuple(m.Example(d.title.value, example_values(self.report, d)) for d in decls)

@@ -1,0 +1,118 @@
+"""Expressions and values as text: brackets only where the grammar needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opgen.spec import syntax as s
+from opgen.spec.pretty import SOFT, SPACE, Align, Document, Group, Nest, fill, join
+
+PRECEDENCE = {
+    "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6,
+    "//": 6, "%": 6, "negate": 7,
+}  # fmt: skip
+"""How tightly an operator binds; comparisons do not chain, the others group from the left."""
+
+_CHOICE, _COMPARISON, _ATOM = 0, 4, 8
+
+
+def expression(tree: s.Expression) -> Document:
+    """An expression wherever one may stand."""
+    return _print(tree, _CHOICE, False)
+
+
+def extent(tree: s.Expression) -> Document:
+    """An expression after `<` in a range, where a comparison needs brackets."""
+    return _print(tree, PRECEDENCE["+"], False)
+
+
+def _print(tree: s.Expression, level: int, closed: bool) -> Document:
+    """`level`: the loosest operator that may stand without brackets; `closed`: a read's `else` needs brackets too."""
+    needed = _level(tree) < level or (closed and isinstance(tree, s.Subscripted) and tree.outside is not None)
+    return ("(", Align(_bare(tree, False)), ")") if needed else _bare(tree, closed)
+
+
+def _level(tree: s.Expression) -> int:
+    if isinstance(tree, s.Choice):
+        return _CHOICE
+    if isinstance(tree, s.Binary):
+        return PRECEDENCE[tree.op]
+    if isinstance(tree, s.Unary):
+        return PRECEDENCE["not" if tree.op == "not" else "negate"]
+    return _ATOM
+
+
+def _bare(tree: s.Expression, closed: bool) -> Document:
+    if isinstance(tree, s.Constant):
+        return tree.text
+    if isinstance(tree, s.Named):
+        return tree.name
+    if isinstance(tree, s.Member):
+        subscripts = _brackets(tree.subscripts) if tree.subscripts else ""
+        return (f"{tree.owner.name}.{tree.letter.name}", subscripts)
+    if isinstance(tree, s.Subscripted):
+        outside: Document = "" if tree.outside is None else (" else ", _plain(tree.outside))
+        return (tree.owner.name, _brackets(tree.subscripts), outside)
+    if isinstance(tree, s.Call):
+        return (tree.function.name, "(", fill([expression(a) for a in tree.arguments]), ")")
+    if isinstance(tree, s.Reduction):
+        head = (tree.kind, "[", fill([range_(r) for r in tree.ranges]), "](")
+        return (head, Group(Nest(2, (SOFT, expression(tree.body), ")"))))
+    if isinstance(tree, s.Unary):
+        return _unary(tree, closed)
+    if isinstance(tree, s.Binary):
+        return Group(_chain(tree, closed))
+    return _choice(tree, closed)
+
+
+def _brackets(subscripts: Sequence[s.Expression]) -> Document:
+    return ("[", fill([expression(e) for e in subscripts]), "]")
+
+
+def _plain(tree: s.Expression) -> Document:
+    """The value after a read's `else`: an operand without a looser operator and without an `else` of its own."""
+    if isinstance(tree, s.Unary) and tree.op == "-":
+        return ("-", _plain(tree.operand))
+    return _print(tree, _ATOM, True)
+
+
+def _unary(tree: s.Unary, closed: bool) -> Document:
+    if tree.op == "not":
+        return ("not ", _print(tree.operand, PRECEDENCE["not"], closed))
+    return ("-", _print(tree.operand, PRECEDENCE["negate"], closed))
+
+
+def _chain(tree: s.Binary, closed: bool) -> Document:
+    """Operators of one level, grouped from the left, in one row that breaks before every one of them or before none."""
+    level = PRECEDENCE[tree.op]
+    rows: list[Document] = []
+    node: s.Expression = tree
+    while isinstance(node, s.Binary) and PRECEDENCE[node.op] == level and (not rows or level != _COMPARISON):
+        rows.append((SPACE, node.op, " ", _print(node.right, level + 1, closed)))
+        node = node.left
+    first = _print(node, level + 1 if level == _COMPARISON else level, closed)
+    return (first, Nest(2, tuple(reversed(rows))))
+
+
+def _choice(tree: s.Choice, closed: bool) -> Document:
+    parts: list[Document] = []
+    node: s.Expression = tree
+    while isinstance(node, s.Choice):
+        parts.append(("if ", expression(node.condition), " then ", _print(node.if_true, _CHOICE, True)))
+        node = node.if_false
+    parts.append(_print(node, _CHOICE, closed))
+    return Group(Align(join((SPACE, "else "), parts)))
+
+
+def range_(tree: s.Range) -> Document:
+    """An index, with its extent if that is written."""
+    return tree.index.name if tree.extent is None else (tree.index.name, " < ", extent(tree.extent))
+
+
+def value(tree: s.Value) -> Document:
+    """A literal value; a list breaks where it does not fit."""
+    if isinstance(tree, s.Constant):
+        return tree.text
+    if isinstance(tree, s.Named):
+        return tree.name
+    return ("[", fill([value(item) for item in tree.items]), "]")

@@ -1,0 +1,338 @@
+"""The syntax tree of a spec file: what is written, name by name, before anything is resolved.
+
+Trees compare by what they say: spans take no part.  `parse(print(tree)) == tree` holds for every tree that the parser gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from opgen.diagnostics import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Anything with a place in the text."""
+
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ident(Node):
+    """A name where it is declared or referred to."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """A string in quotes, its escapes resolved."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doc(Node):
+    """A docstring, its common indentation and outer blank lines removed."""
+
+    value: str
+
+
+# Expressions -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """A number, `true` or `false`, as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Node):
+    """`owner.letter` or `owner.letter[subscripts]`: an element of a list attribute that follows a layout."""
+
+    owner: Ident
+    letter: Ident
+    subscripts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscripted(Node):
+    """`owner[subscripts] else outside`: a read of a tensor, or an element of a list attribute."""
+
+    owner: Ident
+    subscripts: tuple[Expression, ...]
+    outside: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    function: Ident
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Node):
+    """An index, with its extent if that is written."""
+
+    index: Ident
+    extent: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction(Node):
+    kind: str
+    ranges: tuple[Range, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    """`-operand` or `not operand`."""
+
+    op: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Node):
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Node):
+    """`if condition then if_true else if_false`."""
+
+    condition: Expression
+    if_true: Expression
+    if_false: Expression
+
+
+Expression: TypeAlias = Constant | Named | Member | Subscripted | Call | Reduction | Unary | Binary | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue(Node):
+    """A list of literal values."""
+
+    items: tuple[Value, ...]
+
+
+Value: TypeAlias = Constant | Named | ListValue
+"""A literal in a default or an example: a number, a word, or a list."""
+
+
+# Declarations in an op or a fragment -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureDecl(Node):
+    names: tuple[Ident, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDecl(Node):
+    name: Ident
+    allowed: tuple[Ident, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dim(Node):
+    """A dimension; `broadcast` is the literal after `|`."""
+
+    size: Expression
+    broadcast: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDecl(Node):
+    keyword: Literal["input", "output"]
+    name: Ident
+    dtype: Ident
+    dims: tuple[Dim, ...]
+    layout: Ident | None
+    shape_only: bool
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(Node):
+    """`name = value` after a form of sizes: a dimension that this form fixes."""
+
+    name: Ident
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Node):
+    dims: tuple[Dim, ...]
+    layout: Ident | None
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SizesDecl(Node):
+    name: Ident
+    forms: tuple[Form, ...]
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Node):
+    """A value of an enumeration or a layout, with the attribute that carries its payload."""
+
+    name: Ident
+    payload: Ident | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttrType(Node):
+    """`kind` is int, float, bool, enum or layout (or a mistake)."""
+
+    kind: Ident
+    shape: tuple[str, ...]
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttrDecl(Node):
+    name: Ident
+    type: AttrType
+    minimum: Constant | None
+    maximum: Constant | None
+    layout: Ident | None
+    default: Value | None
+    compatibility: bool
+    deprecated: Text | None
+    alias: Ident | None
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
+class UseDecl(Node):
+    fragment: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class RequireDecl(Node):
+    condition: Expression
+    argument: Ident
+    expected: Text
+
+
+@dataclass(frozen=True, slots=True)
+class LetDecl(Node):
+    """Named integers: `let a = ...`, `let a, b = f(...)`."""
+
+    names: tuple[Ident, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionDecl(Node):
+    """`target[subscripts] = value where ...`, of an output or (`let`) of an intermediate tensor."""
+
+    let: bool
+    target: Ident
+    subscripts: tuple[Expression, ...]
+    value: Expression
+    where: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Node):
+    name: Ident
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleDecl(Node):
+    title: Text
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientDecl(Node):
+    op: Ident
+    wrt: Ident
+
+
+Item: TypeAlias = (
+    SignatureDecl
+    | TypeDecl
+    | TensorDecl
+    | SizesDecl
+    | AttrDecl
+    | UseDecl
+    | RequireDecl
+    | LetDecl
+    | DefinitionDecl
+    | ExampleDecl
+    | GradientDecl
+)
+
+
+# Declarations of a file ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDecl(Node):
+    path: Text
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDecl(Node):
+    """A parameter of a function; `values` if it is enumerated."""
+
+    name: Ident
+    values: tuple[Ident, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnDecl(Node):
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDecl(Node):
+    name: Ident
+    parameters: tuple[ParameterDecl, ...]
+    results: tuple[Ident, ...]
+    doc: Doc | None
+    lets: tuple[LetDecl, ...]
+    returns: ReturnDecl
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentDecl(Node):
+    name: Ident
+    doc: Doc | None
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpDecl(Node):
+    name: Ident
+    doc: Doc | None
+    items: tuple[Item, ...]
+
+
+Declaration: TypeAlias = ImportDecl | FunctionDecl | FragmentDecl | OpDecl
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A parsed file."""
+
+    source: Source = field(compare=False, repr=False)
+    doc: Doc | None
+    items: tuple[Declaration, ...]

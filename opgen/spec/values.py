@@ -1,0 +1,29 @@
+"""Literal values of examples."""
+
+from __future__ import annotations
+
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.report import Report
+from opgen.spec.resolve import number
+
+_WORDS: dict[str, float | bool] = {
+    "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf"), "nan": float("nan"),
+}  # fmt: skip
+
+
+def example_values(report: Report, decl: s.ExampleDecl) -> tuple[tuple[str, m.ExampleValue], ...]:
+    """The arguments and results of an example, nested tuples for lists."""
+    return tuple((entry.name.name, _value(report, entry.value)) for entry in decl.entries)
+
+
+def _value(report: Report, tree: s.Value) -> m.ExampleValue:
+    if isinstance(tree, s.ListValue):
+        return tuple(_value(report, item) for item in tree.items)
+    if isinstance(tree, s.Named):
+        return _WORDS.get(tree.name, tree.name)
+    value = number(tree)
+    if value is None:
+        report.add("S004", f"{tree.text} is out of range", tree.span)
+        return 0
+    return value

@@ -1,0 +1,101 @@
+"""Visiting and rewriting the expressions of a model.  A rewrite that changes nothing returns the same object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from opgen.spec.model import (
+    Apply,
+    Conditional,
+    Convert,
+    EnumArgument,
+    Expr,
+    FunctionCall,
+    Index,
+    IndexRange,
+    Negate,
+    Not,
+    Operation,
+    Read,
+    Reduce,
+)
+
+
+def operands(e: Expr) -> tuple[Expr, ...]:
+    """The direct subexpressions (of a read: subscripts, then the outside value; of a reduction: condition, body)."""
+    match e:
+        case Operation():
+            return (e.left, e.right)
+        case Negate() | Not() | Convert():
+            return (e.operand,)
+        case Conditional():
+            return (e.condition, e.if_true, e.if_false)
+        case Apply():
+            return (e.argument,)
+        case Read():
+            return e.indices if e.outside is None else (*e.indices, e.outside)
+        case Reduce():
+            return (e.body,) if e.condition is None else (e.condition, e.body)
+        case FunctionCall():
+            return tuple(a for a in e.arguments if not isinstance(a, EnumArgument))
+        case _:
+            return ()
+
+
+def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The same node over other subexpressions (in the order of `operands`)."""
+    if all(x is y for x, y in zip(operands(e), new, strict=True)):
+        return e
+    match e:
+        case Operation():
+            return replace(e, left=new[0], right=new[1])
+        case Negate() | Not() | Convert():
+            return replace(e, operand=new[0])
+        case Conditional():
+            return replace(e, condition=new[0], if_true=new[1], if_false=new[2])
+        case Apply():
+            return replace(e, argument=new[0])
+        case Read():
+            n = len(e.indices)
+            return replace(e, indices=new[:n], outside=new[n] if e.outside is not None else None)
+        case Reduce():
+            return replace(e, condition=new[0] if e.condition is not None else None, body=new[-1])
+        case FunctionCall():
+            rest = iter(new)
+            arguments = tuple(a if isinstance(a, EnumArgument) else next(rest) for a in e.arguments)
+            return replace(e, arguments=arguments)
+        case _:
+            return e
+
+
+def subexpressions(e: Expr) -> Iterator[Expr]:
+    """Every node, outermost first."""
+    yield e
+    for o in operands(e):
+        yield from subexpressions(o)
+
+
+def transform(fn: Callable[[Expr], Expr], e: Expr) -> Expr:
+    """Apply `fn` to every node, innermost first; extents of reductions are rewritten too."""
+    new = with_operands(e, tuple(transform(fn, o) for o in operands(e)))
+    if isinstance(new, Reduce):
+        ranges = tuple(IndexRange(r.name, transform(fn, r.extent)) for r in new.indices)
+        if ranges != new.indices:
+            new = replace(new, indices=ranges)
+    return fn(new)
+
+
+def substitute_indices(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace index variables by expressions; the caller makes sure that no reduction inside rebinds one."""
+    return transform(lambda n: values.get(n.name, n) if isinstance(n, Index) else n, e)
+
+
+def index_names(e: Expr) -> frozenset[str]:
+    """The index variables that occur in an expression, bound or free."""
+    return frozenset(n.name for n in subexpressions(e) if isinstance(n, Index))
+
+
+def reads(e: Expr) -> Iterator[Read]:
+    """Every read of a tensor in an expression."""
+    return (n for n in subexpressions(e) if isinstance(n, Read))

@@ -1,0 +1,142 @@
+"""What a caller may write for an attribute, and the messages for what not."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from opgen.diagnostics import UserError
+from opgen.runtime.arguments import AttributeChecks
+from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+
+check = AttributeChecks("Op")
+
+
+class Level(enum.IntEnum):
+    TWO = 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[1, 2, 2, 1], (1, 2, 2, 1), np.array([1, 2, 2, 1]), np.array([1, 2, 2, 1], np.uint8), [np.int64(1), 2, 2, 1],
+     [1, Level.TWO, Level.TWO, 1], [1, np.array(2), 2, 1]],
+)  # fmt: skip
+def test_lists_of_integers(given: object) -> None:
+    found = check.integers("strides", given, 4, minimum=1)
+    assert found == (1, 2, 2, 1)
+    assert all(type(n) is int for n in found)
+
+
+def test_none_is_the_default() -> None:
+    assert check.integers("a", None, 2, default=(1, 1)) == (1, 1)
+    assert check.integer("a", None, default=3) == 3
+    assert check.number("a", None, default=0.5) == 0.5
+    assert check.numbers("a", None, 2, default=(0.5, 1.0)) == (0.5, 1.0)
+    assert check.boolean("a", None, default=False) is False
+    assert check.word("a", None, ("X", "Y"), default="Y") == "Y"
+
+
+def test_plain_values() -> None:
+    assert check.integer("a", np.int32(5)) == 5
+    assert check.number("a", 2) == 2.0
+    assert check.number("a", np.float32(0.5)) == 0.5
+    assert check.numbers("a", [1, 0.5], 2) == (1.0, 0.5)
+    assert check.boolean("a", np.True_) is True
+    assert check.word("a", "X", ("X", "Y")) == "X"
+    assert check.word("a", b"X", ("X", "Y")) == "X"
+    assert check.word("a", np.str_("X"), ("X", "Y")) == "X"
+    assert check.integers("a", [], 8, optional=True) == ()
+
+
+REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
+    (lambda: check.integers("a", [1, 1.0], 2), ArgumentTypeError, "expected a list of 2 integers, given [1, 1.0]"),
+    (lambda: check.integers("a", [1, 1.5], 2), ArgumentTypeError, "expected a list of 2 integers, given [1, 1.5]"),
+    (lambda: check.integers("a", [True, 1], 2), ArgumentTypeError, "expected a list of 2 integers, given [True, 1]"),
+    (lambda: check.integers("a", np.ones(2), 2), ArgumentTypeError, "expected a list of 2 integers, given [1.0, 1.0]"),
+    (lambda: check.integers("a", ["1", "1"], 2), ArgumentTypeError, "expected a list of 2 integers, given ['1', '1']"),
+    (lambda: check.integers("a", "ab", 2), ArgumentTypeError, "expected a list of 2 integers, given 'ab'"),
+    (lambda: check.integers("a", 1, 2), ArgumentTypeError, "expected a list of 2 integers, given 1"),
+    (lambda: check.integers("a", None, 2), ArgumentTypeError, "expected a list of 2 integers, given None"),
+    (lambda: check.integers("a", [1], 2), ArgumentValueError, "expected 2 integers, given [1]"),
+    (lambda: check.integers("a", [], 2), ArgumentValueError, "expected 2 integers, given []"),
+    (lambda: check.integers("a", [0, 1], 2, minimum=1), ArgumentValueError, "expected integers at least 1, given [0, 1]"),
+    (lambda: check.integers("a", [9, 1], 2, maximum=8), ArgumentValueError, "expected integers at most 8, given [9, 1]"),
+    (lambda: check.integers("a", [2**31, 1], 2), ArgumentValueError,
+     "expected integers at most 2147483647, given [2147483648, 1]"),
+    (lambda: check.integer("a", 1.0), ArgumentTypeError, "expected an integer, given 1.0"),
+    (lambda: check.integer("a", True), ArgumentTypeError, "expected an integer, given True"),
+    (lambda: check.integer("a", 0, minimum=1), ArgumentValueError, "expected an integer at least 1, given 0"),
+    (lambda: check.number("a", "x"), ArgumentTypeError, "expected a number, given 'x'"),
+    (lambda: check.number("a", 10**400), ArgumentTypeError, "expected a number, given 1" + "0" * 56 + "..."),
+    (lambda: check.boolean("a", 1), ArgumentTypeError, "expected True or False, given 1"),
+    (lambda: check.word("a", "same", ("SAME", "VALID")), ArgumentValueError,
+     "expected 'SAME' or 'VALID', given 'same'; did you mean 'SAME'?"),
+    (lambda: check.word("a", "FULL", ("SAME", "VALID", "NONE")), ArgumentValueError,
+     "expected 'SAME', 'VALID' or 'NONE', given 'FULL'"),
+    (lambda: check.word("a", 1, ("SAME", "VALID")), ArgumentTypeError, "expected 'SAME' or 'VALID', given 1"),
+    (lambda: check.word("a", None, ("SAME", "VALID")), ArgumentTypeError, "expected 'SAME' or 'VALID', given None"),
+    (lambda: check.pairs("a", [[0, 0], [1]], 2), ArgumentValueError,
+     "expected a list of 2 pairs of integers, given [[0, 0], [1]]"),
+    (lambda: check.pairs("a", [[0, 0], [1, 0.5]], 2), ArgumentTypeError,
+     "expected a list of 2 pairs of integers, given [[0, 0], [1, 0.5]]"),
+    (lambda: check.word_or_list("a", "LIST", ("X", "Y"), "LIST", (2, 2)), ArgumentValueError,
+     "expected 'X', 'Y' or a list of 2 pairs of integers, given 'LIST'"),
+    (lambda: check.alias("a", [1], "b", [1]), ArgumentValueError, "expected nothing beside 'a', for which it is another name, given [1]"),
+    (lambda: check.name(3), ArgumentTypeError, "expected a string or None, given 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED, ids=[m for _, _, m in REFUSED])
+def test_refused(call: Callable[[], object], kind: type[ArgumentError], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    error = caught.value
+    assert isinstance(error, UserError)
+    assert str(error) == f"Op: argument '{error.argument}': {message}"
+    expected, given = message.removeprefix("expected ").rsplit(", given ", 1)
+    assert (error.op, error.expected) == ("Op", expected)
+    assert error.given == given.split("; did you")[0]
+
+
+def test_a_list_in_place_of_a_word() -> None:
+    assert check.word_or_list("a", "X", ("X",), "LIST", (2, 2)) == ("X", ())
+    assert check.word_or_list("a", [[0, 1], (2, 3)], ("X",), "LIST", (2, 2), minimum=0) == ("LIST", (0, 1, 2, 3))
+    assert check.word_or_list("a", np.array([[0, 1], [2, 3]]), ("X",), "LIST", (2, 2)) == ("LIST", (0, 1, 2, 3))
+
+
+def test_an_alias_speaks_for_its_argument() -> None:
+    assert check.alias("a", None, "b", [2]) == ("b", [2])
+    assert check.alias("a", [1], "b", None) == ("a", [1])
+    assert check.alias("a", None, "b", None) == ("a", None)
+
+
+def test_errors_travel_between_processes() -> None:
+    error = ArgumentValueError("Op", "a", "X", "Y", "did you mean 'X'?")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), type(copy), copy.argument) == (str(error), ArgumentValueError, "a")
+
+
+def test_kinds_of_errors() -> None:
+    assert issubclass(ArgumentValueError, ValueError)
+    assert issubclass(ArgumentTypeError, TypeError)
+
+
+def test_shown_values_run_no_code_of_theirs() -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            raise RuntimeError("must not be called")
+
+    with pytest.raises(ArgumentTypeError, match="given an object of type Loud"):
+        check.integers("a", Loud(), 2)
+    with pytest.raises(ArgumentTypeError, match=r"given \[an object of type Loud, 1\]"):
+        check.integers("a", [Loud(), 1], 2)
+
+
+def test_long_values_are_shown_short() -> None:
+    with pytest.raises(ArgumentValueError) as caught:
+        check.integers("a", list(range(1000)), 4)
+    assert caught.value.given.endswith("14, 15, ...]")

@@ -1,0 +1,227 @@
+"""Arithmetic, comparisons and functions against Python and numpy, scalar and vector."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from opgen.codegen.llvm import Target, emit
+from opgen.diagnostics import InternalError
+from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.loop import build as b
+from opgen.loop.nodes import Binary, Broadcast, Call, Compare, Const, Expr, Ramp, Select, Type, Unary
+from tests.codegen.llvm.jit import Compiled
+from tests.codegen.llvm.kernels import elementwise
+from tests.codegen.llvm.test_conversions import NUMPY
+
+LANES = [1, 4]
+FLOATS = [FLOAT32, FLOAT64]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.1, 3.5, math.inf, -math.inf, math.nan, 1e-45, 1e-310, 3e38, 7.25, -2.5]
+
+
+def run(of: object, inputs: list[NDArray], types: list[DType], output: DType, lanes: int, target: str) -> NDArray:
+    count = len(inputs[0])
+    padded = [np.concatenate([a, np.ones(-count % lanes, a.dtype)]) for a in inputs]
+    kernel = Compiled(elementwise(types, output, of, lanes=lanes), Target.from_name(target))  # type: ignore[arg-type]
+    result = np.empty(len(padded[0]), NUMPY[output.name])
+    assert kernel(*padded, result, n=len(result) // lanes) == 0
+    return result[:count]
+
+
+def pairs(values: list[float], dtype: DType) -> tuple[NDArray, NDArray]:
+    with np.errstate(over="ignore"):
+        own = np.array(values, NUMPY[dtype.name])
+    left, right = np.meshgrid(own, own)
+    return left.ravel().copy(), right.ravel().copy()
+
+
+def bits(a: NDArray) -> NDArray:
+    return a.view(np.uint32 if a.dtype.itemsize == 4 else np.uint64)
+
+
+def assert_same_floats(got: NDArray, want: NDArray) -> None:
+    nan = np.isnan(want)
+    assert np.array_equal(np.isnan(got), nan)
+    assert np.array_equal(bits(got)[~nan], bits(want)[~nan])
+
+
+@pytest.mark.parametrize("target", ["generic", "host"])
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
+def test_float_arithmetic_is_ieee(op: str, dtype: DType, lanes: int, target: str) -> None:
+    x, y = pairs(SPECIAL, dtype)
+    with np.errstate(all="ignore"):
+        want = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[op](x, y)
+    assert_same_floats(run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, target), want)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_min_and_max_take_the_first_of_equals_and_any_nan(op: str, dtype: DType, lanes: int) -> None:
+    x, y = pairs(SPECIAL, dtype)
+    order = np.less_equal if op == "min" else np.greater_equal
+    want = np.where(order(x, y) | np.isnan(x), x, y)
+    got = run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, "host")
+    assert np.array_equal(bits(got), bits(want))
+
+
+@pytest.mark.parametrize("target", ["generic", "host"])
+@pytest.mark.parametrize("lanes", LANES)
+def test_a_product_and_a_sum_are_not_contracted_but_fma_is(lanes: int, target: str) -> None:
+    rng = np.random.default_rng(1)
+    x, y, z = (rng.standard_normal(256).astype(np.float32) for _ in range(3))
+    types = [FLOAT32] * 3
+    apart = run(lambda a, c, d: Binary("add", Binary("mul", a, c), d), [x, y, z], types, FLOAT32, lanes, target)
+    assert np.array_equal(apart, x * y + z)
+    once = run(lambda a, c, d: Call("fma", (a, c, d)), [x, y, z], types, FLOAT32, lanes, target)
+    # Products of float32 are exact in float64; here no sum falls on a tie of float32 after float64's own rounding.
+    want = (x.astype(np.float64) * y + z).astype(np.float32)
+    assert np.array_equal(once, want)
+    assert not np.array_equal(once, apart)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", [INT32, INT64, FLOAT32, BOOL], ids=str)
+@pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_comparisons(op: str, dtype: DType, lanes: int) -> None:
+    values = SPECIAL if dtype.is_float else [0, 1] if dtype is BOOL else [0, 1, -1, 2**31 - 1, -(2**31)]
+    x, y = pairs(values, dtype)
+    compare = {
+        "eq": "equal",
+        "ne": "not_equal",
+        "lt": "less",
+        "le": "less_equal",
+        "gt": "greater",
+        "ge": "greater_equal",
+    }
+    want = getattr(np, compare[op])(x, y)
+    assert np.array_equal(run(lambda a, c: Compare(op, a, c), [x, y], [dtype] * 2, BOOL, lanes, "host"), want)
+
+
+INTS = [0, 1, -1, 2, 3, -3, 7, -7, 8, -8, 100, 12345, -12345, 2**31 - 1, -(2**31)]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "min", "max", "and", "or", "xor"])
+def test_integer_arithmetic_wraps(op: str, dtype: DType, lanes: int) -> None:
+    extremes = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
+    x, y = pairs(extremes, dtype)
+    numpy = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum", "max": "maximum"}
+    with np.errstate(over="ignore"):
+        want = getattr(np, numpy.get(op, f"bitwise_{op}"))(x, y)
+    assert np.array_equal(run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, "host"), want)
+
+
+def floored(x: int, y: int, op: str, width: int) -> int:
+    value = x // y if op == "floordiv" else x % y
+    return (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("op", ["floordiv", "mod"])
+def test_division_floors_for_any_divisor(op: str, dtype: DType, lanes: int) -> None:
+    extremes = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
+    cases = [(x, y) for x in extremes for y in extremes if y != 0]
+    x, y = (np.array(side, NUMPY[dtype.name]) for side in zip(*cases, strict=True))
+    want = [floored(p, q, op, dtype.bits) for p, q in cases]
+    assert run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, "host").tolist() == want
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("op", ["floordiv", "mod"])
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, 1000, -1, -2, -7])
+def test_division_floors_for_constant_divisors(divisor: int, op: str, dtype: DType, lanes: int) -> None:
+    values = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
+    x = np.array(values, NUMPY[dtype.name])
+    want = [floored(v, divisor, op, dtype.bits) for v in values]
+    of = Const(divisor, Type(dtype, lanes))
+    assert run(lambda a: Binary(op, a, of), [x], [dtype], dtype, lanes, "host").tolist() == want
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_unary_and_select(lanes: int) -> None:
+    x = np.array(SPECIAL, np.float32)
+    got = run(lambda a: Unary("neg", a), [x], [FLOAT32], FLOAT32, lanes, "host")
+    assert np.array_equal(bits(got), bits(x) ^ np.uint32(1 << 31))
+    n = np.array(INTS, np.int32)
+    with np.errstate(over="ignore"):
+        assert np.array_equal(run(lambda a: Unary("neg", a), [n], [INT32], INT32, lanes, "host"), -n)
+    assert np.array_equal(run(lambda a: Unary("not", a), [n], [INT32], INT32, lanes, "host"), ~n)
+    t = np.array([True, False, True])
+    assert np.array_equal(run(lambda a: Unary("not", a), [t], [BOOL], BOOL, lanes, "host"), ~t)
+    h = np.array([1, 2, 3], np.float16)
+    got = run(lambda c, a, d: Select(c, a, d), [t, h, -h], [BOOL, FLOAT16, FLOAT16], FLOAT16, lanes, "host")
+    assert got.tolist() == [1.0, -2.0, 3.0]
+
+
+@pytest.mark.parametrize("target", ["generic", "host"])
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("function", ["sqrt", "floor", "ceil", "round", "abs"])
+def test_exact_functions(function: str, dtype: DType, lanes: int, target: str) -> None:
+    x = np.array([*SPECIAL, 0.5, 1.5, 2.5, -0.5, -1.5, 2.0**23 + 0.5, 1e300], NUMPY["float64"])
+    with np.errstate(all="ignore"):
+        x = x.astype(NUMPY[dtype.name])
+        want = getattr(np, {"round": "rint"}.get(function, function))(x)
+    assert_same_floats(run(lambda a: Call(function, (a,)), [x], [dtype], dtype, lanes, target), want)
+
+
+@pytest.mark.parametrize("target", ["generic", "host"])
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("function", ["exp", "log", "tanh", "erf", "sin", "cos", "pow"])
+def test_library_functions(function: str, dtype: DType, lanes: int, target: str) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.01, 8, 64).astype(NUMPY[dtype.name])
+    y = rng.uniform(-2, 2, 64).astype(NUMPY[dtype.name])
+    if function == "pow":
+        got = run(lambda a, c: Call("pow", (a, c)), [x, y], [dtype] * 2, dtype, lanes, target)
+        want = np.array([math.pow(p, q) for p, q in zip(x.tolist(), y.tolist(), strict=True)])
+    else:
+        got = run(lambda a: Call(function, (a,)), [x], [dtype], dtype, lanes, target)
+        want = np.array([getattr(math, function)(p) for p in x.tolist()])
+    # glibc documents at most 2 units in the last place for these.
+    assert np.max(np.abs(got - want) / np.spacing(np.abs(want).astype(got.dtype))) <= 2.5
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize(("base", "stride"), [(0, 1), (5, -3), (-7, 2**29)])
+def test_ramps_and_broadcasts_are_values_too(base: int, stride: int, dtype: DType, lanes: int) -> None:
+    x = np.zeros(lanes, NUMPY[dtype.name])
+    t = Type(dtype)
+    got = run(
+        lambda a: Binary("add", a, Ramp(Const(base, t), Const(stride, t), lanes)), [x], [dtype], dtype, lanes, "host"
+    )
+    want = [floored(base + stride * k, 1, "floordiv", dtype.bits) for k in range(lanes)]
+    assert got.tolist() == want
+    got = run(lambda a: Binary("add", a, Broadcast(Const(base, t), lanes)), [x], [dtype], dtype, lanes, "host")
+    assert got.tolist() == [base] * lanes
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        (lambda a: Binary("add", a, a), "arithmetic on float16"),
+        (lambda a: Unary("neg", a), "neg of float16"),
+        (lambda a: Call("exp", (a,)), "exp of float16"),
+        (lambda a: Binary("add", b.cast(FLOAT32, a), Const(1)), "add of float32 and int64"),
+        (lambda a: Binary("floordiv", b.cast(FLOAT32, a), b.cast(FLOAT32, a)), "floordiv of float32"),
+        (lambda a: Select(Const(1), a, a), "select by int64 between float16 and float16"),
+        (lambda a: b.var("nowhere"), "variable nowhere is not in scope"),
+    ],
+)
+def test_what_the_loop_ir_does_not_allow_is_refused(of: object, message: str) -> None:
+    def made(a: Expr) -> Expr:
+        return b.cast(FLOAT16, of(a))  # type: ignore[operator]
+
+    with pytest.raises(InternalError, match=f"^{message}$"):
+        emit(elementwise([FLOAT16], FLOAT16, made), Target.generic())

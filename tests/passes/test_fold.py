@@ -1,0 +1,54 @@
+"""One-node folding, each rule by an example."""
+
+from __future__ import annotations
+
+import pytest
+
+from opgen.dtypes import FLOAT32, INT32
+from opgen.loop.nodes import INDEX, Type
+from opgen.loop.parse import parse_expr
+from opgen.loop.print import print_expr
+from opgen.passes.fold import fold_all
+
+VARIABLES = {"x": INDEX, "y": INDEX, "i": Type(INT32), "f": Type(FLOAT32)}
+
+FOLDED = {
+    "2 + 3*4": "14",
+    "1 + x + 2": "x + 3",
+    "x + 1 - 4": "x - 3",
+    "(x + 1)*3": "x * 3 + 3",
+    "x*2*3": "x * 6",
+    "5 - x + 1": "6 - x",
+    "0 - (0 - x)": "x",
+    "x + y*-1": "x - y",
+    "x - x": "0",
+    "7 // -2": "-4",
+    "7 % -2": "-1",
+    "x // 1": "x",
+    "x % 1": "0",
+    "2147483647i32 + 1i32": "-2147483648i32",
+    "min(3, 5)": "3",
+    "max(x, x)": "x",
+    "x < x": "false",
+    "3 < x": "x > 3",
+    "not x < y": "x >= y",
+    "x < y and true": "x < y",
+    "x < y or true": "true",
+    "f*1.0f32": "f",
+    "f + 0.0f32": "f + 0.0f32",
+    "f - 0.0f32": "f",
+    "0.1f32 + 0.2f32": "0.30000001192092896f32",
+    "f*0.0f32": "f * 0.0f32",
+    "select(true, x, y)": "x",
+    "int32(4294967297)": "1i32",
+    "float32(3)": "3.0f32",
+    "ramp(x, 0, 4)": "broadcast(x, 4)",
+}
+
+
+@pytest.mark.parametrize("text", FOLDED)
+def test_fold(text: str) -> None:
+    folded = fold_all(parse_expr(text, VARIABLES))
+    wanted = parse_expr(FOLDED[text], VARIABLES)
+    assert print_expr(folded) == print_expr(wanted)
+    assert fold_all(folded) is folded

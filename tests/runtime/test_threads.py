@@ -1,0 +1,203 @@
+"""The number of threads, and the parallel loop by each of its means."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+
+import pytest
+
+from opgen.runtime import openmp, parallel_ir, threads
+from opgen.runtime.threads import ThreadingError
+from tests.runtime.kernels import output_of, run_program
+
+Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+Loop = ctypes.CFUNCTYPE(None, Body, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+RANGES = [(0, 1), (0, 2), (0, 10), (-4, 9), (5, 5), (7, 3), (1000, 1007), (2**62, 2**62 + 5), (-(2**63), -(2**63) + 3)]
+
+HAS_OPENMP = openmp.find() is not None
+MODES = [
+    parallel_ir.SERIAL,
+    pytest.param(parallel_ir.OPENMP, marks=pytest.mark.skipif(not HAS_OPENMP, reason="no OpenMP runtime")),
+    parallel_ir.PTHREAD,
+]
+
+
+def table() -> ctypes.Array[ctypes.c_int64]:
+    found = threads.parallel_for().table
+    assert found is not None
+    return found
+
+
+def chunks(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    """The stretches that the body is called on, in order."""
+    seen: list[tuple[int, int]] = []
+    body = Body(lambda context, first, last: seen.append((first, last)))
+    Loop(threads.parallel_for().address)(body, None, begin, end, count)
+    return sorted(seen)
+
+
+def expected_chunks(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    n = max(0, end - begin)
+    team = min(count, n)
+    return [(begin + n * t // team, begin + n * (t + 1) // team) for t in range(team)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 33])
+def test_the_stretches_cover_the_range_once(mode: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = table()
+    usual = words[0]
+    words[0] = mode
+    try:
+        for begin, end in RANGES:
+            found = chunks(begin, end, count)
+            whole = expected_chunks(begin, end, 1)
+            assert found == (whole if mode == parallel_ir.SERIAL else expected_chunks(begin, end, count))
+    finally:
+        words[0] = usual
+
+
+def test_pthread_threads_are_threads_of_their_own() -> None:
+    words = table()
+    usual = words[0]
+    words[0] = parallel_ir.PTHREAD
+    seen: set[int] = set()
+    together = threading.Barrier(3, timeout=30)
+
+    def body(context: object, first: int, last: int) -> None:
+        together.wait()
+        seen.add(threading.get_native_id())
+
+    try:
+        Loop(threads.parallel_for().address)(Body(body), None, 0, 3, 3)
+    finally:
+        words[0] = usual
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("failing", ["all", "odd"])
+def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_the_caller(failing: str) -> None:
+    create_type = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+    words = table()
+    usual = list(words)
+    create = create_type(words[4])
+    asked = []
+
+    def refuse(*arguments: int) -> int:
+        asked.append(arguments)
+        return 11 if failing == "all" or len(asked) % 2 else create(*arguments)
+
+    refusing = create_type(refuse)
+    words[0] = parallel_ir.PTHREAD
+    words[4] = ctypes.cast(refusing, ctypes.c_void_p).value or 0
+    try:
+        assert chunks(0, 100, 6) == expected_chunks(0, 100, 6)
+    finally:
+        words[:] = usual
+    assert len(asked) == 5
+
+
+PRINT_CHUNKS = """
+    import ctypes
+    from opgen.runtime import threads
+    Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    Loop = ctypes.CFUNCTYPE(None, Body, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    seen = []
+    loop = threads.parallel_for()
+    Loop(loop.address)(Body(lambda c, b, e: seen.append((b, e))), None, 0, 100, 8)
+    print(threads.means(), sorted(seen))
+"""
+
+
+@pytest.mark.skipif(not HAS_OPENMP, reason="no OpenMP runtime")
+def test_fewer_threads_than_asked_for_still_do_everything() -> None:
+    found = output_of(PRINT_CHUNKS, OMP_THREAD_LIMIT="3", OPGEN_THREADING="openmp")
+    assert found == "openmp [(0, 33), (33, 66), (66, 100)]"
+
+
+def test_pthread_can_be_forced() -> None:
+    found = output_of(PRINT_CHUNKS, OPGEN_THREADING="pthread")
+    assert found == f"pthread {expected_chunks(0, 100, 8)}"
+
+
+def test_without_an_openmp_runtime_posix_threads_are_used() -> None:
+    hide = "from opgen.runtime import openmp\nopenmp._candidates = lambda: iter(())\n"
+    program = hide + re.sub(r"^    ", "", PRINT_CHUNKS, flags=re.MULTILINE)
+    assert output_of(program, OPGEN_THREADING="") == f"pthread {expected_chunks(0, 100, 8)}"
+    refused = run_program(program, OPGEN_THREADING="openmp")
+    assert refused.stderr.strip().splitlines()[-1] == (
+        "opgen.runtime.threads.ThreadingError: "
+        "OPGEN_THREADING=openmp, but no OpenMP runtime (libgomp, libomp, libiomp5) can be loaded"
+    )
+
+
+def test_serial_needs_no_parallel_loop() -> None:
+    program = "from opgen.runtime import threads; print(threads.parallel_for().address, threads.means())"
+    assert output_of(program, OPGEN_THREADING="serial") == "0 serial"
+
+
+def test_a_misspelt_means_is_refused() -> None:
+    refused = run_program("from opgen.runtime import threads; threads.parallel_for()", OPGEN_THREADING="ptread")
+    assert refused.stderr.strip().splitlines()[-1] == (
+        "opgen.runtime.threads.ThreadingError: "
+        "OPGEN_THREADING: expected openmp, pthread or serial, given 'ptread'; did you mean 'pthread'?"
+    )
+
+
+# The number ------------------------------------------------------------------------------------------------------
+
+
+def number(**environment: str) -> str:
+    program = """
+        from opgen.runtime import threads
+        try:
+            print(threads.get_num_threads())
+        except threads.ThreadingError as error:
+            print(error)
+    """
+    return output_of(program, **{"OPGEN_NUM_THREADS": "", "OMP_NUM_THREADS": "", **environment})
+
+
+def test_the_number_of_threads_by_the_environment() -> None:
+    assert number() == str(len(os.sched_getaffinity(0)))
+    assert number(OMP_NUM_THREADS="5") == "5"
+    assert number(OMP_NUM_THREADS="3,2") == "3"
+    assert number(OMP_NUM_THREADS="many") == str(len(os.sched_getaffinity(0)))
+    assert number(OMP_NUM_THREADS="5", OPGEN_NUM_THREADS="4") == "4"
+    expected = "OPGEN_NUM_THREADS: expected a number of threads from 1 to 1024, given "
+    assert number(OPGEN_NUM_THREADS="some") == expected + "'some'"
+    assert number(OPGEN_NUM_THREADS="0") == expected + "0"
+
+
+def test_the_number_of_threads_can_be_set() -> None:
+    usual, before = threads.get_num_threads(), threads.generation()
+    try:
+        threads.set_num_threads(3)
+        assert threads.get_num_threads() == 3
+        assert threads.generation() != before
+    finally:
+        threads.set_num_threads(usual)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "set_num_threads: expected a number of threads from 1 to 1024, given 0"),
+        (-1, "set_num_threads: expected a number of threads from 1 to 1024, given -1"),
+        (1025, "set_num_threads: expected a number of threads from 1 to 1024, given 1025"),
+        (2.0, "set_num_threads: expected an integer, given 2.0"),
+        (True, "set_num_threads: expected an integer, given True"),
+        ("2", "set_num_threads: expected an integer, given '2'"),
+    ],
+)
+def test_a_wrong_number_is_refused(value: int, message: str) -> None:
+    usual = threads.get_num_threads()
+    with pytest.raises(ThreadingError) as caught:
+        threads.set_num_threads(value)
+    assert str(caught.value) == message
+    assert isinstance(caught.value, ValueError)
+    assert threads.get_num_threads() == usual

@@ -1,0 +1,177 @@
+"""Every primitive against the unscheduled program, before and after the passes, on random shapes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from opgen.loop.nodes import Kernel
+from opgen.loop.parse import parse_kernel
+from opgen.loop.print import print_kernel
+from opgen.loop.verify import verify
+from opgen.passes.legalize import legalize
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import loop_names
+from opgen.schedule.schedule import Schedule, apply, parse_schedule
+from opgen.schedule.steps import (
+    Fuse,
+    Parallel,
+    Partition,
+    Reorder,
+    Split,
+    Stage,
+    Step,
+    Tighten,
+    Unroll,
+    Vectorize,
+)
+from tests.schedule import kernels
+from tests.schedule.differential import Sizes, assert_same, specialised
+
+DENSE = [
+    "split k 4 -> k_o, k_i",
+    "split k 4 tail=min",
+    "split x 4 tail=min -> x_o, x_i\nsplit y 2",
+    "split k 4\nvectorize k_i",
+    "split k 4\nreorder n, y, x, g, k_o, r, s, c, k_i\nvectorize k_i",
+    "split k 4\nsplit x 2\nreorder n, y, k_o, x_o, g, r, s, c, x_i, k_i\nunroll x_i\nvectorize k_i",
+    "split x 4\nvectorize x_i",
+    "split x 4\nreorder x_o, n, y, g, k, r, s, c, x_i\nvectorize x_i",
+    "fuse n, y\nparallel n_y",
+    "fuse y, x -> y_x\nfuse n, y_x\nparallel n_y_x",
+    "partition x 1, -1",
+    "partition y -2\npartition x 2",
+    "tighten r\ntighten s",
+    "split k 4\nbind k_i thread.x\nbind x block.x",
+    "stage filter at=n space=heap",
+    "stage image at=y space=heap pad=true",
+    "split k 3\nstage filter at=k_o space=heap pad=true",
+    "reorder k, g, x, y, n",
+]
+
+
+@pytest.mark.parametrize("text", DENSE)
+@pytest.mark.parametrize("seed", range(3))
+def test_dense(text: str, seed: int) -> None:
+    sizes = kernels.random_dense(random.Random(seed))
+    check(kernels.dense(), parse_schedule(text), sizes, seed)
+
+
+def check(kernel: Kernel, schedule: Schedule, sizes: Sizes, seed: int) -> None:
+    """The kernel as scheduled, as legalised, and both again with sizes bound before."""
+    scheduled = apply(kernel, schedule)
+    story = f"{schedule}{print_kernel(scheduled)}"
+    assert_same(kernel, scheduled, sizes, seed, story)
+    legal = legalize(scheduled)
+    assert_same(kernel, legal, sizes, seed, story + print_kernel(legal))
+    assert_same(kernel, specialised(legal, sizes), sizes, seed, story)
+
+
+STAGED = """
+kernel staged(n: int64 in [0, inf], x: float32[n + 2]) -> (y: float32[n]):
+  for i in 0..n:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for r in 0..3:
+      acc[] = fma(x[i + r], x[i + 2 - r], acc[])
+    y[i] = acc[]
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stage x at=i space=register",
+        "split i 4 tail=min\nstage x at=i_o space=stack pad=true",
+        "split i 4\nstage x at=i_o space=stack pad=true\nvectorize i_i",
+        "stage x at=i space=heap pad=true -> window\nunroll r",
+        "stage y at=i space=register",
+    ],
+)
+@pytest.mark.parametrize("n", [0, 1, 4, 7])
+def test_stage(text: str, n: int) -> None:
+    check(parse_kernel(STAGED), parse_schedule(text), {"n": n}, n)
+
+
+@pytest.mark.parametrize("n", [4, 5, 8, 11])
+def test_overlapping_tiles(n: int) -> None:
+    text = "kernel square(n: int64 in [4, inf], x: float32[n]) -> (y: float32[n]):\n  for i in 0..n:\n    y[i] = x[i]*x[i]\n"
+    check(parse_kernel(text), parse_schedule("split i 4 tail=overlap\nvectorize i_i"), {"n": n}, n)
+
+
+MASKED = """
+kernel masked(n: int64 in [0, inf], x: float32[n]) -> (y: float32[n]):
+  for i in 0..n:
+    let half: int64 = i // 2
+    alloc t: float32[2] stack
+    alloc u: float32[] register
+    if i % 3 == 0:
+      t[0] = x[i]
+      t[1] = x[half]
+      u[] = t[0] + t[1]
+    else:
+      if x[i] > 0.0f32:
+        u[] = x[i]*2.0f32
+      else:
+        u[] = x[n - 1 - i]
+    y[i] = u[]
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 8, 13])
+def test_conditions_become_masks(n: int) -> None:
+    check(parse_kernel(MASKED), parse_schedule("split i 4\nvectorize i_i"), {"n": n}, n)
+
+
+# Random schedules --------------------------------------------------------------------------------------------------------
+
+
+def random_step(rng: random.Random, kernel: Kernel) -> Step:
+    """A step that may well be illegal."""
+    names = loop_names(kernel)
+    loop = rng.choice(names)
+    fresh = f"{loop}{rng.randint(0, 999)}"
+    order = rng.sample(names, rng.randint(1, len(names)))
+    return rng.choice(
+        [
+            Split(loop, rng.randint(1, 5), rng.choice(("guard", "min", "overlap", "exact")), f"{fresh}o", f"{fresh}i"),
+            Split(loop, rng.randint(2, 4), "guard", f"{fresh}o", f"{fresh}i"),
+            Reorder(tuple(order)),
+            Fuse(loop, rng.choice(names), fresh),
+            Unroll(loop),
+            Vectorize(loop),
+            Parallel(loop),
+            Partition(loop, rng.choice([(1,), (-1,), (1, -1), (2, 3)])),
+            Tighten(loop),
+            Stage(rng.choice([b.name for b in kernel.inputs]), loop, "heap", True, f"{fresh}l"),
+        ]
+    )
+
+
+def random_schedule(rng: random.Random, kernel: Kernel) -> Schedule:
+    taken: list[Step] = []
+    for _ in range(14):
+        step = random_step(rng, kernel)
+        try:
+            kernel = step.run(kernel)
+        except ScheduleError:
+            continue
+        verify(kernel)
+        taken.append(step)
+    return Schedule(tuple(taken))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_schedules(seed: int) -> None:
+    rng = random.Random(seed)
+    if seed % 3:
+        kernel, sizes = kernels.dense(rng.choice(["float32", "bfloat16", "int32"])), kernels.random_dense(rng)
+    else:
+        kernel = kernels.kernel(rng.choice([kernels.ELEMENTWISE, kernels.NORMALISE, kernels.INTEGERS, kernels.TRANSPOSE]))
+        sizes = {"m": rng.randint(0, 6), "n": rng.randint(0, 9)}
+    if seed % 2:
+        kernel, sizes = specialised(kernel, sizes), {}
+    if not loop_names(kernel):
+        return
+    check(kernel, random_schedule(rng, kernel), sizes, seed)

@@ -1,0 +1,99 @@
+"""What the primitives refuse, word for word."""
+
+from __future__ import annotations
+
+import pytest
+
+from opgen.loop.parse import parse_kernel
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import apply, parse_schedule
+
+PREFIX = """
+kernel prefix(n: int64 in [1, inf], m: int64 in [1, inf], x: float32[n, m]) -> (y: float32[n, m], z: float32[n]):
+  for i in 0..n:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for j in 0..m:
+      acc[] = acc[] + x[i, j]
+      y[i, j] = acc[]
+    z[i] = acc[]
+  for row in 0..n:
+    for column in 0..row:
+      y[row, column] = x[row, column]
+  for p in 0..n:
+    z[p] = z[p] + 1.0f32
+  for q in 0..64:
+    for l in 0..8:
+      if q*8 + l < n:
+        z[q*8 + l] = 2.0f32
+"""
+
+REFUSALS = {
+    "split jj 4": ("split: there is no loop 'jj'", "did you mean 'j'?"),
+    "unroll nowhere": (
+        "unroll: there is no loop 'nowhere'",
+        "the loops are i, j, row, column, p, q, l",
+    ),
+    "split i 0": ("split i: the factor is 0", "a factor is at least 1"),
+    "split i 4 -> i, j": ("split: the name 'j' is taken", "give the new loop another name"),
+    "split i 4 tail=exact": ("split i: 4 is not known to divide its extent", "use another tail"),
+    "split i 4 tail=overlap": (
+        "split i: the extent is not known to be at least 4",
+        "overlapping tiles need a whole one",
+    ),
+    "split j 4 tail=overlap": (
+        "split j: the iterations of 'j' are not known to be independent",
+        "one iteration may write what another reads or writes",
+    ),
+    "split p 1\nsplit p_o 1 tail=exact -> a, a": ("split: the name 'a' is taken", "give the new loop another name"),
+    "unroll l\nsplit l 4": ("split l: the loop is already unroll", "split it before"),
+    "reorder i, i": ("reorder: the loop 'i' is named twice", "name each loop once"),
+    "reorder column, row": (
+        "reorder row: the bounds of 'column' depend on it",
+        "leave the loop further out",
+    ),
+    "reorder j, i": (
+        "reorder i: 'acc' would need one element an iteration, and their number is not constant",
+        "leave the loop further out",
+    ),
+    "fuse i, j": ("fuse i: 'j' is not the only thing inside it", "reorder the loops first"),
+    "fuse row, column": ("fuse row: the bounds of 'column' depend on it", None),
+    "unroll i": ("unroll i: its extent is not constant", "split the loop by a constant first"),
+    "vectorize j": ("vectorize j: its extent is not constant", "split the loop by a constant first"),
+    "parallel j": (
+        "parallel j: the iterations of 'j' are not known to be independent",
+        "one iteration may write what another reads or writes",
+    ),
+    "parallel p\nparallel p": ("parallel p: the loop is already parallel", None),
+    "bind p thread.w": ("bind p: there is no axis 'thread.w'", "did you mean 'thread.z'?"),
+    "bind q block.x\nbind l block.x": ("bind l: the loop 'q' around it is block.x", None),
+    "vectorize l\nvectorize q": ("vectorize q: the loop 'l' inside it is vector", None),
+    "partition p 3, 1": ("partition p: the cuts 3, 1 are not in order", None),
+    "partition p -1, 2": ("partition p: the cuts -1, 2 are not one or two cuts in order", None),
+    "tighten p": ("tighten p: its body is not a condition that can become bounds of it", None),
+    "stage w at=i": ("stage w: there is no such buffer", None),
+    "stage x at=p": ("stage x: nothing inside 'p' touches it", None),
+    "stage x at=i": ("stage x: the size of its region is not constant", "stage it in heap, or further in"),
+    "stage z at=p": ("stage z: one iteration of 'p' both reads and writes it", None),
+    "stage z at=q space=stack": ("stage z: its region is not known to be written as a whole", None),
+    "stage acc at=i": ("stage acc: it is allocated inside 'i'", None),
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_refusal(text: str) -> None:
+    kernel = parse_kernel(PREFIX)
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule(text))
+    assert (refusal.value.message, refusal.value.help) == REFUSALS[text]
+
+
+def test_a_refusal_names_its_line() -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(PREFIX), parse_schedule("parallel i\nunroll i  # too late\n", "mine.schedule"))
+    assert str(refusal.value) == (
+        "mine.schedule:2:1: error[schedule]: unroll i: the loop is already parallel\n"
+        "   |\n"
+        " 2 | unroll i  # too late\n"
+        "   | ^^^^^^"
+    )

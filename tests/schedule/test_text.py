@@ -1,0 +1,151 @@
+"""Schedules as text: what prints reads back, and mistakes have a place."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import Schedule, parse_schedule
+from opgen.schedule.steps import (
+    Bind,
+    Fuse,
+    Parallel,
+    Partition,
+    Reorder,
+    Split,
+    Stage,
+    Step,
+    Tighten,
+    Unroll,
+    Vectorize,
+)
+
+EVERY_STEP = """\
+split x 14 tail=min -> x_o, x_i
+split k 16 tail=overlap -> k_block, k_lane
+reorder n, y, x_o, k_block, r, s, c, x_i, k_lane
+fuse n, y -> n_y
+unroll x_i
+vectorize k_lane
+parallel n_y
+bind x_o block.x
+stage input at=x_o space=register pad=true -> input_local
+partition x_o 1, -1
+partition x_o -2
+tighten r
+"""
+
+
+def test_text_reads_back() -> None:
+    schedule = parse_schedule(EVERY_STEP)
+    assert str(schedule) == EVERY_STEP
+    assert parse_schedule(str(schedule)) == schedule
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    text = "split x 4  # tiles\n\nfuse n y\nstage input at=y\n"
+    assert str(parse_schedule(text)) == (
+        "split x 4 tail=guard -> x_o, x_i\nfuse n, y -> n_y\nstage input at=y space=stack pad=false -> input_local\n"
+    )
+
+
+def random_step(rng: random.Random) -> Step:
+    def name() -> str:
+        return rng.choice(["x", "y_o", "n", "c3", "_tile"])
+
+    cuts = tuple(rng.randint(-4, 4) for _ in range(rng.randint(1, 2)))
+    return rng.choice(
+        [
+            Split(name(), rng.randint(1, 99), rng.choice(("guard", "min", "overlap", "exact")), name(), name()),
+            Reorder(tuple(name() for _ in range(rng.randint(2, 6)))),
+            Fuse(name(), name(), name()),
+            Unroll(name()),
+            Vectorize(name()),
+            Parallel(name()),
+            Bind(name(), rng.choice(("block.x", "thread.z"))),
+            Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
+            Partition(name(), cuts),
+            Tighten(name()),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_any_schedule_reads_back(seed: int) -> None:
+    rng = random.Random(seed)
+    schedule = Schedule(tuple(random_step(rng) for _ in range(rng.randint(0, 12))))
+    assert parse_schedule(str(schedule)) == schedule, f"seed {seed}\n{schedule}"
+
+
+MISTAKES = {
+    "splt x 4\n": (
+        "<schedule>:1:1: error[schedule]: there is no step 'splt'\n"
+        "   |\n"
+        " 1 | splt x 4\n"
+        "   | ^^^^\n"
+        "   = help: did you mean 'split'?"
+    ),
+    "unroll y\nsplit x four\n": (
+        "<schedule>:2:9: error[schedule]: 'four' is not an integer\n"
+        "   |\n"
+        " 2 | split x four\n"
+        "   |         ^^^^"
+    ),
+    "split x 4 tail=gard\n": (
+        "<schedule>:1:16: error[schedule]: there is no tail 'gard'\n"
+        "   |\n"
+        " 1 | split x 4 tail=gard\n"
+        "   |                ^^^^\n"
+        "   = help: did you mean 'guard'?"
+    ),
+    "split x\n": (
+        "<schedule>:1:1: error[schedule]: split is not complete, or has too much\n"
+        "   |\n"
+        " 1 | split x\n"
+        "   | ^^^^^\n"
+        "   = help: write split LOOP FACTOR tail=TAIL -> OUTER, INNER"
+    ),
+    "unroll x by=3\n": (
+        "<schedule>:1:13: error[schedule]: unroll has no option 'by'\n"
+        "   |\n"
+        " 1 | unroll x by=3\n"
+        "   |             ^\n"
+        "   = help: write unroll LOOP"
+    ),
+    "unroll x ; y\n": (
+        "<schedule>:1:10: error[schedule]: ';' is not expected here\n"
+        "   |\n"
+        " 1 | unroll x ; y\n"
+        "   |          ^"
+    ),
+    "stage input space=stack\n": (
+        "<schedule>:1:1: error[schedule]: stage needs the loop at which to make the copy\n"
+        "   |\n"
+        " 1 | stage input space=stack\n"
+        "   | ^^^^^\n"
+        "   = help: write stage BUFFER at=LOOP space=SPACE pad=true -> NAME"
+    ),
+    "stage input at=y space=local\n": (
+        "<schedule>:1:24: error[schedule]: there is no space 'local'\n"
+        "   |\n"
+        " 1 | stage input at=y space=local\n"
+        "   |                        ^^^^^\n"
+        "   = help: it is one of heap, stack, register"
+    ),
+    "reorder x\n": (
+        "<schedule>:1:1: error[schedule]: reorder is not complete, or has too much\n"
+        "   |\n"
+        " 1 | reorder x\n"
+        "   | ^^^^^^^\n"
+        "   = help: write reorder LOOP, LOOP, ..."
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_has_a_place_and_a_remedy(text: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        parse_schedule(text)
+    assert str(refusal.value) == MISTAKES[text]

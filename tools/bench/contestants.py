@@ -1,0 +1,133 @@
+"""The processes that take part: each library in an interpreter of its own, asked over a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bench.layers import Case
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PEERS = {"torch": "torch_worker"}
+"""The libraries that can be compared: the module that must be importable, and the worker that runs it."""
+
+
+class WorkerError(Exception):
+    """A worker ended, or refused what it was asked."""
+
+
+class Worker:
+    """A running worker.  Leaving the `with` block ends it."""
+
+    def __init__(self, python: str, script: str, *arguments: str) -> None:
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the worker runs)
+        path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+        command = [python, "-m", f"tools.bench.workers.{script}", *arguments]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        try:
+            hello = self.ask({"do": "hello"})
+        except WorkerError:
+            self.close()
+            raise
+        self.library = str(hello["library"])
+        self.version = str(hello["version"])
+        variants = hello["variants"]
+        self.variants = tuple(str(v) for v in variants) if isinstance(variants, list) else ()
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, object]:
+        """One request and its answer."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise WorkerError("the worker has no pipes")
+        try:
+            stdin.write(json.dumps(request) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            code = self._process.wait()
+            self._complaints.seek(0)
+            last = self._complaints.read().strip().split("\n")[-1]
+            raise WorkerError(last or f"the worker ended with exit code {code}")
+        answer: dict[str, object] = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(str(answer["error"]))
+        return answer
+
+    def close(self) -> None:
+        """Asks the worker to leave; ends it if it does not."""
+        try:
+            self._process.communicate(json.dumps({"do": "quit"}) + "\n", timeout=10)
+        except (subprocess.TimeoutExpired, BrokenPipeError, ValueError):
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._complaints.close()
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One variant of one library."""
+
+    worker: Worker
+    variant: str
+
+    @property
+    def title(self) -> str:
+        several = len(self.worker.variants) > 1
+        return f"{self.worker.library} {self.variant}" if several else self.worker.library
+
+    def prepare(self, case: Case, seed: int, threads: int, result: Path | None) -> None:
+        """Makes the call ready (built, warm), and writes its result if a path is given."""
+        self.worker.ask(
+            {
+                "do": "prepare",
+                "variant": self.variant,
+                "case": case.as_json(),
+                "seed": seed,
+                "threads": threads,
+                "result": str(result) if result else "",
+            }
+        )
+
+    def time(self, samples: int) -> list[float]:
+        """Seconds for one call, so many times."""
+        seconds = self.worker.ask({"do": "time", "samples": samples})["seconds"]
+        if not isinstance(seconds, list):
+            raise WorkerError("the worker gave no times")
+        return [float(s) for s in seconds]
+
+
+def own_worker(module: Path) -> Worker:
+    """The generated module, in this interpreter."""
+    return Worker(sys.executable, "opgen_worker", str(module))
+
+
+def peer_workers(pythons: Sequence[str]) -> list[Worker]:
+    """A worker for each library that one of the interpreters can import."""
+    found = []
+    for python in pythons:
+        for module, script in PEERS.items():
+            if importable(python, module):
+                found.append(Worker(python, script))
+    return found
+
+
+def importable(python: str, module: str) -> bool:
+    """Whether that interpreter finds the module (without importing it)."""
+    test = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", test], check=False, capture_output=True).returncode == 0

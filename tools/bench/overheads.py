@@ -1,0 +1,87 @@
+"""What is not computing: a tiny call, a first call, building a kernel, generating, importing.  In fresh processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bench.contestants import Contestant
+from tools.bench.layers import TINY
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FIRST_CALLS = Path(__file__).resolve().parent / "workers" / "first_calls.py"
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """A median time, and the most it should be where that was promised."""
+
+    name: str
+    seconds: float
+    limit: float | None = None
+
+
+def tiny_calls(contestants: Sequence[Contestant], rounds: int) -> list[Overhead]:
+    """The time of a call that computes next to nothing; ours should take at most 10 us."""
+    rows: list[Overhead] = []
+    for contestant in contestants:
+        contestant.prepare(TINY, 0, 1, None)
+        seconds = statistics.median(contestant.time(5 * rounds))
+        rows.append(Overhead(f"a tiny call, {contestant.title}", seconds, None if rows else 10e-6))
+    return rows
+
+
+def builds(module: Path, repeats: int) -> list[Overhead]:
+    """First calls with an empty cache and with a full one."""
+    cold: list[dict[str, float]] = []
+    warm: list[dict[str, float]] = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(_first_calls(module, cache))
+            warm.append(_first_calls(module, cache))
+    return [
+        Overhead("import of the generated module", _median(warm, "import")),
+        Overhead("first call of a process, nothing cached", _median(cold, "first")),
+        Overhead("first call of a process, from the cache", _median(warm, "first")),
+        Overhead("first call of another kernel: built", _median(cold, "other"), 150e-3),
+        Overhead("first call of another kernel: from the cache", _median(warm, "other"), 10e-3),
+    ]
+
+
+def _first_calls(module: Path, cache: str) -> dict[str, float]:
+    command = [sys.executable, str(FIRST_CALLS), str(module)]
+    environment = {**os.environ, "OPGEN_CACHE_DIR": cache}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds
+
+
+def _median(runs: Sequence[dict[str, float]], key: str) -> float:
+    return statistics.median(run[key] for run in runs)
+
+
+def commands(repeats: int) -> list[Overhead]:
+    """The commands a person waits for."""
+    with tempfile.TemporaryDirectory() as folder:
+        generate = _command(["generate", str(ROOT / "specs"), "-o", folder], repeats)
+    return [
+        Overhead("opgen generate specs", generate, 10.0),
+        Overhead("opgen --help", _command(["--help"], repeats)),
+    ]
+
+
+def _command(arguments: Sequence[str], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "opgen", *arguments], check=True, capture_output=True)
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)

@@ -1,0 +1,72 @@
+"""The compiler knows no op by name: looks for words that only ops have, and for the names the specs declare, in opgen/.
+
+    python -m tools.check_names [ROOT]
+
+Prints each place as `path:line:column: word` and exits with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+WORDS = (
+    r"conv(?=\d|_|s?\b|olution|olve|bias)",
+    r"(?-i:Conv(?=[A-Z]))",
+    r"depthwise",
+    r"(?:max|avg|average|mean)_?pool|\bpooling\b",
+    r"soft_?max",
+    r"mat_?mul|\bgemm\b",
+    r"winograd",
+    r"back_?prop",
+    r"\brelu\b|\bgelu\b|\bsigmoid\b",
+    r"(?:layer|batch|group)_?norm",
+    r"im2col",
+    r"\battention\b",
+)
+"""What gives an op away.  `convert`, `conventional` and a pool of threads are not ops."""
+
+SUFFIXES = {".py", ".pyi", ".lark", ".jinja", ".h", ".cu", ".c", ".cpp", ".md", ".txt"}
+DECLARATION = re.compile(r"^\s*op\s+([A-Za-z_]\w*)|^\s*function_name\s+([A-Za-z_]\w*)", re.MULTILINE)
+
+
+def declared_names(specs: Path) -> set[str]:
+    """The names of the ops that the spec files declare."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(specs.rglob("*.op")))
+    return {name for text in texts for found in DECLARATION.findall(text) for name in found if name}
+
+
+def pattern(names: set[str]) -> re.Pattern[str]:
+    """One expression for every forbidden word, without regard to case."""
+    declared = [rf"\b{re.escape(name)}\b" for name in sorted(names)]
+    return re.compile("|".join([*WORDS, *declared]), re.IGNORECASE)
+
+
+def findings(root: Path) -> Iterator[str]:
+    """Every place under `root/opgen` that names an op, in order."""
+    forbidden = pattern(declared_names(root / "specs"))
+    for path in sorted((root / "opgen").rglob("*")):
+        if path.suffix not in SUFFIXES or "__pycache__" in path.parts:
+            continue
+        name = path.relative_to(root).as_posix()
+        if found := forbidden.search(name):
+            yield f"{name}: the path itself says '{found[0]}'"
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+            for found in forbidden.finditer(line):
+                yield f"{name}:{number}:{found.start() + 1}: {found[0]}"
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    places = list(findings(root))
+    for place in places:
+        print(place)
+    verdict = f"{len(places)} op names" if places else "no op is named"
+    print(f"check_names: {verdict} under opgen/", file=sys.stderr)
+    return 1 if places else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The demonstration: generated ops on a photograph, and on results that were recorded elsewhere."""

@@ -1,0 +1,45 @@
+"""How well a result agrees with its float64 reference, in units of what rounding allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opgen.dtypes import DTYPES
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Agreement:
+    """Results of one op in one type: how many, how many right, and the largest error over its limit."""
+
+    op: str
+    dtype: str
+    source: str
+    count: int = 0
+    right: int = 0
+    worst: float = 0.0
+
+    def add(self, right: bool, worst: float) -> None:
+        self.count += 1
+        self.right += right
+        self.worst = max(self.worst, worst)
+
+
+def relative_error(result: Array, expected: Array, magnitudes: Array, dtype: str) -> float:
+    """The largest |result - expected| over u * |expected| + 8 * ua * (the sum of the terms' absolute values).
+
+    u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  Integers must be equal.
+    """
+    if result.shape != expected.shape:
+        return float("inf")
+    kind = DTYPES[dtype]
+    if not kind.is_float:
+        return 0.0 if np.array_equal(result, expected) else float("inf")
+    limit = 2.0**-kind.precision * np.abs(expected) + 8 * 2.0**-kind.compute_type.precision * magnitudes
+    error = np.abs(result.astype(np.float64) - expected)
+    return float(np.max(error / np.maximum(limit, np.finfo(np.float64).tiny), initial=0.0))
