@@ -219,7 +219,9 @@ class _Adjoint:
             moved = settled(guard)
             if guard != piece.read and moved not in present and isinstance(moved, Read):
                 conditions += self._inside(guard, moved, piece.ranges)
-        remaining = tuple(IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining)
+        remaining = _contiguous_last(
+            tuple(IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining), weight
+        )
         if not remaining and not conditions and not piece.guards:
             return weight
         return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
@@ -281,6 +283,17 @@ class _Adjoint:
 
     def _input(self) -> Tensor:
         return next(t for t in self._op.tensors if t.name == self._wrt)
+
+
+def _contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[IndexRange, ...]:
+    """The indices of a sum, those that only walk along last dimensions innermost: the order is part of the meaning."""
+    walked: set[str] = set()
+    elsewhere: set[str] = set()
+    for read in reads(weight):
+        for axis, subscript in enumerate(read.indices):
+            (walked if axis == len(read.indices) - 1 else elsewhere).update(index_names(subscript))
+    last = walked - elsewhere
+    return tuple(sorted(ranges, key=lambda r: r.name in last))
 
 
 def _all_names(piece: _Piece) -> set[str]:

@@ -85,13 +85,6 @@ class Affine:
     coefficients: Mapping[str, Expr]
     rest: Expr
 
-    @property
-    def expression(self) -> Expr:
-        result: Expr = self.rest
-        for name, coefficient in self.coefficients.items():
-            result = add(result, mul(Index(name), coefficient))
-        return result
-
 
 def affine(e: Expr, names: Collection[str]) -> Affine | None:
     """The affine form of an expression in the given indices; None if it has none."""

@@ -144,8 +144,10 @@ class _Solver:
 
     def _solve_for(self, name: str, form: Affine, target: Expr) -> None:
         coefficient = form.coefficients[name]
-        rest = Affine({n: c for n, c in form.coefficients.items() if n != name}, form.rest).expression
-        distance = sub(target, rest)
+        distance = sub(target, form.rest)
+        for other, c in form.coefficients.items():
+            if other != name:
+                distance = sub(distance, mul(Index(other), c))
         if is_number(coefficient, 1):
             value = distance
         elif coefficient == negate(ONE):

@@ -9,19 +9,23 @@ What is accepted:
 * words: `str`, or `bytes` of the same letters; the case counts;
 * booleans: `bool` and numpy's;
 * `None` where there is a default, which it then means.
+
+The messages are those of `opgen.spec.arguments`, which checks the values of examples and of graphs.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import did_you_mean
 from opgen.runtime.base import OpChecks
+from opgen.runtime.describe import describe
+from opgen.runtime.errors import ArgumentTypeError
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -50,9 +54,11 @@ class AttributeChecks(OpChecks):
         if value is None and default is not None:
             return default
         number = _index(value)
+        expected = _bounded("an integer", minimum, maximum)
         if number is None:
-            raise self.wrong_type(argument, "an integer", value)
-        self._check_bounds(argument, (number,), value, minimum, maximum)
+            raise self._wrong_kind(argument, expected, value)
+        if not _inside((number,), minimum, maximum):
+            raise self.wrong(argument, expected, value)
         return number
 
     def integers(
@@ -69,38 +75,36 @@ class AttributeChecks(OpChecks):
         """A list of `count` integers, or (if `optional`) none."""
         if value is None and default is not None:
             return default
+        expected = _listed(count, _bounded("an integer", minimum, maximum), optional)
         items = _items(value)
         numbers = None if items is None else [_index(v) for v in items]
-        if numbers is None or not (found := [n for n in numbers if n is not None]) == numbers:
-            raise self.wrong_type(argument, f"a list of {count} integers", value)
-        if len(found) != count and not (optional and not found):
-            raise self.wrong(argument, f"{count} integers", value)
-        self._check_bounds(argument, found, value, minimum, maximum)
-        return tuple(found)
-
-    def pairs(
-        self, argument: str, value: object, count: int, *, minimum: int | None = None, maximum: int | None = None
-    ) -> tuple[int, ...]:
-        """A list of `count` pairs of integers, flattened."""
-        expected = f"a list of {count} pairs of integers"
-        rows = _items(value)
-        pairs = None if rows is None else [_items(row) for row in rows]
-        if pairs is None or len(pairs) != count or any(p is None or len(p) != 2 for p in pairs):
+        if numbers is None or None in numbers:
+            raise self._wrong_kind(argument, expected, value)
+        found = tuple(n for n in numbers if n is not None)
+        if len(found) != count and (found or not optional):
             raise self.wrong(argument, expected, value)
-        numbers = [_index(v) for p in pairs if p is not None for v in p]
-        found = [n for n in numbers if n is not None]
-        if found != numbers:
-            raise self.wrong_type(argument, expected, value)
-        self._check_bounds(argument, found, value, minimum, maximum)
-        return tuple(found)
+        if not _inside(found, minimum, maximum):
+            raise self.wrong(argument, expected, value)
+        return found
 
-    def number(self, argument: str, value: object, *, default: float | None = None) -> float:
+    def number(
+        self,
+        argument: str,
+        value: object,
+        *,
+        minimum: int | None = None,
+        maximum: int | None = None,
+        default: float | None = None,
+    ) -> float:
         """A number, as a float."""
         if value is None and default is not None:
             return default
         number = _number(value)
+        expected = _bounded("a number", minimum, maximum)
         if number is None:
-            raise self.wrong_type(argument, "a number", value)
+            raise self._wrong_kind(argument, expected, value)
+        if _beyond((number,), minimum, maximum):
+            raise self.wrong(argument, expected, value)
         return number
 
     def numbers(
@@ -109,19 +113,22 @@ class AttributeChecks(OpChecks):
         value: object,
         count: int,
         *,
+        minimum: int | None = None,
+        maximum: int | None = None,
         default: tuple[float, ...] | None = None,
         optional: bool = False,
     ) -> tuple[float, ...]:
         """A list of `count` numbers, or (if `optional`) none."""
         if value is None and default is not None:
             return default
+        expected = _listed(count, _bounded("a number", minimum, maximum), optional)
         items = _items(value)
         numbers = None if items is None else [_number(v) for v in items]
         if numbers is None or None in numbers:
-            raise self.wrong_type(argument, f"a list of {count} numbers", value)
+            raise self._wrong_kind(argument, expected, value)
         found = tuple(n for n in numbers if n is not None)
-        if len(found) != count and not (optional and not found):
-            raise self.wrong(argument, f"{count} numbers", value)
+        if (len(found) != count and (found or not optional)) or _beyond(found, minimum, maximum):
+            raise self.wrong(argument, expected, value)
         return found
 
     def boolean(self, argument: str, value: object, *, default: bool | None = None) -> bool:
@@ -129,23 +136,14 @@ class AttributeChecks(OpChecks):
         if value is None and default is not None:
             return default
         if not isinstance(value, bool | np.bool_):
-            raise self.wrong_type(argument, "True or False", value)
+            raise self._wrong_kind(argument, "true or false", value)
         return bool(value)
 
     def word(self, argument: str, value: object, words: Sequence[W], *, default: W | None = None) -> W:
         """One of some words, exactly as written."""
         if value is None and default is not None:
             return default
-        return self._word(argument, value, words, one_of(words))
-
-    def _word(self, argument: str, value: object, words: Sequence[W], expected: str) -> W:
-        if not isinstance(value, str | bytes):
-            raise self.wrong_type(argument, expected, value)
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        for word in words:
-            if word == text:
-                return word
-        raise self.wrong(argument, expected, value, did_you_mean(text, words))
+        return self._word(argument, value, words, f"one of {', '.join(words)}")
 
     def word_or_list(
         self,
@@ -158,46 +156,77 @@ class AttributeChecks(OpChecks):
         minimum: int | None = None,
         maximum: int | None = None,
     ) -> tuple[W, tuple[int, ...]]:
-        """One of some words; or a list of integers (of pairs, if `shape` has two numbers), which stands for
-        `otherwise`.
-        """
-        if isinstance(value, str | bytes) or _items(value) is None:
-            listed = f"a list of {shape[0]} {'pairs of integers' if len(shape) > 1 else 'integers'}"
-            return self._word(argument, value, words, f"{', '.join(map(repr, words))} or {listed}"), ()
-        if len(shape) > 1:
-            return otherwise, self.pairs(argument, value, shape[0], minimum=minimum, maximum=maximum)
-        return otherwise, self.integers(argument, value, shape[0], minimum=minimum, maximum=maximum)
+        """One of some words; or a list of integers (of rows, if `shape` has two numbers), which stands for `otherwise`.
 
-    def alias(self, argument: str, value: object, alias: str, other: object) -> tuple[str, object]:
-        """Whichever of an argument and its alias is given (the argument, as None, if neither is), by its name."""
+        The list comes back flat.
+        """
+        expected = f"one of {', '.join(words)} or a list of integers"
+        items = _items(value)
+        if items is None:
+            if value in (otherwise, otherwise.encode()):
+                raise self.wrong(argument, f"a list in place of '{otherwise}'", value)
+            return self._word(argument, value, words, expected), ()
+        count = int(np.prod(shape))
+        listed = f"{expected}: {_listed(count, _bounded('an integer', minimum, maximum), False)}"
+        flat = items if len(shape) == 1 else _flattened(items, shape[1])
+        numbers = [_index(v) for v in flat] if flat is not None else []
+        found = tuple(n for n in numbers if n is not None)
+        if len(found) != len(numbers):
+            raise self.wrong_type(argument, listed, value)
+        if len(found) != count or not _inside(found, minimum, maximum):
+            raise self.wrong(argument, listed, value)
+        return otherwise, found
+
+    def alias(self, argument: str, value: object, alias: str, other: object) -> object:
+        """Whichever of an argument and its alias is given (None if neither is)."""
         if value is not None and other is not None:
-            raise self.wrong(alias, f"nothing beside '{argument}', for which it is another name", other)
-        return (argument, value) if other is None else (alias, other)
+            raise self.wrong_both(argument, alias)
+        return value if other is None else other
+
+    def wrong_both(self, argument: str, alias: str) -> ArgumentTypeError:
+        """The error for an argument that is given twice, by two names."""
+        return ArgumentTypeError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
 
     def name(self, value: object) -> None:
         """A name for the call: a string or None; it is accepted and has no effect."""
         if value is not None and not isinstance(value, str):
             raise self.wrong_type("name", "a string or None", value)
 
-    def _check_bounds(
-        self, argument: str, numbers: Sequence[int], value: object, minimum: int | None, maximum: int | None
-    ) -> None:
-        low, high = INT32_MIN if minimum is None else minimum, INT32_MAX if maximum is None else maximum
-        if numbers and min(numbers) < low:
-            self._out_of_bounds(argument, "at least", low, value)
-        if numbers and max(numbers) > high:
-            self._out_of_bounds(argument, "at most", high, value)
+    def _word(self, argument: str, value: object, words: Sequence[W], expected: str) -> W:
+        if not isinstance(value, str | bytes):
+            raise self._wrong_kind(argument, expected, value)
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for word in words:
+            if word == text:
+                return word
+        near = did_you_mean(text, words) if len(text) < 100 else None
+        raise self.wrong(argument, expected + (f" ({near})" if near else ""), value)
 
-    def _out_of_bounds(self, argument: str, relation: str, bound: int, value: object) -> NoReturn:
-        raise self.wrong(
-            argument, f"{'integers' if _items(value) is not None else 'an integer'} {relation} {bound}", value
-        )
+    def _wrong_kind(self, argument: str, expected: str, value: object) -> ArgumentTypeError:
+        return ArgumentTypeError(self.op, argument, expected, "nothing" if value is None else describe(value))
 
 
-def one_of(words: Sequence[str]) -> str:
-    """`'SAME', 'VALID' or 'EXPLICIT'`, for a message."""
-    quoted = [repr(str(w)) for w in words]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+def _bounded(what: str, minimum: int | None, maximum: int | None) -> str:
+    """`an integer >= 1 and <= 4`."""
+    bounds = [f">= {minimum}"] if minimum is not None else []
+    bounds += [f"<= {maximum}"] if maximum is not None else []
+    return f"{what} {' and '.join(bounds)}" if bounds else what
+
+
+def _listed(count: int, each: str, optional: bool) -> str:
+    return f"a list of {count}, each {each}{', or an empty one' if optional else ''}"
+
+
+def _inside(numbers: Sequence[int], minimum: int | None, maximum: int | None) -> bool:
+    """Whether integers are within their bounds; those of int32, unless a bound reaches further."""
+    wide = any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
+    low, high = (-(2**63), 2**63 - 1) if wide else (INT32_MIN, INT32_MAX)
+    return all((low if minimum is None else minimum) <= n <= (high if maximum is None else maximum) for n in numbers)
+
+
+def _beyond(numbers: Sequence[float], minimum: int | None, maximum: int | None) -> bool:
+    """Whether a number is outside its bounds; a NaN is not."""
+    return any((minimum is not None and n < minimum) or (maximum is not None and n > maximum) for n in numbers)
 
 
 def _index(value: object) -> int | None:
@@ -226,11 +255,23 @@ def _number(value: object) -> float | None:
 
 
 def _items(value: object) -> Sequence[object] | None:
-    """The elements of a list, a tuple, another sequence or an array; None for what is no sequence (a string is
-    none).
+    """The elements of a list, a tuple, another sequence or an array; None for what is no sequence.
+
+    A string is none, though Python calls it one.
     """
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, np.ndarray):
         return list(value) if value.ndim > 0 else None
     return value if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) else None
+
+
+def _flattened(rows: Sequence[object], width: int) -> list[object] | None:
+    """The elements of rows of some width, in order; None if a row is none."""
+    found: list[object] = []
+    for row in rows:
+        items = _items(row)
+        if items is None or len(items) != width:
+            return None
+        found += items
+    return found

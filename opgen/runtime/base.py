@@ -12,10 +12,14 @@ class OpChecks:
     def __init__(self, op: str) -> None:
         self.op = op
 
-    def wrong(self, argument: str, expected: str, given: object, hint: str | None = None) -> ArgumentValueError:
+    def wrong(self, argument: str, expected: str, given: object) -> ArgumentValueError:
         """The error for a value that does not fit, to be raised."""
-        return ArgumentValueError(self.op, argument, expected, describe(given), hint)
+        return ArgumentValueError(self.op, argument, expected, describe(given))
 
     def wrong_type(self, argument: str, expected: str, given: object) -> ArgumentTypeError:
         """The error for a value of the wrong kind, to be raised."""
         return ArgumentTypeError(self.op, argument, expected, describe(given))
+
+    def wrong_shape(self, argument: str, expected: str, shape: tuple[int, ...]) -> ArgumentValueError:
+        """The error for a tensor of a shape that does not fit, to be raised."""
+        return ArgumentValueError(self.op, argument, expected, f"shape {list(shape)}")

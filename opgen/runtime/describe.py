@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-_ITEMS = 16
-_LENGTH = 60
+_LENGTH = 80
+_ITEMS = 1 + _LENGTH // 3
 
 
-def describe(value: object, depth: int = 3) -> str:
-    """A value in a few words: literals as Python writes them, arrays by type and shape, other objects by their
-    class.
-    """
-    if value is None or type(value) in (bool, int, float, str, bytes):
-        return _shortened(repr(value))
-    if isinstance(value, np.bool_ | np.integer | np.floating):
-        return repr(value.item())
-    if isinstance(value, np.ndarray):
-        if value.ndim == 1 and value.size <= _ITEMS and value.dtype.kind in "biuf":
-            return describe(value.tolist())
-        return tensor(value)
-    if isinstance(value, list | tuple):
-        return _items(value, depth)
-    return f"an object of type {type(value).__name__}"
+def describe(value: object) -> str:
+    """A value in a few words: literals and lists as Python writes them, arrays by type and shape, others by their class."""
+    text = _text(value, 4)
+    return text if len(text) <= _LENGTH else text[: _LENGTH - 3] + "..."
 
 
 def tensor(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
@@ -32,12 +21,32 @@ def tensor(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
     return f"{value.dtype.name}{list(value.shape)}"
 
 
-def _items(value: Sequence[object], depth: int) -> str:
+def _text(value: object, depth: int) -> str:
+    if value is None or type(value) in (bool, int, float, str, bytes):
+        return _literal(value)
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return repr(value.item())
+    if isinstance(value, np.ndarray):
+        short = value.ndim == 1 and value.size <= _ITEMS and value.dtype.kind in "biuf"
+        return _text(value.tolist(), depth) if short else tensor(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_items(value, depth))}]"
+    return f"an object of type {type(value).__name__}"
+
+
+def _literal(value: object) -> str:
+    """A literal; of what is very long, only as much as may be shown (`repr` of a huge integer is slow, or refused)."""
+    if isinstance(value, str | bytes):
+        return repr(value[: _LENGTH + 1])
+    if isinstance(value, int) and value.bit_length() > 4 * _LENGTH:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
+def _items(value: Sequence[object], depth: int) -> Iterator[str]:
+    """The elements; more than fit are not looked at."""
     if depth == 0:
-        return "[...]"
-    shown = [describe(v, depth - 1) for v in value[:_ITEMS]]
-    return f"[{', '.join(shown + ['...'] * (len(value) > _ITEMS))}]"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LENGTH else text[: _LENGTH - 3] + "..."
+        yield "..."
+        return
+    for v in value[: _ITEMS + 1]:
+        yield _text(v, depth - 1)

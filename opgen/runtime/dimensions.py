@@ -1,4 +1,7 @@
-"""Sizes of a call: what the dimensions of its tensors say, and whether they agree."""
+"""Sizes of a call: what the dimensions of its tensors say, and whether they agree.
+
+The messages are those of `opgen.spec.shapes`, which works out the shapes of examples and of graphs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import TypeVar
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.base import OpChecks
-from opgen.runtime.describe import describe, tensor
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentValueError
 from opgen.runtime.operator import Result
 from opgen.runtime.tensors import Array
@@ -19,41 +21,74 @@ LARGEST = 2**63 - 1
 
 
 class DimensionChecks(OpChecks):
-    """The checks of sizes.  `expected` tells the dimension as the spec writes it."""
+    """The checks of sizes.
 
-    def rank(self, argument: str, value: Array, rank: int, dims: str) -> None:
-        """A tensor of some number of dimensions; `dims` names them."""
+    `sizes` are a tensor's shape, or the values of a vector of sizes (then `vector`); `axis` is a position among them, in the
+    caller's order.  `names` tells in the spec's words what a number is the product of.
+    """
+
+    def rank(self, argument: str, value: Array, rank: int) -> tuple[int, ...]:
+        """The shape of a tensor, which has so many dimensions."""
         if value.ndim != rank:
-            raise ArgumentValueError(self.op, argument, f"{rank} dimensions {dims}", tensor(value))
+            raise self.wrong_shape(argument, f"a tensor of rank {rank}", value.shape)
+        return value.shape
 
-    def same(self, argument: str, value: Array | tuple[int, ...], dim: str, size: int, expected: int) -> None:
-        """A dimension whose size is known already."""
-        if size != expected:
-            raise ArgumentValueError(self.op, argument, f"{dim} = {expected}", _given(value))
+    def same(
+        self,
+        argument: str,
+        sizes: tuple[int, ...],
+        axis: int,
+        expected: int,
+        names: str,
+        *,
+        vector: bool = False,
+        or_one: bool = False,
+    ) -> None:
+        """A size that is known already; with `or_one`, a 1 that stretches to it is as good."""
+        if sizes[axis] != expected and not (or_one and sizes[axis] == 1):
+            why = f" ({names})" if names else ""
+            raise self._mismatch(argument, sizes, axis, f"to be {expected}{' or 1' if or_one else ''}{why}", vector)
 
-    def quotient(self, argument: str, value: Array | tuple[int, ...], dim: str, size: int, known: int) -> int:
-        """The unknown factor of a dimension that is a product (1 if nothing decides it: zero times anything)."""
-        if size == known == 0:
+    def factor(
+        self, argument: str, sizes: tuple[int, ...], axis: int, known: int, names: str, *, vector: bool = False
+    ) -> int:
+        """The unknown factor of a size of which `known` is the other (1 if nothing decides it: zero times anything)."""
+        size = sizes[axis]
+        if known == 0:
+            if size != 0:
+                raise self._mismatch(argument, sizes, axis, f"to be 0 ({names} is 0)", vector)
             return 1
-        if known == 0 or size % known:
-            raise ArgumentValueError(self.op, argument, f"{dim} to be a multiple of {known}", _given(value))
+        if size % known:
+            raise self._mismatch(argument, sizes, axis, f"to be a multiple of {known} ({names})", vector)
         return size // known
 
-    def result(self, name: str, shape: tuple[int, ...], dtype: str) -> Result:
-        """A result that memory can hold in principle."""
-        if math.prod(shape) * DTYPES[dtype].bytes > LARGEST:
+    def result(
+        self, name: str, sizes: tuple[int, ...], layout: tuple[str, str] | None, dtype: str, blame: str, given: str
+    ) -> Result:
+        """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the caller's.
+
+        If the sizes make no shape, the first input is to `blame`; `given` describes it.
+        """
+        if any(s < 0 for s in sizes) or math.prod(max(s, 1) for s in sizes) > LARGEST:
+            expected = f"sizes that give '{name}' a shape (computed {list(sizes)})"
+            raise ArgumentValueError(self.op, blame, expected, given)
+        shape = sizes if layout is None else logical(sizes, *layout)
+        if math.prod(max(s, 1) for s in sizes) * DTYPES[dtype].bytes > LARGEST:
             expected = f"a result of at most {LARGEST} bytes"
             raise ArgumentMemoryError(self.op, name, expected, f"{dtype}{list(shape)}")
         return Result(name, shape, dtype)
 
+    def _mismatch(
+        self, argument: str, sizes: tuple[int, ...], axis: int, expected: str, vector: bool
+    ) -> ArgumentValueError:
+        if vector:
+            return self.wrong(argument, f"element {axis} {expected}", sizes)
+        return self.wrong_shape(argument, f"dimension {axis} {expected}", sizes)
 
-def _given(value: Array | tuple[int, ...]) -> str:
-    return describe(value) if isinstance(value, tuple) else tensor(value)
 
-
-def broadcast(*sizes: int) -> int:
-    """The size that sizes of 1 stretch to: the first that is not 1."""
-    return next((s for s in sizes if s != 1), 1)
+def stretched(*sizes: int) -> int:
+    """The size that sizes of 1 stretch to: the first that is not 1, else the last."""
+    return next((s for s in sizes if s != 1), sizes[-1])
 
 
 def logical(values: Sequence[V], layout: str, order: str) -> tuple[V, ...]:
@@ -69,3 +104,5 @@ def padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 def rows(values: tuple[int, ...], width: int) -> tuple[tuple[int, ...], ...]:
     """A flat list in rows."""
     return tuple(values[i : i + width] for i in range(0, len(values), width))
+
+

@@ -9,20 +9,18 @@ class ArgumentError(UserError):
     """A wrong argument of an op.
 
     `op` is the op's name, `argument` the input or attribute at fault, `expected` and `given` say what should have stood
-    there and what stood there instead, `hint` what was perhaps meant.
+    there and what stood there instead.
     """
 
-    def __init__(self, op: str, argument: str, expected: str, given: str, hint: str | None = None) -> None:
+    def __init__(self, op: str, argument: str, expected: str, given: str) -> None:
         self.op = op
         self.argument = argument
         self.expected = expected
         self.given = given
-        self.hint = hint
-        remedy = "" if hint is None else f"; {hint}"
-        super().__init__(f"{op}: argument '{argument}': expected {expected}, given {given}{remedy}")
+        super().__init__(f"{op}: argument '{argument}': expected {expected}, given {given}")
 
-    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str, str, str | None]]:
-        return type(self), (self.op, self.argument, self.expected, self.given, self.hint)
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str, str]]:
+        return type(self), (self.op, self.argument, self.expected, self.given)
 
 
 class ArgumentValueError(ArgumentError, ValueError):
@@ -34,4 +32,4 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class ArgumentMemoryError(ArgumentError, MemoryError):
-    """Arguments that fit together, for a result that this machine cannot hold."""
+    """Arguments that fit together, for a call that this machine's memory cannot hold."""

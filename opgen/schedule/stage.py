@@ -77,6 +77,8 @@ class _Stage:
         if box is None:
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
         extents = tuple(simplify_expr(e, inside) for e in box.extents)
+        if self.space in SMALL and not writes:
+            extents = tuple(_at_most(e, inside) for e in extents)
         if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
             raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
         if writes:
@@ -124,6 +126,12 @@ class _Stage:
         loops = {p.var for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
         if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
             raise self._refuse("its region is not known to be written as a whole")
+
+
+def _at_most(extent: Expr, context: Context) -> Expr:
+    """A number that the extent does not exceed, if one is known: more may be read than is needed."""
+    high = None if isinstance(extent, Const) else context.interval(extent)[1]
+    return extent if high is None else Const(max(0, high))
 
 
 def _redirected(s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context) -> Stmt:

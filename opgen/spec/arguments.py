@@ -10,7 +10,7 @@ from typing import TypeAlias
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.spec import model as m
 from opgen.spec.attributes import bounds, expected_scalar
-from opgen.spec.evaluate import AttrStored, Value
+from opgen.spec.environment import AttrStored, Value
 
 AttrArgument: TypeAlias = "int | float | bool | str | Sequence[AttrArgument] | None"
 
@@ -38,7 +38,7 @@ def logical_axes(op: m.OpSpec, layout: str | None, words: Mapping[str, AttrStore
 def settle_attrs(
     op: m.OpSpec, given: Mapping[str, AttrArgument]
 ) -> tuple[dict[str, AttrStored], dict[str, AttrArgument]]:
-    """Every attribute's value (lists flat, in logical order), and what the caller wrote for it, to be shown in messages.
+    """Every attribute's value (lists flat, in logical order), and what the caller wrote for it, for messages.
 
     Raises CallError for an unknown, missing or illegal one.
     """

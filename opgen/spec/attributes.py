@@ -133,7 +133,7 @@ def _with_payload(report: Report, decl: s.AttrDecl, attr: m.Attr, others: dict[s
     return attr
 
 
-# Defaults --------------------------------------------------------------------------------------------------------------
+# Defaults -----------------------------------------------------------------------------------------
 
 
 def _with_default(report: Report, decl: s.AttrDecl, attr: m.Attr) -> m.Attr:
@@ -219,6 +219,8 @@ def expected_scalar(attr: m.Attr) -> str:
     if attr.kind == "bool":
         return "true or false"
     name = "an integer" if attr.kind == "int" else "a number"
+    if attr.kind == "int" and attr.minimum is None and attr.maximum is None:
+        name = "a 32-bit integer"
     given = [f">= {attr.minimum}"] if attr.minimum is not None else []
     given += [f"<= {attr.maximum}"] if attr.maximum is not None else []
     return " ".join([name, " and ".join(given)]) if given else name

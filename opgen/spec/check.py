@@ -76,7 +76,7 @@ def _check_gradient(report: Report, op: m.OpSpec, gradient: m.Gradient, module: 
         report.add("S022", f"'{op.name}' is its own gradient", gradient.span)
     elif wrt is None:
         names = [t.name for t in target.tensors]
-        report.unknown(f"tensor input of {target.name}", gradient.wrt, gradient.span, names)
+        report.unknown(f"input of {target.name}", gradient.wrt, gradient.span, names)
     elif wrt.shape_only:
         report.add("S060", f"'{wrt.name}' is shape_only: nothing depends on its elements", gradient.span)
     elif len(op.outputs) != 1 or op.outputs[0].rank != wrt.rank:

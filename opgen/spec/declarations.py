@@ -59,7 +59,7 @@ class FileBuilder(TreeBuilder):
         name, doc, *items = node.children
         return s.OpDecl(self.span(node), self.ident(name), self.doc(doc), tuple(map(self._item, items)))
 
-    # Items of an op ----------------------------------------------------------------------------------------------------
+    # Items of an op -------------------------------------------------------------------------------
 
     def _item(self, child: Child) -> s.Item:
         node = as_branch(child)

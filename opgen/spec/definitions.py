@@ -12,13 +12,14 @@ from opgen.spec.mathematics import MathResolver, show
 from opgen.spec.polynomial import digits, inside, same
 from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, Resolver, Typed
 from opgen.spec.scope import Binding, Readable, Scope
+from opgen.spec.text import plural
 
 
 class DefinitionChecker:
     """Checks one definition in the scope of its op.
 
-    `output` is the output it defines (None for a `let` tensor); `hint` gives the extent that later reads of a `let` tensor tell of one of
-    its dimensions, if they do.
+    `output` is the output it defines (None for a `let` tensor); `hint` gives the extent that later reads of a `let`
+    tensor tell of one of its dimensions, if they do.
     """
 
     def __init__(
@@ -34,8 +35,9 @@ class DefinitionChecker:
 
     def check(self) -> m.Definition | None:
         """The definition, or None with its mistakes noted."""
-        bindings = self.math.bind(self._indices())
-        left = self._left()
+        indices = self._indices()
+        bindings = self.math.bind(indices)
+        left = self._left() if len(bindings) == len(indices) else None
         value = self.math.resolve(self.decl.value)
         if left is not None and self.output is None:
             left = left if self._let_ranges(bindings) else None
@@ -51,13 +53,11 @@ class DefinitionChecker:
             dims = tuple(d.size for d in self.output.dims)
         else:
             dims = tuple(self.ranges[b.name] for b in bindings)
-        indices = tuple(m.IndexRange(b.name, self.ranges[b.name]) for b in bindings)
+        ranges = tuple(m.IndexRange(b.name, self.ranges[b.name]) for b in bindings)
         target = self.decl.target.name
-        return m.Definition(
-            target, indices, left, typed.expr, typed.kind, dims, self.output is not None, self.decl.span
-        )
+        return m.Definition(target, ranges, left, typed.expr, typed.kind, dims, self.output is not None, self.decl.span)
 
-    # The left side -----------------------------------------------------------------------------------------------------
+    # The left side --------------------------------------------------------------------------------
 
     def _indices(self) -> list[tuple[s.Ident, s.Expression | None]]:
         """The indices of the left side in order, with the extents that `where` gives them."""
@@ -88,7 +88,7 @@ class DefinitionChecker:
         if self.output is None:
             return self._let_left(subscripts)
         if len(subscripts) != self.output.rank:
-            message = f"'{self.output.name}' has {self.output.rank} dimensions, {len(subscripts)} subscripts given"
+            message = f"'{self.output.name}' has {plural(self.output.rank, 'dimension')}, found {plural(len(subscripts), 'subscript')}"
             self.report.add("S021", message, self.decl.target.span)
             return None
         fine = True
@@ -140,7 +140,7 @@ class DefinitionChecker:
                 self.ranges[binding.name] = extent
         return fine
 
-    # The value ---------------------------------------------------------------------------------------------------------
+    # The value ------------------------------------------------------------------------------------
 
     def _typed(self, value: Typed) -> Typed | None:
         """The value in the type of the tensor that holds it."""
@@ -171,7 +171,7 @@ class DefinitionChecker:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
                 if not inside(subscript, dim, self.ranges, self._least):
-                    message = f"dimension {axis} of '{read.tensor}' may be read outside its {show(dim)} elements"
+                    message = f"'{read.tensor}' may be read outside its dimension {axis} of {show(dim)}"
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
                     break
 

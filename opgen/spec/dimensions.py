@@ -13,6 +13,7 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver, number
+from opgen.spec.text import plural
 
 
 def symbols_of(tree: s.Expression) -> Iterator[s.Named]:
@@ -124,5 +125,5 @@ def _worlds(inputs: Sequence[m.Tensor | m.Sizes]) -> Iterator[_World]:
             dims += vector.forms[pick]
             fixed |= {name for name, _ in (vector.bindings[pick] if vector.bindings else ())}
             if len(vector.forms) > 1:
-                chosen.append(f"'{vector.name}' has {len(vector.forms[pick])} elements")
+                chosen.append(f"'{vector.name}' has {plural(len(vector.forms[pick]), 'element')}")
         yield _World(tuple(dims), frozenset(fixed), tuple(chosen))

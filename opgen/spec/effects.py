@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from opgen.spec import model as m
 from opgen.spec.report import Report
-from opgen.spec.visit import attrs_in, symbols_in, walk
+from opgen.spec.visit import attrs_in, symbols_in
+from opgen.spec.walk import reads
 
 
 def check_effects(report: Report, op: m.OpSpec, target: m.OpSpec | None) -> None:
@@ -22,7 +23,7 @@ def check_effects(report: Report, op: m.OpSpec, target: m.OpSpec | None) -> None
             report.add("S033", f"nothing that the op computes depends on '{attr.name}'", attr.span, help)
     if target is not None:
         return
-    read = {node.tensor for d in op.definitions for node in walk(d.value) if isinstance(node, m.Read)}
+    read = {r.tensor for d in op.definitions for r in reads(d.value)}
     for tensor in op.tensors:
         if tensor.name not in read and not tensor.shape_only and tensor.span is not None:
             help = "mark it shape_only if only its shape counts"
@@ -30,7 +31,7 @@ def check_effects(report: Report, op: m.OpSpec, target: m.OpSpec | None) -> None
 
 
 def _effective_attrs(op: m.OpSpec) -> set[str]:
-    """The attributes that results depend on: through values, extents, shapes of outputs, layouts, and the lets these use."""
+    """The attributes that results depend on: through values, shapes of outputs, layouts, and the lets these use."""
     lets = {name: check.value for check in op.checks if isinstance(check, m.ShapeLet) for name in check.names}
     found = set(_layouts(op))
     seen: set[str] = set()

@@ -55,7 +55,7 @@ def check_example(report: Report, op: m.OpSpec, module: m.Module, example: m.Exa
 def shape_of(value: m.ExampleValue, rank: int) -> Shape | None:
     """The shape of nested literals of a rank; None if they are not regular, or hold words."""
     if rank == 0:
-        return None if isinstance(value, tuple) or (isinstance(value, str)) else ()
+        return None if isinstance(value, tuple | str) else ()
     if not isinstance(value, tuple):
         return None
     if not value:
@@ -71,7 +71,7 @@ def _integers(value: m.ExampleValue) -> tuple[int, ...]:
 
 
 def _argument(value: m.ExampleValue) -> AttrArgument:
-    """A literal as a caller would give it: nested tuples are flat in `attrs` of the evaluator only where they must be."""
+    """A literal as a caller would give it."""
     if not isinstance(value, tuple):
         return value
     flat = [v for item in value for v in (item if isinstance(item, tuple) else (item,))]

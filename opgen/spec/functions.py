@@ -10,6 +10,7 @@ from opgen.spec.names import check_name, check_word
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
+from opgen.spec.text import plural
 
 _MAX_CHAIN = 16
 
@@ -59,7 +60,8 @@ class Functions(Mapping[str, "m.Function | None"]):
         results = [resolver.integer(v) for v in decl.returns.values]
         if len(decl.returns.values) != len(decl.results):
             names = ", ".join(r.name for r in decl.results)
-            message = f"'{decl.name.name}' returns {names}, found {len(decl.returns.values)} values"
+            found = plural(len(decl.returns.values), "value")
+            message = f"'{decl.name.name}' returns ({names}), found {found}"
             self._report.add("S021", message, decl.returns.span)
         if len(self._report) > before:
             return None

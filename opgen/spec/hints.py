@@ -11,7 +11,7 @@ from opgen.spec import syntax as s
 def extent_by_use(
     decls: Sequence[s.DefinitionDecl], outputs: Mapping[str, m.Tensor], tensor: str, axis: int
 ) -> m.Expr | None:
-    """The extent of a dimension of a `let` tensor, from the first definition that subscripts it with an index of its left side."""
+    """The extent of a dimension of a `let` tensor, from a later definition that runs over it."""
     asked = [(tensor, axis)]
     for name, position in asked:
         for decl in decls:

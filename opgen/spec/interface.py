@@ -55,7 +55,7 @@ def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
 
 
 class InterfaceBuilder:
-    """Builds the interface of one op in its scope, in the order: types, attributes, inputs; outputs when lets are known."""
+    """Builds the interface of one op in its scope, in its order: types, attributes, inputs, and outputs last."""
 
     def __init__(self, scope: Scope, items: Sequence[s.Item]) -> None:
         self.scope = scope
@@ -156,7 +156,9 @@ class InterfaceBuilder:
         self.scope.tensors.setdefault(name, Readable(name, dtype, tuple(d.size for d in known), item.shape_only))
 
     def _sizes(self, item: s.SizesDecl, symbols: dict[str, Span]) -> None:
-        forms, layouts, bindings = [], [], []
+        forms: list[tuple[m.Dimension, ...]] = []
+        layouts: list[str | None] = []
+        bindings: list[tuple[tuple[str, int], ...]] = []
         for form in item.forms:
             dims = [input_dimension(self.report, d) for d in form.dims]
             known = tuple(d for d in dims if d is not None)
@@ -174,7 +176,7 @@ class InterfaceBuilder:
             bindings.append(tuple((b.name.name, int(b.value[:9])) for b in form.bindings))
         if item.name.name not in self.scope.poisoned:
             kept = tuple(bindings) if any(bindings) else ()
-            sizes = m.Sizes(item.name.name, tuple(forms), tuple(layouts), kept, _doc(item.doc), item.span)
+            sizes = m.Sizes(item.name.name, tuple(forms), tuple(layouts), _doc(item.doc), item.span, kept)
             self.built.inputs.append(sizes)
 
     def build_outputs(self) -> None:

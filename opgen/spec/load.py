@@ -29,7 +29,7 @@ def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
 
 
 def load_text(text: str, name: str = "<text>", base: PathLike | None = None) -> m.Module:
-    """The module of a text; `base` is the folder that its imports are resolved from (without one it may import nothing)."""
+    """The module of a text; `base` is the folder that imports are resolved from (without one there can be none)."""
     loader = _Loader()
     loader.add_text(Source(name, normalise(text)), None if base is None else Path(base))
     return _module(loader, Path(name).stem, 1)

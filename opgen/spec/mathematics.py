@@ -1,4 +1,4 @@
-"""Expressions of the mathematics: reads of tensors, reductions, casts and scalar functions on top of the shape language."""
+"""Expressions of the mathematics: reads, reductions, casts and scalar functions on top of the shape language."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
 from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Resolver, Typed
 from opgen.spec.scope import Binding, Readable, Scope
+from opgen.spec.text import plural
 
 SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {
-    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos", "floor": "floor",
-    "ceil": "ceil", "round": "round", "abs": "abs",
+    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos",
+    "floor": "floor", "ceil": "ceil", "round": "round", "abs": "abs",
 }  # fmt: skip
 
 REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
@@ -25,7 +26,8 @@ REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "pr
 class MathResolver(Resolver):
     """Resolves the value of one definition.
 
-    `target` is the tensor being defined.  `unguarded` gathers the reads in no reduction that give no value for outside: they have to be proved inside.
+    `target` is the tensor being defined.  `unguarded` gathers the reads in no reduction that give no value for outside:
+    they have to be proved inside.
     """
 
     def __init__(self, scope: Scope, target: str) -> None:
@@ -34,7 +36,7 @@ class MathResolver(Resolver):
         self.unguarded: list[m.Read] = []
         self._reductions = 0
 
-    # Reads -------------------------------------------------------------------------------------------------------------
+    # Reads ----------------------------------------------------------------------------------------
 
     def _subscripted(self, tree: s.Subscripted) -> Typed | None:
         name = tree.owner.name
@@ -65,7 +67,7 @@ class MathResolver(Resolver):
         if tensor.dims is None or (tree.outside is not None and outside is None):
             return None
         if len(subscripts) != len(tensor.dims):
-            message = f"'{tensor.name}' has {len(tensor.dims)} dimensions, {len(subscripts)} subscripts given"
+            message = f"'{tensor.name}' has {plural(len(tensor.dims), 'dimension')}, found {plural(len(subscripts), 'subscript')}"
             self.report.add("S021", message, tree.span)
             return None
         indices = tuple(e for e in subscripts if e is not None)
@@ -98,7 +100,7 @@ class MathResolver(Resolver):
             binding = self.scope.indices[name]
             binding.composite.append((extent, binding.span))
 
-    # Reductions --------------------------------------------------------------------------------------------------------
+    # Reductions -----------------------------------------------------------------------------------
 
     def _reduction(self, tree: s.Reduction) -> Typed | None:
         bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
@@ -126,7 +128,7 @@ class MathResolver(Resolver):
             if not binding.used:
                 self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
             ranges.append(m.IndexRange(binding.name, extent))
-        return Typed(m.Reduce(REDUCTIONS[tree.kind], tuple(ranges), body.expr, tree.span), body.kind)
+        return Typed(m.Reduce(REDUCTIONS[tree.kind], tuple(ranges), body.expr, span=tree.span), body.kind)
 
     def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
         """Brings indices into scope; the caller takes them out again."""
@@ -151,7 +153,7 @@ class MathResolver(Resolver):
         return bindings
 
     def extent(self, binding: Binding, written: str) -> m.Expr | None:
-        """The extent of an index: as it is written, else the dimension it subscripts alone, else its part of a composite."""
+        """The extent of an index: as written, else the dimension it subscripts alone, else its part of a composite."""
         if binding.explicit is not None:
             return binding.explicit
         for found in (binding.bare, binding.composite):
@@ -169,7 +171,7 @@ class MathResolver(Resolver):
             self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
         return None
 
-    # Casts and functions -----------------------------------------------------------------------------------------------
+    # Casts and functions --------------------------------------------------------------------------
 
     def _call(self, tree: s.Call) -> Typed | None:
         name = tree.function.name
@@ -212,7 +214,7 @@ class MathResolver(Resolver):
             return None
         return Typed(m.Apply(function, argument.expr, span), argument.kind)
 
-    # Kinds -------------------------------------------------------------------------------------------------------------
+    # Kinds ----------------------------------------------------------------------------------------
 
     def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
         pair = self.unify(left, right)

@@ -298,7 +298,8 @@ class Sizes:
     """An int32 vector input whose values give dimensions, in one of several forms told apart by their lengths.
 
     A form is a tuple of dimensions (logical order if `layouts` names a layout attribute for it, permuted by the
-    caller).
+    caller).  `bindings` are, form by form, the symbols that a form fixes without their standing in it (`where
+    groups = 1`); empty if no form fixes any.
     """
 
     name: str
@@ -306,6 +307,7 @@ class Sizes:
     layouts: tuple[str | None, ...]
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    bindings: tuple[tuple[tuple[str, int], ...], ...] = ()
 
 
 AttrKind = Literal["int", "float", "bool", "enum", "layout"]

@@ -9,23 +9,26 @@ from opgen.diagnostics import Span
 from opgen.dtypes import ALIASES, DTYPES
 from opgen.spec.report import Report
 
-_LANGUAGE = frozenset(
-    """import function fragment let require return where if then else and or not in true false sum prod max min present
-    ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs layout enum alias compatibility deprecated shape_only
-    inf nan""".split()
-)
+_LANGUAGE_WORDS = """
+import function fragment let require return where if then else and or not in true false sum prod max min present
+ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs layout enum alias compatibility deprecated
+shape_only inf nan
+"""
+_C_WORDS = """
+alignas alignof and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
+char char8_t char16_t char32_t class co_await co_return co_yield compl concept const const_cast consteval
+constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+false final float for friend goto if inline int long main mutable namespace new noexcept not not_eq nullptr
+operator or or_eq override private protected public register reinterpret_cast requires restrict return short
+signed sizeof static static_assert static_cast struct switch synchronized template this thread_local throw true
+try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq NULL EOF
+INFINITY NAN HUGE_VAL M_PI M_E assert errno stdin stdout stderr signbit isnan isinf isfinite linux unix
+threadIdx blockIdx blockDim gridDim warpSize size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t
+uint32_t uint64_t std
+"""
+_LANGUAGE = frozenset(_LANGUAGE_WORDS.split())
 _PYTHON = frozenset({*keyword.kwlist, *keyword.softkwlist} - {"type", "_"})
-_C = frozenset(
-    """alignas alignof and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch char char8_t
-    char16_t char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
-    decltype default delete do double dynamic_cast else enum explicit export extern false final float for friend goto if inline
-    int long main mutable namespace new noexcept not not_eq nullptr operator or or_eq override private protected public
-    register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch
-    synchronized template this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
-    volatile wchar_t while xor xor_eq NULL EOF INFINITY NAN HUGE_VAL M_PI M_E assert errno stdin stdout stderr signbit
-    isnan isinf isfinite linux unix threadIdx blockIdx blockDim gridDim warpSize size_t ptrdiff_t int8_t int16_t int32_t int64_t
-    uint8_t uint16_t uint32_t uint64_t std""".split()
-)
+_C = frozenset(_C_WORDS.split())
 _GENERATED = frozenset({"self", "cls", "out", "name", "np", "numpy", "opgen", "raw_ops", "typing", "annotations"})
 _TYPES = frozenset({*DTYPES, *ALIASES, "int"})
 
@@ -76,7 +79,7 @@ def check_function_name(report: Report, op: str, span: Span) -> None:
 
 
 def snake_case(name: str) -> str:
-    """The function of an op, by TensorFlow's rule: `MatMul` is mat_mul, `LRN2D` is lrn2d.
+    """The function of an op, by TensorFlow's rule: `HalfTurn` is half_turn, `FFT2D` is fft2d.
 
     An underscore goes before a capital that follows a small letter, or that a small letter follows.
     """

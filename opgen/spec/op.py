@@ -35,13 +35,13 @@ class OpChecker:
         functions: Mapping[str, m.Function | None],
     ) -> None:
         self.report = report
+        self._before = len(report)
         self.decl = decl
         self.items = expand(report, decl.items, fragments)
         self.scope = Scope(report, functions)
         self.interface = InterfaceBuilder(self.scope, self.items)
 
     def check(self) -> m.OpSpec | None:
-        before = len(self.report)
         check_name(self.report, self.decl.name.name, self.decl.name.span)
         check_function_name(self.report, self.decl.name.name, self.decl.name.span)
         self.interface.build_inputs()
@@ -66,13 +66,13 @@ class OpChecker:
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
         )
-        if len(self.report) > before:
+        if len(self.report) > self._before:
             return None
         if gradient is None:
             check_effects(self.report, spec, None)
-        return spec if len(self.report) == before else None
+        return spec if len(self.report) == self._before else None
 
-    # Lets and requirements ---------------------------------------------------------------------------------------------
+    # Lets and requirements ------------------------------------------------------------------------
 
     def _checks(self) -> list[m.ShapeLet | m.Require]:
         checks: list[m.ShapeLet | m.Require] = []
@@ -143,7 +143,7 @@ class OpChecker:
         found = resolver.resolve(tree)
         return None if found is None else found.expr
 
-    # Mathematics -------------------------------------------------------------------------------------------------------
+    # Mathematics ----------------------------------------------------------------------------------
 
     def _definitions(self) -> list[m.Definition]:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]

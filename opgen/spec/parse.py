@@ -89,7 +89,7 @@ def _check_depth(source: Source, root: Branch) -> None:
         stack.extend((c, depth + 1) for c in node.children if isinstance(c, Tree) and c.children)
 
 
-# Mistakes of form ------------------------------------------------------------------------------------------------------
+# Mistakes of form ---------------------------------------------------------------------------------
 
 
 def _syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
@@ -207,6 +207,9 @@ def _without_bad_item(text: str, at: int | None) -> str | None:
     """The text with the declaration that holds an error blanked out, or None where it is not a declaration in an op."""
     if at is None or at >= len(text):
         return None
+    line = text.rfind("\n", 0, at) + 1
+    if line > 0 and not text[line:at].strip() and _START_OF_ITEM.match(text, line):
+        at = line - 1  # what is wrong is that the declaration before this one goes on
     starts = [m.start() for m in _START_OF_ANY.finditer(text, 0, at + 1)]
     if not starts or not _START_OF_ITEM.match(text, starts[-1]):
         return None

@@ -91,7 +91,7 @@ def same(left: m.Expr, right: m.Expr) -> bool:
 
 
 def digits(subscript: m.Expr, extent: m.Expr) -> list[tuple[str, m.Expr]] | None:
-    """The indices of a mixed-radix composite and their extents, most significant first; None if it is no such composite.
+    """The indices of a mixed-radix composite and their extents, most significant first; None if it is none.
 
     `g * K + k` covers a dimension of G * K exactly once for 0 <= g < G and 0 <= k < K.
     """
@@ -134,7 +134,7 @@ def inside(
 ) -> bool:
     """Whether 0 <= subscript < extent is proved for all indices in their ranges.
 
-    `least` gives a lower bound of an atom, or None.  Where there is anything to prove, every range has at least one element.
+    `least` gives a lower bound of an atom, or None.  Where there is anything to prove, every range has an element.
     """
     place = polynomial(subscript)
     above = polynomial(extent) - constant(1) - _bound(place, ranges, least, upper=True)

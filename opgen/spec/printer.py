@@ -122,7 +122,7 @@ def _words(names: Sequence[s.Ident]) -> str:
     return "{" + ", ".join(n.name for n in names) + "}"
 
 
-# One function a declaration --------------------------------------------------------------------------------------------
+# One function a declaration -----------------------------------------------------------------------
 
 
 @singledispatch

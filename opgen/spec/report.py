@@ -1,4 +1,4 @@
-"""The list of mistakes found so far: a check goes on after a mistake, so that a file's mistakes are told all at once."""
+"""The list of mistakes found so far: checking goes on after a mistake, so that all of a file's are told at once."""
 
 from __future__ import annotations
 

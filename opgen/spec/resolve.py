@@ -1,6 +1,6 @@
 """Expressions of the shape language: names resolved, types checked.
 
-An expression that is wrong resolves to None after its mistake is noted; whatever holds it is then wrong without another note.
+An expression that is wrong resolves to None after its mistake is noted; what holds it is then wrong without a note.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from opgen.diagnostics import Span, did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.scope import Scope
+from opgen.spec.text import plural
 
 Kind: TypeAlias = str
-"""'int' for integers of the shape language; 'number' and 'real' for literals (and float attributes) that take the type of what
-they are combined with; 'bool'; or the name of a scalar type or type variable, for elements of tensors."""
+"""'int' for integers of the shape language; 'number' and 'real' for literals (and float attributes) that take the type
+of what they are combined with; 'bool'; or the name of a scalar type or type variable, for elements of tensors."""
 
 INT, NUMBER, REAL, BOOL = "int", "number", "real", "bool"
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%"}
@@ -40,7 +41,7 @@ class Resolver:
         self.scope = scope
         self.report = scope.report
 
-    # Entrances ---------------------------------------------------------------------------------------------------------
+    # Entrances ------------------------------------------------------------------------------------
 
     def integer(self, tree: s.Expression) -> m.Expr | None:
         """An expression that must be an integer."""
@@ -83,7 +84,7 @@ class Resolver:
         words = {INT: "an integer", NUMBER: "an integer", REAL: "a float", BOOL: "a condition"}
         return words.get(kind, f"a value of type {kind}")
 
-    # Leaves ------------------------------------------------------------------------------------------------------------
+    # Leaves ---------------------------------------------------------------------------------------
 
     def _constant(self, tree: s.Constant) -> Typed | None:
         value = number(tree)
@@ -132,7 +133,7 @@ class Resolver:
             return Typed(m.AttrValue(attr.name, (), span), kind)
         return None
 
-    # Elements of lists -------------------------------------------------------------------------------------------------
+    # Elements of lists ----------------------------------------------------------------------------
 
     def _member(self, tree: s.Member) -> Typed | None:
         attr = self._list_attr(tree.owner)
@@ -188,7 +189,7 @@ class Resolver:
         """An element of a list attribute; its positions are literal."""
         expected = len(attr.shape) - len(first)
         if len(rest) != expected:
-            shown = f"{expected} subscript{'s' if expected != 1 else ''}"
+            shown = plural(expected, "subscript")
             self.report.add("S021", f"an element of '{attr.name}' takes {shown} here, found {len(rest)}", span)
             return None
         element = list(first)
@@ -198,12 +199,14 @@ class Resolver:
                 self.report.add("S020", "expected a literal position", tree.span)
                 return None
             if value >= size:
-                self.report.add("S021", f"'{attr.name}' has {size} elements here: {value} is outside", tree.span)
+                self.report.add(
+                    "S021", f"'{attr.name}' has {plural(size, 'element')} here: {value} is outside", tree.span
+                )
                 return None
             element.append(value)
         return Typed(m.AttrValue(attr.name, tuple(element), span), {"float": REAL, "bool": BOOL}.get(attr.kind, INT))
 
-    # Calls -------------------------------------------------------------------------------------------------------------
+    # Calls ----------------------------------------------------------------------------------------
 
     def _call(self, tree: s.Call) -> Typed | None:
         name = tree.function.name
@@ -230,7 +233,7 @@ class Resolver:
                 self.unknown_function(tree)
             return None
         if len(function.results) != wanted:
-            given = f"{len(function.results)} result{'s' if len(function.results) != 1 else ''}"
+            given = plural(len(function.results), "result")
             names = ", ".join(function.result_names)
             self.report.add(
                 "S021", f"'{name}' has {given}, {wanted} wanted here", tree.span, f"write let {names} = {name}(...)"
@@ -238,7 +241,7 @@ class Resolver:
             return None
         if len(tree.arguments) != len(function.parameters):
             expected = ", ".join(p.name for p in function.parameters)
-            message = f"'{name}' takes {len(function.parameters)} arguments, {len(tree.arguments)} given"
+            message = f"'{name}' takes {plural(len(function.parameters), 'argument')}, {len(tree.arguments)} given"
             self.report.add("S021", message, tree.span, f"it takes ({expected})")
             return None
         given_arguments = [self._argument(a, p) for a, p in zip(tree.arguments, function.parameters, strict=True)]
@@ -254,8 +257,8 @@ class Resolver:
             if tree.name in self.scope.enums:
                 extra = [v for v in self.scope.enums[tree.name] if v not in parameter.values]
                 if extra:
-                    message = f"'{tree.name}' may be {extra[0]}, which '{parameter.name}' does not know"
-                    self.report.add("S020", message, tree.span, f"it knows {_list(parameter.values)}")
+                    message = f"'{tree.name}' may be {extra[0]}, which the parameter '{parameter.name}' may not"
+                    self.report.add("S020", message, tree.span, f"it may be {_list(parameter.values)}")
                     return None
                 return m.EnumArgument(tree.name, None, tree.span)
             if tree.name in parameter.values:
@@ -294,7 +297,7 @@ class Resolver:
         self.report.add("S013", f"'{tree.kind}[...]' belongs to the mathematics, not to shapes", tree.span)
         return None
 
-    # Operators ---------------------------------------------------------------------------------------------------------
+    # Operators ------------------------------------------------------------------------------------
 
     def _unary(self, tree: s.Unary) -> Typed | None:
         operand = self.resolve(tree.operand)

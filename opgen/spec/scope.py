@@ -35,7 +35,7 @@ class Readable:
 
 @dataclass
 class Scope:
-    """The names in reach of an expression, by what they are; `dims` are those symbols that are sizes, never negative."""
+    """The names in reach of an expression, by what they are; `dims` are the symbols that are sizes, never negative."""
 
     report: Report
     functions: Mapping[str, m.Function | None]

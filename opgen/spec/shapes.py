@@ -11,7 +11,7 @@ from math import prod
 
 from opgen.spec import model as m
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, logical_axes, settle_attrs, show
-from opgen.spec.evaluate import Environment, EvaluationError, evaluate, evaluate_int
+from opgen.spec.environment import Environment, EvaluationError, evaluate, evaluate_int
 
 __all__ = ["AttrArgument", "CallError", "CallTypeError", "Environment", "evaluate", "solve"]
 
@@ -39,8 +39,8 @@ def solve(
 ) -> Environment:
     """The environment of a call.
 
-    `shapes` are the tensor inputs' shapes and `sizes` the sizes inputs' values, both in the caller's order; `attrs` what the caller
-    gives for attributes (None, or nothing, for the default).  Raises CallError, naming the argument to blame.
+    `shapes` are the tensor inputs' shapes and `sizes` the sizes inputs' values, both in the caller's order; `attrs` is
+    what the caller gives for attributes (None, or nothing, for the default).  Raises CallError, naming an argument.
     """
     return _Solver(op, module, shapes, sizes or {}, attrs or {}).solve()
 
@@ -76,7 +76,7 @@ class _Solver:
                 self._verify(equation)
         return self._with_outputs()
 
-    # What the caller gave ----------------------------------------------------------------------------------------------
+    # What the caller gave -------------------------------------------------------------------------
 
     def _of_tensors(self, shapes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
         for tensor in self.op.tensors:
@@ -108,10 +108,10 @@ class _Solver:
             for axis, dim in zip(axes, vector.forms[pick], strict=True):
                 yield _Equation(vector.name, axis, dim, values[axis], given, "element")
 
-    # Dimensions --------------------------------------------------------------------------------------------------------
+    # Dimensions -----------------------------------------------------------------------------------
 
     def _solve_dimensions(self) -> None:
-        """Solves for one unknown factor at a time, in the order of the inputs, until nothing is left to solve or verify."""
+        """Solves for one unknown factor at a time, in the order of the inputs, until nothing is left to solve."""
         plain = [e for e in self.equations if not any(f in self.lets for f in e.dim.factors)]
         waiting = [e for e in plain if not (e.dim.broadcast and e.size == 1)]
         while waiting:
@@ -158,7 +158,7 @@ class _Solver:
     def _mismatch(self, equation: _Equation, expected: str) -> CallError:
         return CallError(self.op.name, equation.argument, f"{equation.what} {equation.axis} {expected}", equation.given)
 
-    # Lets and requirements ---------------------------------------------------------------------------------------------
+    # Lets and requirements ------------------------------------------------------------------------
 
     def _let(self, let: m.ShapeLet) -> None:
         for i, name in enumerate(let.names):
@@ -193,7 +193,7 @@ class _Solver:
             return show(attr.default) if attr.has_default else "nothing"
         return self.given[argument]
 
-    # Outputs -----------------------------------------------------------------------------------------------------------
+    # Outputs --------------------------------------------------------------------------------------
 
     def _with_outputs(self) -> Environment:
         physical: dict[str, tuple[int, ...]] = {}

@@ -1,6 +1,6 @@
 """The syntax tree of a spec file: what is written, name by name, before anything is resolved.
 
-Trees compare by what they say: spans take no part.  `parse(print(tree)) == tree` holds for every tree that the parser gives.
+Trees compare by what they say: spans take no part.  `parse(print(tree)) == tree` holds for every tree that is parsed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Doc(Node):
     value: str
 
 
-# Expressions -----------------------------------------------------------------------------------------------------------
+# Expressions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ Value: TypeAlias = Constant | Named | ListValue
 """A literal in a default or an example: a number, a word, or a list."""
 
 
-# Declarations in an op or a fragment -----------------------------------------------------------------------------------
+# Declarations in an op or a fragment --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ Item: TypeAlias = (
 )
 
 
-# Declarations of a file ------------------------------------------------------------------------------------------------
+# Declarations of a file ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

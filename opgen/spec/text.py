@@ -27,7 +27,7 @@ def quote(value: str) -> str:
 
 
 def clean_doc(body: str) -> str:
-    """A docstring without its common indentation, trailing blanks and outer blank lines; the first line counts apart."""
+    """A docstring without common indentation, trailing blanks and outer blank lines; the first line counts apart."""
     lines = [line.expandtabs(8).rstrip() for line in body.split("\n")]
     rest = [len(line) - len(line.lstrip(" ")) for line in lines[1:] if line]
     margin = min(rest, default=0)
@@ -44,3 +44,8 @@ def doc_lines(value: str) -> list[str]:
     if "\n" in value or value.endswith('"') or value != value.strip():
         return ['"""', *value.split("\n"), '"""']
     return [f'"""{value}"""']
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 element`, `2 elements`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -24,7 +24,7 @@ class TreeBuilder:
         self._source = source
         self._report = report
 
-    # Leaves ------------------------------------------------------------------------------------------------------------
+    # Leaves ---------------------------------------------------------------------------------------
 
     def span(self, node: Branch | Token) -> Span:
         place = node if isinstance(node, Token) else node.meta
@@ -57,7 +57,7 @@ class TreeBuilder:
         value = clean_doc(str(token)[3:-3])
         return s.Doc(self.span(token), value) if value else None
 
-    # Expressions -------------------------------------------------------------------------------------------------------
+    # Expressions ----------------------------------------------------------------------------------
 
     def expression(self, child: Child) -> s.Expression:
         node = as_branch(child)
@@ -107,7 +107,7 @@ class TreeBuilder:
         condition, if_true, if_false = map(self.expression, node.children)
         return s.Choice(self.span(node), condition, if_true, if_false)
 
-    # Values ------------------------------------------------------------------------------------------------------------
+    # Values ---------------------------------------------------------------------------------------
 
     def value(self, child: Child) -> s.Value:
         node = as_branch(child)

@@ -56,8 +56,8 @@ def _blank(lines: Sequence[str], number: int) -> bool:
 class Trivia:
     """Comments by the declaration they belong to; empty for a tree that comes from no text.
 
-    A comment on the last line of a declaration trails it.  One inside a declaration that has no braces moves before it.  Any other leads
-    the next declaration, or closes the braces it stands in.
+    A comment on the last line of a declaration trails it.  One inside a declaration that has no braces moves before it.
+    Any other leads the next declaration, or closes the braces it stands in.
     """
 
     lines: Sequence[str] = ()

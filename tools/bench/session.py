@@ -7,11 +7,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from tools.bench.contestants import Contestant, WorkerError
 from tools.bench.layers import Case
+
+Times: TypeAlias = dict[str, list[float]]
 
 ROUNDING = 2.0**-24
 """The unit roundoff of float32."""
@@ -47,15 +50,14 @@ def measure(
             except WorkerError as error:
                 refused[contestant.title] = str(error)
         disagree = _differences(case, [results[c.title] for c in ready], [c.title for c in ready])
-    seconds = _take_turns(case, threads, ready, seed, rounds, samples)
-    return Row(case, threads, seconds, refused, disagree)
+    taken = _take_turns(case, threads, ready, seed, rounds, samples)
+    medians = {title: statistics.median(times) for title, times in taken.items()}
+    return Row(case, threads, medians, refused, disagree)
 
 
-def _take_turns(
-    case: Case, threads: int, ready: list[Contestant], seed: int, rounds: int, samples: int
-) -> dict[str, float]:
-    """A worker holds one prepared call at a time, so it prepares again when its variant changes."""
-    taken: dict[str, list[float]] = {c.title: [] for c in ready}
+def _take_turns(case: Case, threads: int, ready: list[Contestant], seed: int, rounds: int, samples: int) -> Times:
+    """Each contestant's samples.  A worker holds one prepared call: it prepares again when its variant changes."""
+    taken: Times = {c.title: [] for c in ready}
     holds = {id(c.worker): c for c in ready}
     for turn in range(rounds):
         for contestant in ready[turn % len(ready) :] + ready[: turn % len(ready)]:
@@ -63,7 +65,7 @@ def _take_turns(
                 contestant.prepare(case, seed, threads, None)
                 holds[id(contestant.worker)] = contestant
             taken[contestant.title] += contestant.time(samples)
-    return {title: statistics.median(times) for title, times in taken.items()}
+    return taken
 
 
 def _differences(case: Case, results: Sequence[Path], titles: Sequence[str]) -> dict[str, float]:

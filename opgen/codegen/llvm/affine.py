@@ -86,17 +86,17 @@ def atom(ref: str) -> Poly:
 def poly(fn: Function, e: Expr) -> Poly:
     """A scalar int64 expression as a polynomial; what is not a sum or product is emitted and stands for itself."""
     match e:
-        case Const():
-            return constant(int(e.value))
         case Var():
             known = fn.polys.get(e.name)
-            return atom(fn.variable(e.name).ref) if known is None else known
-        case Binary(op="add" | "sub"):
-            return plus(poly(fn, e.left), poly(fn, e.right), 1 if e.op == "add" else -1)
-        case Binary(op="mul"):
-            return times(fn, poly(fn, e.left), poly(fn, e.right))
-        case _:
-            return atom(fn.value(e).ref)
+            return {(fn.variable(e.name).ref,): 1} if known is None else known
+        case Const():
+            return constant(int(e.value))
+        case Binary():
+            if e.op == "mul":
+                return times(fn, poly(fn, e.left), poly(fn, e.right))
+            if e.op in ("add", "sub"):
+                return plus(poly(fn, e.left), poly(fn, e.right), 1 if e.op == "add" else -1)
+    return atom(fn.value(e).ref)
 
 
 def lanes(fn: Function, e: Expr) -> Lanes:

@@ -26,10 +26,35 @@ from opgen.dtypes import FLOAT64, INT64
 from opgen.loop.nodes import For, Kernel, Type
 from opgen.loop.walk import walk
 
+_LIBRARY = frozenset(
+    [
+        "malloc",
+        "free",
+        "memcpy",
+        "memset",
+        "memmove",
+        "exp",
+        "log",
+        "tanh",
+        "erf",
+        "pow",
+        "sin",
+        "cos",
+        "fma",
+        "sqrt",
+        "floor",
+        "ceil",
+        "rint",
+        "fabs",
+        "main",
+    ]
+)
+
 
 def entry_name(kernel: Kernel) -> str:
-    """The symbol of a kernel's entry."""
-    return sanitised(kernel.name)
+    """The symbol of a kernel's entry; a function of the C library that the code may call is no name for it."""
+    name = sanitised(kernel.name)
+    return f"{name}_" if name.removesuffix("f") in _LIBRARY or name in _LIBRARY else name
 
 
 def emit(kernel: Kernel, target: Target) -> str:
@@ -52,7 +77,7 @@ def emit(kernel: Kernel, target: Target) -> str:
 
 
 def _preamble(kernel: Kernel, target: Target) -> str:
-    head = f"; kernel {sanitised(kernel.name)} for {target.cpu}"
+    head = f"; kernel {entry_name(kernel)} for {target.cpu}"
     return f'{head}\ntarget datalayout = "{data_layout(target)}"\ntarget triple = "{target.triple}"'
 
 

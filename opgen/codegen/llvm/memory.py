@@ -111,12 +111,14 @@ def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     """The pointer to an element, and its alignment in bytes.  The constant part is added last, on its own."""
     element = memory_type(memory.buffer.dtype.name)
     size = memory.buffer.dtype.bytes
-    alignment = gcd(memory.alignment, *(coefficient * size for coefficient in offset.values()))
+    alignment = memory.alignment
+    if alignment > size:
+        alignment = gcd(alignment, *(coefficient * size for coefficient in offset.values()))
     pointer = memory.ref
     name = pointer[1:].split(".", 1)[0]
     fixed = offset.get((), 0)
     if len(offset) > (1 if fixed else 0):
-        varying = plus(offset, constant(fixed), -1)
+        varying = {atoms: coefficient for atoms, coefficient in offset.items() if atoms} if fixed else offset
         key = (pointer, *varying.items())
         known = fn.writer.recall(key)
         if known is None:

@@ -124,6 +124,8 @@ class Context:
         intervals = Intervals(dict(self.ranges))
         for f in kept:
             intervals.learn(f)
+        if any(low is not None and high is not None and low > high for low, high in intervals.ranges.values()):
+            false.append(Polynomial.constant(-1))  # this place is never reached
         grown = replace(self, facts=(*self.facts, *kept, *false), ranges=intervals.ranges)
         sharper = [g for f in kept for g in _alternatives(f) if grown._excludes(*g)]
         return grown._with_facts([g[1] for g in sharper]) if sharper else grown

@@ -55,8 +55,9 @@ def sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Ar
 
 
 PRODUCT = parse_kernel("""
-kernel product(a: float32[m, k], b: float32[k, n], m: int64 in [0, inf], n: int64 in [0, inf], k: int64 in [0, inf]) -> (
-        c: float32[m, n]):
+kernel product(
+    a: float32[m, k], b: float32[k, n], m: int64 in [0, inf], n: int64 in [0, inf], k: int64 in [0, inf]
+) -> (c: float32[m, n]):
     block.y for by in 0..(m + 7) // 8:
         block.x for bx in 0..(n + 7) // 8:
             alloc ta: float32[8, 9] shared
@@ -132,7 +133,7 @@ kernel vectors(x: float32[n, 8], h: float16[n, 8], n: int64) -> (y: float32[n, 8
         y[i, ramp(0, 1, 8)] = x[i, ramp(7, -1, 8)] * broadcast(2.0f32, 8) + x[i, ramp(0, 1, 8)]
         y[i, ramp(0, 1, 4)] = y[i, ramp(3, -1, 4)]
         y[i, ramp(0, 2, 4) if ramp(i, 1, 4) % broadcast(2, 4) == broadcast(0, 4)] = broadcast(x[i, 0], 4)
-        z[i, ramp(0, 1, 8)] = select(x[i, ramp(0, 1, 8)] < broadcast(0.0f32, 8), broadcast(1.5f16, 8), h[i, ramp(0, 1, 8)])
+        z[i, ramp(0, 1, 8)] = select(x[i, ramp(0, 1, 8)] < 0.0f32x8, 1.5f16x8, h[i, ramp(0, 1, 8)])
         w[i, ramp(0, 1, 4)] = x[i, ramp(0, 1, 4) if ramp(0, 1, 4) < broadcast(i, 4)] > broadcast(0.0f32, 4)
 """)
 
@@ -226,7 +227,9 @@ def functions(dtype: DType) -> Kernel:
 
 
 LITERALS = parse_kernel("""
-kernel literals() -> (a: float32[8], b: float64[8], c: float16[6], d: bfloat16[5], e: int32[3], f: int64[4], g: bool[2]):
+kernel literals() -> (
+    a: float32[8], b: float64[8], c: float16[6], d: bfloat16[5], e: int32[3], f: int64[4], g: bool[2]
+):
     a[0] = inf_f32
     a[1] = -inf_f32
     a[2] = nan_f32

@@ -25,7 +25,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.1, 3.5, math.inf, -math.inf, math.nan, 1e-45,
 def run(of: object, inputs: list[NDArray], types: list[DType], output: DType, lanes: int, target: str) -> NDArray:
     count = len(inputs[0])
     padded = [np.concatenate([a, np.ones(-count % lanes, a.dtype)]) for a in inputs]
-    kernel = Compiled(elementwise(types, output, of, lanes=lanes), Target.from_name(target))  # type: ignore[arg-type]
+    kernel = Compiled(elementwise(types, output, of, lanes=lanes), Target.from_name(target))
     result = np.empty(len(padded[0]), NUMPY[output.name])
     assert kernel(*padded, result, n=len(result) // lanes) == 0
     return result[:count]
@@ -221,7 +221,7 @@ def test_ramps_and_broadcasts_are_values_too(base: int, stride: int, dtype: DTyp
 )
 def test_what_the_loop_ir_does_not_allow_is_refused(of: object, message: str) -> None:
     def made(a: Expr) -> Expr:
-        return b.cast(FLOAT16, of(a))  # type: ignore[operator]
+        return b.cast(FLOAT16, of(a))
 
     with pytest.raises(InternalError, match=f"^{message}$"):
         emit(elementwise([FLOAT16], FLOAT16, made), Target.generic())

@@ -52,7 +52,7 @@ def ran(body: Stmt, *parameters: Parameter, **values: int) -> list[int]:
 
 
 def put(at: int | Var, value: object) -> Store:
-    return Store("y", (b.index(at),), value)  # type: ignore[arg-type]
+    return Store("y", (b.index(at),), value)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (3, 7), (5, 2), (-2, 1), (0, 16)])
@@ -118,7 +118,7 @@ def test_local_buffers(space: Space) -> None:
 
 def scratch(*shape: object, name: str = "local", then: Stmt | None = None) -> Alloc:
     """A heap buffer whose first element is used, so that it cannot be optimised away."""
-    buffer = Buffer(name, INT64, tuple(shape), "heap")  # type: ignore[arg-type]
+    buffer = Buffer(name, INT64, tuple(shape), "heap")
     first = tuple(C(0) for _ in shape)
     use = b.block([Store(name, first, N.var), then or b.EMPTY, put(0, Load(name, first, INT64))])
     return Alloc(buffer, If(Compare("gt", N.var, C(0)), use, put(1, C(1))))
@@ -212,7 +212,7 @@ def split(body: object, context: int, begin: int, end: int, threads: int) -> Non
 
 
 def parallel(body: Stmt, stop: object = None) -> For:
-    return For("i", C(0), stop or C(16), body, "parallel")  # type: ignore[arg-type]
+    return For("i", C(0), stop or C(16), body, "parallel")
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 3, 16])

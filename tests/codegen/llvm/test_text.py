@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from opgen.codegen.llvm import Target, assembly, emit, entry_name, llvm_version, object_code, optimise, optimised_ir
@@ -11,7 +13,8 @@ from opgen.codegen.llvm.types import bfloat16_bits, float16_bits, literal, sanit
 from opgen.diagnostics import InternalError, UserError
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Const, For, Kernel, Load, Parameter, Store, Type
+from opgen.loop.nodes import Buffer, Call, Const, For, Kernel, Load, Parameter, Store, Type
+from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise, tile
 
 SIZES = {"rows": 56, "columns": 56, "depth": 64, "width": 64, "window": 3}
@@ -92,6 +95,16 @@ def test_names_cannot_leave_their_place(name: str) -> None:
     text = emit(kernel, V4)
     assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", entry_name(kernel))
     optimise(text, V4)
+
+
+@pytest.mark.parametrize("name", ["floor", "floorf", "malloc", "erf"])
+def test_a_kernel_does_not_take_the_place_of_a_library_function(name: str) -> None:
+    kernel = elementwise([FLOAT32], FLOAT32, lambda x: Call("floor", (Call("erf", (x,)),)), name=name)
+    assert entry_name(kernel) == f"{name}_"
+    target = Target.generic()
+    x, y = np.array([-2.0, 0.5], np.float32), np.empty(2, np.float32)
+    assert Compiled(kernel, target)(x, y, n=2) == 0
+    assert y.tolist() == [-1.0, 0.0]
 
 
 def test_names_that_become_equal_stay_apart() -> None:
@@ -181,9 +194,6 @@ def test_literals(value: float, dtype: DType, text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_constants_of_16_bits_round_to_nearest_even(seed: int) -> None:
-    import ml_dtypes
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     values = np.exp2(rng.uniform(-140, 127.9, 3000)).astype(np.float32) * rng.choice([-1, 1], 3000).astype(np.float32)
     special = np.array([0, -0.0, np.inf, -np.inf, 65519.9, 65520, 3.3961776e38, 1e-45, 4.6e-41, -4.6e-41], np.float32)

@@ -24,8 +24,9 @@ class EvaluationError(UserError):
 class Environment:
     """One call worked out.
 
-    `symbols` are dimensions and integer lets.  `attrs` has every attribute, lists flat and in logical order, an absent list empty.
-    `shapes` are the inputs' and outputs' shapes in logical order, `output_shapes` the outputs' as the caller sees them.
+    `symbols` are dimensions and integer lets.  `attrs` has every attribute, lists flat and in logical order, an absent
+    list empty.  `shapes` are the inputs' and outputs' shapes in logical order, `output_shapes` the outputs' as the
+    caller sees them.
     """
 
     op: m.OpSpec

@@ -1,0 +1,134 @@
+"""A call written on the command line: types, shapes, sizes and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from opgen.diagnostics import UserError, did_you_mean
+from opgen.dtypes import ALIASES, DTYPES, lookup
+from opgen.spec import model as m
+from opgen.spec.shapes import AttrArgument
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What was given for an op; `types` is complete."""
+
+    op: m.OpSpec
+    types: Mapping[str, str]
+    shapes: Mapping[str, tuple[int, ...]]
+    sizes: Mapping[str, tuple[int, ...]]
+    attrs: Mapping[str, AttrArgument]
+
+    def refuse_beyond(self, structural: Mapping[str, str]) -> None:
+        """Without shapes only structural attributes can be given (the kernel is generic in all others)."""
+        for name in self.attrs:
+            if name not in structural:
+                inputs = " ".join(f"--shape {t.name}=..." for t in self.op.tensors)
+                raise UserError(f"--attr {name}: the kernel for all sizes takes every value; give shapes too: {inputs}")
+        for name, word in structural.items():
+            given = self.attrs.get(name, word)
+            if given != word or word not in self.op.attr(name).values:
+                hint = did_you_mean(str(given), self.op.attr(name).values)
+                known = hint or f"expected {' or '.join(self.op.attr(name).values)}"
+                raise UserError(f"--attr {name}: there is no value '{given}'; {known}")
+
+
+def read_arguments(
+    op: m.OpSpec, dtypes: Iterable[str], shapes: Iterable[str], sizes: Iterable[str], attrs: Iterable[str]
+) -> Arguments:
+    """Reads the options; every mistake is a UserError that names the option."""
+    tensors = [t.name for t in op.tensors]
+    vectors = [i.name for i in op.inputs if isinstance(i, m.Sizes)]
+    return Arguments(
+        op,
+        _types(op, dtypes),
+        {n: _integers("--shape", n, text) for n, text in _named("--shape", shapes, tensors).items()},
+        {n: _integers("--sizes", n, text) for n, text in _named("--sizes", sizes, vectors).items()},
+        {n: _attribute(op, n, text) for n, text in _named("--attr", attrs, _attr_names(op)).items()},
+    )
+
+
+def _attr_names(op: m.OpSpec) -> list[str]:
+    return [name for a in op.attrs for name in (a.name, a.alias) if name is not None]
+
+
+def _named(option: str, given: Iterable[str], known: Sequence[str]) -> dict[str, str]:
+    """NAME=TEXT pairs; a name must be known, and is given once."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"{option} {text}: expected NAME=VALUE")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"there is {', '.join(known) or 'none'}"
+            raise UserError(f"{option} {text}: no such name '{name}'; {hint}")
+        if name in found:
+            raise UserError(f"{option} {name} is given twice")
+        found[name] = value
+    return found
+
+
+def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
+    """A type for each type variable: what is given for it, given for all, float32 if allowed, or the first allowed."""
+    for_all: str | None = None
+    for_one: dict[str, str] = {}
+    for text in given:
+        variable, equals, word = text.rpartition("=")
+        name = _type_name(text, word)
+        if not equals:
+            for_all = name
+        elif op.type_variable(variable) is None:
+            known = ", ".join(v.name for v in op.type_variables) or "none"
+            raise UserError(f"--dtype {text}: no type variable '{variable}'; there is {known}")
+        else:
+            for_one[variable] = name
+    return {v.name: _allowed(v, for_one.get(v.name, for_all)) for v in op.type_variables}
+
+
+def _type_name(text: str, word: str) -> str:
+    dtype = lookup(word)
+    if dtype is None:
+        hint = did_you_mean(word, [*DTYPES, *ALIASES])
+        raise UserError(f"--dtype {text}: no such type '{word}'" + (f"; {hint}" if hint else ""))
+    return dtype.name
+
+
+def _allowed(variable: m.TypeVariable, name: str | None) -> str:
+    allowed = [t.name for t in variable.allowed]
+    if name is None:
+        return "float32" if "float32" in allowed else allowed[0]
+    if name not in allowed:
+        raise UserError(f"--dtype {name}: {variable.name} is one of {', '.join(allowed)}")
+    return name
+
+
+def _integers(option: str, name: str, text: str) -> tuple[int, ...]:
+    """A list such as `1,8,8,3`, `[1, 8, 8, 3]` or nothing."""
+    items = [item.strip() for item in text.strip().removeprefix("[").removesuffix("]").split(",")]
+    if items == [""]:
+        return ()
+    try:
+        return tuple(int(item) for item in items)
+    except ValueError:
+        raise UserError(f"{option} {name}={text}: expected integers with commas between them") from None
+
+
+def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
+    """The value that a text means for an attribute; whether it fits is checked with the call."""
+    attr = next(a for a in op.attrs if name in (a.name, a.alias))
+    if attr.kind in ("enum", "layout"):
+        is_list = attr.payload is not None and text[:1] in ("[", "-", *"0123456789")
+        return _integers("--attr", name, text) if is_list else text
+    if attr.kind == "bool":
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"--attr {name}={text}: expected true or false")
+        return text.lower() == "true"
+    if attr.kind == "float" and not attr.shape:
+        try:
+            return float(text)
+        except ValueError:
+            raise UserError(f"--attr {name}={text}: expected a number") from None
+    values = _integers("--attr", name, text)
+    return values if attr.shape or len(values) != 1 else values[0]

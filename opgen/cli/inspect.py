@@ -1,0 +1,135 @@
+"""`opgen inspect`: an op at any stage between its spec and machine code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from opgen.cli.options import spec_files
+from opgen.cli.progress import working
+from opgen.diagnostics import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from opgen.cli.arguments import Arguments
+    from opgen.pipeline import Pipeline, Stage
+    from opgen.schedule.schedule import Schedule
+    from opgen.spec.model import Module, OpSpec
+
+LANGUAGES = {
+    "spec": "spec",
+    "model": "python",
+    "loop": "loop",
+    "schedule": "loop",
+    "scheduled": "loop",
+    "legal": "loop",
+    "llvm": "llvm",
+    "asm": "gas",
+    "cuda": "cuda",
+    "ptx": "ptx",
+}
+"""Each stage, and the language of its text."""
+
+CUDA = "cuda"
+DEVICE_STAGES = ("cuda", "ptx")
+
+
+@click.command("inspect")
+@click.argument("op", metavar="OP")
+@click.option("--stage", type=click.Choice(list(LANGUAGES)), default="scheduled", show_default=True)
+@click.option("--specs", type=click.Path(exists=True, path_type=Path), default=Path("specs"), show_default=True,
+              help="A spec file, or a folder of them.")  # fmt: skip
+@click.option("--dtype", "dtypes", multiple=True, metavar="[T=]TYPE",
+              help="The scalar type; of one type variable if it is named.  [default: float32]")  # fmt: skip
+@click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
+@click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
+@click.option(
+    "--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1, padding=SAME."
+)
+@click.option("--target", default="host", show_default=True, metavar="TARGET",
+              help="host, generic, x86-64, x86-64-v2, -v3, -v4, aarch64, or cuda.")  # fmt: skip
+@click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A schedule to use in place of the default one.")  # fmt: skip
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there and not to stdout.")
+def command(
+    op: str,
+    stage: str,
+    specs: Path,
+    dtypes: tuple[str, ...],
+    shapes: tuple[str, ...],
+    sizes: tuple[str, ...],
+    attrs: tuple[str, ...],
+    target: str,
+    schedule_file: Path | None,
+    output: Path | None,
+) -> None:
+    """Prints what becomes of OP at a stage.
+
+    With the shapes of all inputs the kernel is the one specialised for such a call; without, the one for all sizes.
+
+    \b
+    spec       the op as its file has it
+    model      resolved: fragments in place, index ranges found
+    loop       loop IR
+    schedule   the steps that turn it into a fast nest; --schedule reads such a text
+    scheduled  loop IR after these steps
+    legal      loop IR as an emitter takes it: vectors formed, loops unrolled
+    llvm, asm  LLVM IR as emitted; assembly
+    cuda, ptx  CUDA C; PTX (needs NVRTC or nvcc)
+    """
+    from opgen.cli.arguments import read_arguments
+
+    with working(f"{op}: {stage}"):
+        module, spec = find(op, specs)
+        arguments = read_arguments(spec, dtypes, shapes, sizes, attrs)
+        steps = None if schedule_file is None else read_schedule(schedule_file)
+        device = target == CUDA or stage in DEVICE_STAGES
+        text = pipeline(module, spec, arguments, None if device else target, steps).text(cast("Stage", stage))
+    show(text, LANGUAGES[stage], output)
+
+
+def pipeline(
+    module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
+) -> Pipeline:
+    """The pipeline of what was asked for; `target` None means a CUDA device."""
+    from opgen.codegen.llvm.target import Target
+    from opgen.pipeline import Pipeline, variant_of
+    from opgen.spec import solve
+
+    call = None
+    if arguments.shapes or arguments.sizes:
+        call = solve(spec, module, arguments.shapes, arguments.sizes, arguments.attrs)
+    words = {name: value for name, value in (call.attrs if call else arguments.attrs).items() if isinstance(value, str)}
+    variant = variant_of(spec, arguments.types, words)
+    if call is None:
+        arguments.refuse_beyond(variant.values)
+    return Pipeline(module, spec, variant, call, None if target is None else Target.from_name(target), schedule)
+
+
+def find(name: str, specs: Path) -> tuple[Module, OpSpec]:
+    """The op of that name, or whose function has it, in the spec files."""
+    from opgen.spec import load
+
+    modules = [load(path) for path in spec_files((specs,))]
+    known = {alias: (m, op) for m in modules for op in m.ops for alias in (op.function_name, op.name)}
+    if name not in known:
+        hint = did_you_mean(name, known) or f"it has {', '.join(sorted(op.name for m in modules for op in m.ops))}"
+        raise UserError(f"{specs} has no op '{name}'; {hint}")
+    return known[name]
+
+
+def read_schedule(path: Path) -> Schedule:
+    from opgen.schedule.schedule import parse_schedule
+
+    return parse_schedule(path.read_text(encoding="utf-8"), str(path))
+
+
+def show(text: str, language: str, output: Path | None) -> None:
+    """To a file, to a terminal in colours, or plain."""
+    from opgen.cli.highlight import colored, wants_colors
+
+    if output is not None:
+        output.write_text(text, encoding="utf-8")
+    else:
+        click.echo(colored(text, language) if wants_colors() else text, nl=False)

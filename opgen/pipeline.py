@@ -1,0 +1,151 @@
+"""An op on its way to machine code, stopped at any stage: what `opgen inspect` shows.
+
+    spec -> model -> loop -> schedule -> scheduled -> legal -> llvm -> asm
+                                                           \\-> cuda -> ptx
+
+Each stage is computed when it is first asked for.  These are the steps that a call takes (`opgen.runtime.specialize`).
+"""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+from opgen.codegen import cuda, llvm
+from opgen.codegen.llvm import compile as machine
+from opgen.codegen.llvm.target import Target
+from opgen.diagnostics import InternalError, Span
+from opgen.loop.bind import bind
+from opgen.loop.nodes import Kernel
+from opgen.loop.print import print_kernel
+from opgen.lower import Lowered, Variant, lower, structural_attrs
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.devices.ptx import ptx
+from opgen.schedule.default import default_schedule
+from opgen.schedule.schedule import Schedule, apply
+from opgen.spec import Environment, evaluate
+from opgen.spec.model import Attr, Module, OpSpec
+
+Stage: TypeAlias = Literal["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+LINE = 120
+"""Columns of the model's text."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One variant of one op: generic in its sizes and attributes, or specialised for a call (its environment).
+
+    `target` is a machine, or None for a CUDA device.  `given` replaces the default schedule.
+    """
+
+    module: Module
+    op: OpSpec
+    variant: Variant
+    call: Environment | None = None
+    target: Target | None = None
+    given: Schedule | None = None
+
+    def text(self, stage: Stage) -> str:
+        """What is there at a stage, as text that ends with a newline."""
+        text = _TEXTS[stage](self)
+        return text if text.endswith("\n") else text + "\n"
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The kernel of the variant, and what a caller passes for its parameters."""
+        return lower(self.module, self.op, self.variant)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The kernel to be scheduled: its integers in place if there is a call."""
+        kernel = self.lowered.kernel
+        if self.call is None:
+            return kernel
+        return simplify(bind(kernel, {p: v for p, v in self.parameters.items() if not isinstance(v, float)}))
+
+    @cached_property
+    def parameters(self) -> dict[str, int | float | bool]:
+        """What the call passes for each parameter of the generic kernel."""
+        if self.call is None:
+            raise InternalError("a generic kernel has no values of parameters")
+        names = (p.name for p in self.lowered.kernel.parameters)
+        return {name: evaluate(e, self.call) for name, e in zip(names, self.lowered.arguments, strict=True)}
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        if self.given is not None:
+            return self.given
+        return default_schedule(self.kernel, "cuda" if self.target is None else "cpu")
+
+    @cached_property
+    def scheduled(self) -> Kernel:
+        return apply(self.kernel, self.schedule)
+
+    @cached_property
+    def legal(self) -> Kernel:
+        """What the emitter gets: vectors formed, loops unrolled."""
+        return legalize(self.scheduled)
+
+    @cached_property
+    def ir(self) -> str:
+        """LLVM IR, before LLVM's own passes."""
+        return llvm.emit(self.legal, self._machine)
+
+    @cached_property
+    def assembly(self) -> str:
+        return machine.assembly(self.ir, self._machine)
+
+    @cached_property
+    def cuda(self) -> str:
+        return cuda.emit(self.legal).source
+
+    @property
+    def _machine(self) -> Target:
+        if self.target is None:
+            raise InternalError("a CUDA device has no LLVM target here")
+        return self.target
+
+    @property
+    def spec(self) -> str:
+        """The op as its file has it."""
+        return _source_lines(self.op.span)
+
+    @property
+    def model(self) -> str:
+        """The resolved model: fragments in place, index ranges found."""
+        return pprint.pformat(self.op, width=LINE, sort_dicts=False)
+
+
+_TEXTS: Mapping[Stage, Callable[[Pipeline], str]] = {
+    "spec": lambda p: p.spec,
+    "model": lambda p: p.model,
+    "loop": lambda p: print_kernel(p.kernel),
+    "schedule": lambda p: str(p.schedule),
+    "scheduled": lambda p: print_kernel(p.scheduled),
+    "legal": lambda p: print_kernel(p.legal),
+    "llvm": lambda p: p.ir,
+    "asm": lambda p: p.assembly,
+    "cuda": lambda p: p.cuda,
+    "ptx": lambda p: ptx(p.cuda),
+}
+
+
+def variant_of(op: OpSpec, types: Mapping[str, str], words: Mapping[str, str]) -> Variant:
+    """The variant for these types; of a structural attribute not in `words` the default, else its first value."""
+    return Variant(dict(types), {a.name: words.get(a.name) or _first_word(a) for a in structural_attrs(op)})
+
+
+def _first_word(attr: Attr) -> str:
+    return attr.default if isinstance(attr.default, str) else attr.values[0]
+
+
+def _source_lines(span: Span | None) -> str:
+    if span is None:
+        raise InternalError("the op has no place in a source")
+    return "\n".join(span.source.line(n) for n in range(span.line, span.end_line + 1))
