@@ -67,15 +67,13 @@ class Pipeline:
         kernel = self.lowered.kernel
         if self.call is None:
             return kernel
-        return simplify(bind(kernel, {p: v for p, v in self.parameters.items() if not isinstance(v, float)}))
+        integers = {p: v for p, v in self.values(self.call).items() if not isinstance(v, float)}
+        return simplify(bind(kernel, integers))
 
-    @cached_property
-    def parameters(self) -> dict[str, int | float | bool]:
-        """What the call passes for each parameter of the generic kernel."""
-        if self.call is None:
-            raise InternalError("a generic kernel has no values of parameters")
+    def values(self, call: Environment) -> dict[str, int | float | bool]:
+        """What a call passes for each parameter of the generic kernel."""
         names = (p.name for p in self.lowered.kernel.parameters)
-        return {name: evaluate(e, self.call) for name, e in zip(names, self.lowered.arguments, strict=True)}
+        return {name: evaluate(e, call) for name, e in zip(names, self.lowered.arguments, strict=True)}
 
     @cached_property
     def schedule(self) -> Schedule:

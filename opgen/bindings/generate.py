@@ -13,6 +13,7 @@ A spec file that declares no op (it is there to be imported) makes nothing.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -51,6 +52,8 @@ def generated_files(specs: Sequence[Path], progress: Progress | None = None) -> 
         module = load(path)
         if not module.ops:
             continue
+        if not module.name.isidentifier() or keyword.iskeyword(module.name):
+            raise UserError(f"{path}: '{module.name}' cannot be the name of a Python module")
         for name, text in _module_files(module, path, say):
             if name in files and name != "py.typed":
                 raise UserError(f"two specs make {name}; the second is {path}")

@@ -21,14 +21,15 @@ def command(specs: tuple[Path, ...], folder: Path, check: bool) -> None:
 
     SPECS are files or folders of `.op` files.  Files that would not change are left alone.
     """
-    with working("reading specs and writing modules"):
+    with working("starting") as say:
         from opgen.bindings.generate import generate
 
-        changed = generate(specs, folder, check=check)
+        changed = generate(specs, folder, check=check, progress=say)
     for path in changed:
         click.echo(f"{'differs' if check else 'wrote'}  {path}")
     if check and changed:
-        click.echo(f"{len(changed)} files in {folder} are not what the specs give; run 'opgen generate'", err=True)
+        are = "1 file in {0} is" if len(changed) == 1 else f"{len(changed)} files in {{0}} are"
+        click.echo(f"{are.format(folder)} not what the specs give; run 'opgen generate'", err=True)
         sys.exit(1)
     if not changed:
         click.echo(f"{folder} is up to date")

@@ -102,7 +102,7 @@ class Reader:
         text = "".join(str(c) for c in tree.children)
         if text == unbounded:
             return None
-        if not re.fullmatch("-?[0-9]+", text):
+        if not re.fullmatch("-?[0-9]{1,20}", text):
             self.mistake("loop-bound", f"'{text}' is no bound of a parameter", tree, f"an integer or {unbounded}")
             return None
         return int(text)
@@ -282,6 +282,9 @@ class Reader:
             need = "a constant that is no integer needs a floating type"
             self.mistake("loop-literal", need, token, f"for example {digits}f32")
             return Const(0, type)
+        if len(digits) > 20:
+            self.mistake("loop-literal", f"this does not fit {type.dtype}", token)
+            return Const(0, type)
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
@@ -309,8 +312,8 @@ class Reader:
 
     def lanes(self, tree: Node) -> int:
         text = str(tree.children[0]) if tree.data == "literal" else ""
-        if not text.isdigit() or int(text) < 1:
-            self.mistake("loop-lanes", "the number of lanes is a positive integer", tree)
+        if not re.fullmatch("[1-9][0-9]{0,3}", text):
+            self.mistake("loop-lanes", "the number of lanes is an integer from 1 to 9999", tree)
             return 1
         return int(text)
 

@@ -72,9 +72,9 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
 SUFFIXES = {"i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 SUFFIX_OF = {name: suffix for suffix, name in SUFFIXES.items()}
 
-_SUFFIX = r"(?:i32|i64|f16|bf16|f32|f64)(?:x[0-9]+)?"
+_SUFFIX = r"(?:i32|i64|f16|bf16|f32|f64)(?:x[0-9]{1,4})?"
 LITERAL = (
-    rf"(?:(?:true|false)(?:_x[0-9]+)?|(?:inf|nan)_{_SUFFIX}"
+    rf"(?:(?:true|false)(?:_x[0-9]{{1,4}})?|(?:inf|nan)_{_SUFFIX}"
     rf"|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:{_SUFFIX})?)(?![A-Za-z0-9_])"
 )
 """A constant without its sign: `3`, `3i32`, `0.5f32x16`, `inf_f64`, `true`, `false_x8`."""
@@ -86,7 +86,6 @@ RESERVED = frozenset(_STATEMENTS + _WORDS)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LITERAL = re.compile(LITERAL)
-_TYPE = re.compile(r"([a-z]+[0-9]*)(?:x([1-9][0-9]*))?")
 
 
 def is_plain_name(name: str) -> bool:
@@ -98,10 +97,9 @@ def parse_type(text: str) -> Type | None:
     """The type that `float32` or `float32x16` names, or None."""
     if text in DTYPES:
         return Type(DTYPES[text])
-    match = _TYPE.fullmatch(text)
-    if match is None or match[1] not in DTYPES or match[2] is None:
-        return None
-    return Type(DTYPES[match[1]], int(match[2]))
+    name, _, lanes = text.rpartition("x")
+    known = name in DTYPES and lanes.isdecimal() and not lanes.startswith("0") and len(lanes) <= 4
+    return Type(DTYPES[name], int(lanes)) if known else None
 
 
 def literal_type(suffix: str) -> Type | None:

@@ -10,8 +10,8 @@ from opgen.loop.walk import walk_expr
 from opgen.passes.fold import fold
 
 EFFORT = 25
-"""Steps of a proof.  What is hard to prove is left in place: deeper in the program, among more facts, an access may need
-the condition, and could not prove it again.  It also keeps simplification fast."""
+"""Steps of a proof.  What is hard to prove is left in place: deeper in the program, among more facts, an access may
+need the condition, and could not prove it again.  It also keeps simplification fast."""
 
 
 def _sure(condition: Expr, context: Context) -> bool:
@@ -31,8 +31,8 @@ def decide(e: Expr, context: Context) -> Expr:
 
 
 def _rests_on_quotient(e: Expr, context: Context) -> bool:
-    """Whether a condition is about a name for a quotient by what is not constant: easily proved where the name is new, and
-    hardly ever once more facts are about it, so the condition stays as a fact.
+    """Whether a condition is about a name for a quotient by what is not constant: easily proved where the name is new,
+    and hardly ever once more facts are about it, so the condition stays as a fact.
     """
     for n in walk_expr(e):
         value = context.values.get(n.name) if isinstance(n, Var) else None

@@ -1,4 +1,4 @@
-"""Folding of one expression node whose operands are folded already: the rules that need no knowledge of the surroundings.
+"""Folding of one expression node whose operands are folded already, without knowledge of the surroundings.
 
 Every rule is exact.  Integer rules hold in two's complement; floats are folded only where the result has the same bits
 whatever the operands are.  Sums keep their constant last: `x + 3`, `x - 2`.

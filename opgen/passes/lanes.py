@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opgen.loop import build as b
 from opgen.loop.nodes import (
     Binary,
     BinaryOp,
@@ -16,7 +17,6 @@ from opgen.loop.nodes import (
     Select,
     Type,
 )
-from opgen.loop import build as b
 from opgen.passes.fold import fold
 
 

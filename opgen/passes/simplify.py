@@ -5,7 +5,8 @@
     * loops of no iterations vanish, loops of one become their body (GPU axes stay: they are the launch);
     * names for literals and other names are replaced; names and local buffers that nothing reads vanish.
 
-The result computes the same bits.  `simplify(simplify(k))` is `simplify(k)`; if nothing changes, the same object returns.
+The result computes the same bits.  `simplify(simplify(k))` is `simplify(k)`; if nothing changes, the same object
+returns.
 """
 
 from __future__ import annotations
@@ -194,4 +195,3 @@ def _without_stores(s: Stmt, name: str) -> Stmt:
 
 def _zero(e: Load) -> Expr:
     return b.const(0, e.dtype, e.type.lanes)
-

@@ -3,22 +3,23 @@
     for r in 0..n:                          for r in max(0, ceildiv(p, d))..min(n, ...):
       if r*d - p >= 0 and ...: s      ->      s
 
-The condition must be the loop's whole body, affine in its variable, with a factor whose sign is known; and the new bounds
-must be seen by the analysis to imply it (else it stays: nothing that was provable may become unprovable).
+The condition must be the loop's whole body, affine in its variable, with a factor whose sign is known; and the new
+bounds must be seen by the analysis to imply it (else it stays: nothing that was provable may become unprovable).
 """
 
 from __future__ import annotations
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.polynomial import expression, linear, polynomial
 from opgen.loop.nodes import Binary, Compare, Const, Expr, For, If, Kernel, Load, Stmt
 from opgen.loop.walk import walk_expr, with_parts
-from opgen.loop.analysis.polynomial import expression, linear, polynomial
 from opgen.passes.decide import EFFORT
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
+
 
 def tighten(kernel: Kernel) -> Kernel:
     """Tighten every serial loop whose body is a condition on it."""

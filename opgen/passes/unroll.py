@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Const, Expr, For, If, Kernel, Let, Stmt, Store, Var
-from opgen.loop.walk import operands, walk, with_expressions, expressions, with_operands
+from opgen.loop.nodes import Alloc, Barrier, Block, Const, Expr, For, If, Kernel, Let, Stmt, Var
+from opgen.loop.walk import expressions, operands, walk, with_expressions, with_operands
 from opgen.passes.fold import fold, offset
 
 Values = Mapping[str, Expr]
@@ -88,6 +88,3 @@ def _branch(s: If, values: Values) -> Stmt:
     then = expand(s.then, values)
     otherwise = None if s.otherwise is None else expand(s.otherwise, values)
     return s if then is s.then and otherwise is s.otherwise else If(s.condition, then, otherwise)
-
-
-__all__ = ["Buffer", "Store", "constant_extent", "expand", "replace", "unroll"]

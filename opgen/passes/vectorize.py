@@ -225,15 +225,19 @@ class _Vectorizer:
                     return fold(Compare(e.op, left, right))
                 return v.compare(e, left, right, self._lanes)
             case Select():
-                parts = tuple(self.expr(p, scope) for p in (e.condition, e.if_true, e.if_false))
-                if all(p.type.lanes == 1 for p in parts):
-                    return fold(Select(*parts))
-                return v.select(*parts, self._lanes)
+                return self._select(e, scope)
             case Call():
                 arguments = tuple(self.expr(a, scope) for a in e.arguments)
                 if all(a.type.lanes == 1 for a in arguments):
                     return Call(e.function, arguments)
                 return v.call(e.function, arguments, self._lanes)
+
+    def _select(self, e: Select, scope: _Scope) -> Expr:
+        condition = self.expr(e.condition, scope)
+        if_true, if_false = self.expr(e.if_true, scope), self.expr(e.if_false, scope)
+        if condition.type.lanes == if_true.type.lanes == if_false.type.lanes == 1:
+            return fold(Select(condition, if_true, if_false))
+        return v.select(condition, if_true, if_false, self._lanes)
 
     def _binary(self, e: Binary, scope: _Scope) -> Expr:
         left, right = self.expr(e.left, scope), self.expr(e.right, scope)

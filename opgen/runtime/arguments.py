@@ -25,7 +25,7 @@ import numpy.typing as npt
 from opgen.diagnostics import did_you_mean
 from opgen.runtime.base import OpChecks
 from opgen.runtime.describe import describe
-from opgen.runtime.errors import ArgumentTypeError
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -54,7 +54,7 @@ class AttributeChecks(OpChecks):
         if value is None and default is not None:
             return default
         number = _index(value)
-        expected = _bounded("an integer", minimum, maximum)
+        expected = _integer(minimum, maximum)
         if number is None:
             raise self._wrong_kind(argument, expected, value)
         if not _inside((number,), minimum, maximum):
@@ -75,7 +75,7 @@ class AttributeChecks(OpChecks):
         """A list of `count` integers, or (if `optional`) none."""
         if value is None and default is not None:
             return default
-        expected = _listed(count, _bounded("an integer", minimum, maximum), optional)
+        expected = _listed(count, _integer(minimum, maximum), optional)
         items = _items(value)
         numbers = None if items is None else [_index(v) for v in items]
         if numbers is None or None in numbers:
@@ -163,11 +163,11 @@ class AttributeChecks(OpChecks):
         expected = f"one of {', '.join(words)} or a list of integers"
         items = _items(value)
         if items is None:
-            if value in (otherwise, otherwise.encode()):
+            if isinstance(value, str | bytes) and value in (otherwise, otherwise.encode()):
                 raise self.wrong(argument, f"a list in place of '{otherwise}'", value)
             return self._word(argument, value, words, expected), ()
         count = int(np.prod(shape))
-        listed = f"{expected}: {_listed(count, _bounded('an integer', minimum, maximum), False)}"
+        listed = f"{expected}: {_listed(count, _integer(minimum, maximum), False)}"
         flat = items if len(shape) == 1 else _flattened(items, shape[1])
         numbers = [_index(v) for v in flat] if flat is not None else []
         found = tuple(n for n in numbers if n is not None)
@@ -180,12 +180,8 @@ class AttributeChecks(OpChecks):
     def alias(self, argument: str, value: object, alias: str, other: object) -> object:
         """Whichever of an argument and its alias is given (None if neither is)."""
         if value is not None and other is not None:
-            raise self.wrong_both(argument, alias)
+            raise ArgumentValueError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
         return value if other is None else other
-
-    def wrong_both(self, argument: str, alias: str) -> ArgumentTypeError:
-        """The error for an argument that is given twice, by two names."""
-        return ArgumentTypeError(self.op, alias, f"only one of '{argument}' and '{alias}'", "both")
 
     def name(self, value: object) -> None:
         """A name for the call: a string or None; it is accepted and has no effect."""
@@ -204,6 +200,10 @@ class AttributeChecks(OpChecks):
 
     def _wrong_kind(self, argument: str, expected: str, value: object) -> ArgumentTypeError:
         return ArgumentTypeError(self.op, argument, expected, "nothing" if value is None else describe(value))
+
+
+def _integer(minimum: int | None, maximum: int | None) -> str:
+    return "a 32-bit integer" if minimum is None and maximum is None else _bounded("an integer", minimum, maximum)
 
 
 def _bounded(what: str, minimum: int | None, maximum: int | None) -> str:

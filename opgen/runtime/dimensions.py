@@ -63,15 +63,23 @@ class DimensionChecks(OpChecks):
         return size // known
 
     def result(
-        self, name: str, sizes: tuple[int, ...], layout: tuple[str, str] | None, dtype: str, blame: str, given: str
+        self,
+        name: str,
+        sizes: tuple[int, ...],
+        layout: tuple[str, str] | None,
+        dtype: str,
+        blame: str,
+        blamed: tuple[int, ...],
+        *,
+        vector: bool = False,
     ) -> Result:
         """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the caller's.
 
-        If the sizes make no shape, the first input is to `blame`; `given` describes it.
+        If the sizes make no shape, the argument to `blame` is the first input, with the sizes `blamed`.
         """
         if any(s < 0 for s in sizes) or math.prod(max(s, 1) for s in sizes) > LARGEST:
             expected = f"sizes that give '{name}' a shape (computed {list(sizes)})"
-            raise ArgumentValueError(self.op, blame, expected, given)
+            raise self.wrong(blame, expected, blamed) if vector else self.wrong_shape(blame, expected, blamed)
         shape = sizes if layout is None else logical(sizes, *layout)
         if math.prod(max(s, 1) for s in sizes) * DTYPES[dtype].bytes > LARGEST:
             expected = f"a result of at most {LARGEST} bytes"

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_int64
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_of, numpy_dtype
-from opgen.runtime.describe import describe
-from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError
+from opgen.runtime.describe import describe, tensor
+from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
 from opgen.runtime.tensors import READABLE, Array, check_out, contiguous
 
 PLANS = 4096
@@ -63,17 +64,19 @@ class Call:
     results: tuple[Result, ...]
 
 
-class Check(Protocol):
-    """A generated check: the op's tensors, then all its other arguments, in the order of its inputs and attributes."""
+Check: TypeAlias = Callable[..., Call]
+"""A generated check: takes the op's tensors, then all its other arguments in the order of its signature."""
 
-    def __call__(self, *arguments: object) -> Call: ...
+
+Run: TypeAlias = "Callable[[list[c_int64 | int]], None]"
+"""Takes the addresses of the tensors that a kernel reads, then those of its results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel ready to run: `run` takes the addresses of the tensors that are read, then those of the results."""
+    """A kernel ready to run, and the names of the tensors that it reads, in order."""
 
-    run: Callable[..., None]
+    run: Run
     reads: tuple[str, ...]
 
 
@@ -84,7 +87,7 @@ Resolve: TypeAlias = Callable[[Call], Launch]
 class _Plan:
     """`reads` are positions among the op's tensors."""
 
-    run: Callable[..., None]
+    run: Run
     reads: tuple[int, ...]
     results: tuple[tuple[Result, np.dtype[Any]], ...]
 
@@ -105,7 +108,7 @@ class Operator:
             return self._first(tensors, rest, None if out is None else (out,))[0]
         arrays = cast("tuple[Array, ...]", tensors)
         result = self._result(plan, 0, out, arrays)
-        plan.run(*[address(arrays[i]) for i in plan.reads], address(result))
+        plan.run([*[address(arrays[i]) for i in plan.reads], address(result)])
         return result
 
     def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[Array, ...]:
@@ -118,21 +121,40 @@ class Operator:
         self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Sequence[object] | None
     ) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full."""
-        call = self._check(*tensors, *rest)
+        call = self._checked(tensors, rest)
         plan = self._plan(call)
         given = tuple(call.tensors.values())
         results = self._results(plan, out, given)
-        arrays = tuple(contiguous(a) for a in given)
+        arrays = tuple(self._readable(name, a) for name, a in call.tensors.items())
         key = fingerprint(tensors, rest)
         if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
             self._remember(key, plan)
-        plan.run(*[address(arrays[i]) for i in plan.reads], *[address(r) for r in results])
+        plan.run([*(address(arrays[i]) for i in plan.reads), *(address(r) for r in results)])
         return results
+
+    def _checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
+        try:
+            call = self._check(*tensors, *rest)
+        except ZeroDivisionError as error:
+            expected = "sizes and attributes that the requirements can be computed from"
+            raise ArgumentValueError(self.name, "name", expected, "a division by zero") from error
+        for name, value in call.integers.items():
+            if abs(value) >= 2**63:
+                raise ArgumentValueError(self.name, name, "an integer of 64 bits", str(value))
+        return call
+
+    def _readable(self, name: str, a: Array) -> Array:
+        try:
+            return contiguous(a)
+        except (MemoryError, ValueError) as error:
+            expected = "a tensor whose contiguous copy fits into memory"
+            raise ArgumentMemoryError(self.name, name, expected, tensor(a)) from error
 
     def _plan(self, call: Call) -> _Plan:
         """The plan of a checked call."""
         groups = (call.types, call.words, call.attributes, call.integers)
-        key = (tuple(a.shape for a in call.tensors.values()), *(tuple(g.items()) for g in groups))
+        shapes = tuple(a.shape for a in call.tensors.values())
+        key = marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
         plan = self._plans.get(key)
         if plan is None:
             launch = self._resolve(call)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
     from opgen.lower import Lowered
     from opgen.runtime.kernel import CompiledKernel
+    from opgen.spec.environment import AttrStored, Environment
     from opgen.spec.model import Module, OpSpec
 
 Policy = Literal["auto", "always", "never"]
@@ -105,16 +106,16 @@ class Kernels:
 
     def __call__(self, call: Call) -> Launch:
         """The kernel for a call, with the call's numbers in place."""
-        from opgen.runtime.evaluate import Evaluator
+        from opgen.spec.environment import evaluate
 
         with self._lock:
             module = self._library.module()
             op = module.op(self._name)
             variant = self._variant(module, op, call)
-            evaluator = Evaluator.of(module, op, call)
             kernel = variant.lowered.kernel
-            names = [p.name for p in kernel.parameters]
-            values = dict(zip(names, map(evaluator.value, variant.lowered.arguments), strict=True))
+            environment = _environment(module, op, call)
+            given = (evaluate(e, environment) for e in variant.lowered.arguments)
+            values = dict(zip((p.name for p in kernel.parameters), given, strict=True))
             compiled = self._compiled(variant, values)
             bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
             return Launch(bound, tuple(b.name for b in kernel.inputs))
@@ -130,7 +131,7 @@ class Kernels:
 
     def _compiled(self, variant: _Variant, values: Mapping[str, int | float | bool]) -> CompiledKernel:
         kernel = variant.lowered.kernel
-        integers = {p.name: int(values[p.name]) for p in kernel.parameters if not p.dtype.is_float}
+        integers = {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
         key = tuple(integers.values())
         found = variant.specialized.get(key)
         wanted = policy()
@@ -152,6 +153,27 @@ class Kernels:
             variant.generic = build(variant.lowered.kernel)
             self.counters.generic += 1
         return variant.generic
+
+
+def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
+    """The call as the shape language sees it: lists and shapes in logical order."""
+    from opgen.spec.arguments import logical_axes
+    from opgen.spec.environment import Environment
+
+    words: dict[str, AttrStored] = dict(call.words)
+    attrs: dict[str, AttrStored] = dict(words)
+    for name, value in call.attributes.items():
+        attr = op.attr(name)
+        if isinstance(value, tuple) and value and attr.layout is not None:
+            axes = logical_axes(op, attr.layout, words, attr.shape[0])
+            width = len(value) // attr.shape[0]
+            value = tuple(v for axis in axes for v in value[axis * width : (axis + 1) * width])
+        attrs[name] = value
+    shapes = {
+        t.name: tuple(call.tensors[t.name].shape[axis] for axis in logical_axes(op, t.layout, words, t.rank))
+        for t in op.tensors
+    }
+    return Environment(op, {f.name: f for f in module.functions}, call.integers, attrs, shapes)
 
 
 def build(kernel: Kernel) -> CompiledKernel:

@@ -76,17 +76,23 @@ class TensorChecks(OpChecks):
 
     def vector(self, argument: str, value: object, lengths: Sequence[int]) -> tuple[int, ...]:
         """The values of a vector of sizes: non-negative integers, of one of some lengths."""
+        expected = f"{' or '.join(map(str, lengths))} integers"
         found = self.as_array(argument, value)
-        array = np.array(value) if found is None else found
-        expected = f"a vector of {' or '.join(map(str, lengths))} integers"
+        array = self._vector_of(argument, value, expected) if found is None else found
         if array.size and native(array.dtype).name not in ("int32", "int64"):
             raise self.wrong_type(argument, expected, value)
         if array.ndim != 1 or array.size not in lengths:
             raise self.wrong(argument, expected, value)
         sizes = tuple(int(v) for v in array)
         if min(sizes, default=0) < 0:
-            raise self.wrong(argument, "integers at least 0", value)
+            raise self.wrong(argument, "sizes that are not negative", value)
         return sizes
+
+    def _vector_of(self, argument: str, value: object, expected: str) -> Array:
+        try:
+            return np.array(value)
+        except (ValueError, OverflowError) as error:
+            raise self.wrong(argument, expected, value) from error
 
     def _type_name(self, argument: str, a: Array, allowed: Sequence[str]) -> str:
         name = str(native(a.dtype).name)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Expr, For, Load, Stmt, Store
 from opgen.loop.walk import expressions, free_vars, parts, walk_expr
-from opgen.loop.analysis.polynomial import linear
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 
@@ -27,7 +27,7 @@ class Box:
 
     @staticmethod
     def covered(indices: Indices, loops: set[str]) -> bool:
-        """Whether indices run over a whole box: each has at most one of the loops, with factor 1, and no two the same."""
+        """Whether indices run over a whole box: each has at most one of the loops, with factor 1, no two the same."""
         seen: set[str] = set()
         for i in indices:
             inner = free_vars(i) & loops
@@ -66,8 +66,8 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
         highs.append([end[1] for end in ends if end is not None])
     low = tuple(_least(list(column), context) for column in zip(*lows, strict=True))
     high = tuple(_greatest(list(column), context) for column in zip(*highs, strict=True))
-    extents = tuple(simplify_expr(b.add(b.sub(h, at), 1), context) for at, h in zip(low, high, strict=True))
-    return Box(low, extents)
+    extents = (simplify_expr(b.add(b.sub(h, at), 1), context) for at, h in zip(low, high, strict=True))
+    return Box(low, tuple(simplify_expr(b.maximum(e, 0), context) for e in extents))
 
 
 def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
@@ -97,13 +97,13 @@ def _at_end(e: Expr, var: str, if_rising: Expr, if_falling: Expr, context: Conte
 
 def _least(values: list[Expr], context: Context) -> Expr:
     result = values[0]
-    for v in values[1:]:
+    for v in dict.fromkeys(values[1:]):
         result = simplify_expr(b.minimum(result, v), context)
     return result
 
 
 def _greatest(values: list[Expr], context: Context) -> Expr:
     result = values[0]
-    for v in values[1:]:
+    for v in dict.fromkeys(values[1:]):
         result = simplify_expr(b.maximum(result, v), context)
     return result

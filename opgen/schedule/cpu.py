@@ -28,9 +28,9 @@ class CpuNest:
 
     def run(self) -> None:
         vector = contiguous_loop(self.nest)
-        if vector is not None and worth_lanes(self.nest, vector):
-            if self._tiled(vector) or self._vectorized(vector):
-                return
+        usable = vector is not None and worth_lanes(self.nest, vector)
+        if vector is not None and usable and (self._tiled(vector) or self._vectorized(vector)):
+            return
         self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
 
     # Lanes ------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class _Tile:
 
     @property
     def positions(self) -> int:
-        """Tile length: the whole loop if it is short, else a divisor near `TILE`, else `TILE` with overlapping tiles."""
+        """Tile length: the whole loop if it is short, else a divisor near `TILE`, else `TILE`, tiles overlapping."""
         if self.length <= TILE + 1:
             return self.length
         return next((t for t in (TILE, TILE + 1, TILE - 1, TILE - 2, TILE - 3) if self.length % t == 0), TILE)

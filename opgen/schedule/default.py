@@ -1,7 +1,8 @@
 """The default schedule: by structure only, a floor and not a peak.
 
-CPU.  The loop along which a nest's results lie consecutively gets lanes; where the nest reduces and a consecutive read can
-be reused, a tile of accumulators is kept in registers across the reduction; outer independent loops run in parallel.
+CPU.  The loop along which a nest's results lie consecutively gets lanes; where the nest reduces and a consecutive read
+can be reused, a tile of accumulators is kept in registers across the reduction; outer independent loops run in
+parallel.
 CUDA.  The consecutive loop is spread over threads, the others over blocks.
 What is not recognised stays serial within the loops that are independent.
 """
@@ -14,7 +15,6 @@ from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
 from opgen.schedule.cpu import CpuNest
 from opgen.schedule.cuda import CudaNest
-from opgen.schedule.errors import ScheduleError
 from opgen.schedule.nests import nests
 from opgen.schedule.schedule import Schedule
 from opgen.schedule.trial import Trial
@@ -39,6 +39,3 @@ def scheduled(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> t
             case _:
                 raise InternalError(f"there is no kind of target '{kind}'")
     return Schedule(tuple(trial.steps)), trial.kernel
-
-
-__all__ = ["ScheduleError", "Target", "default_schedule", "scheduled"]

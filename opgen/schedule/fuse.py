@@ -8,19 +8,21 @@ from opgen.loop.nodes import Const, Expr, For, If, Kernel, Let, Load, Stmt
 from opgen.loop.walk import expressions, free_vars, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import extent, require_fresh, require_loops, rewrite_loops
+from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
+
+Wrapper = Let | If
 
 
 def fuse(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> Kernel:
-    """Make one loop of two that are perfectly nested.
+    """Make one loop of two, of which the inner is all that the outer holds (but for names and conditions around it).
 
         for y in 0..h:                      for y_x in 0..h*w:
           for x in 0..w: s(y, x)      ->      let y = y_x // w
                                               let x = y_x % w
                                               s(y, x)
 
-    Where w may be 0, the loop stands under `if w > 0`.  A condition between the two that does not depend on the outer one
-    moves out of both.
+    Where w may be 0, the loop stands under `if w > 0`.  If the outer loop is parallel or bound to a GPU axis, so is the
+    result, and the inner loop must be independent.
     """
     require_loops(kernel, "fuse", [outer, inner])
     fused = name or f"{outer}_{inner}"
@@ -29,40 +31,55 @@ def fuse(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> Ker
 
 
 def _fuse(s: For, context: Context, inner: str, name: str) -> Stmt:
-    i, guard = _inner(s)
+    wrappers, i = _unwrapped(s.body)
     if not isinstance(i, For) or i.var != inner:
         raise ScheduleError(f"fuse {s.var}: '{inner}' is not the only thing inside it", "reorder the loops first")
-    if any(s.var in free_vars(e) for e in expressions(i)):
+    _require_kinds(s, i, wrappers, context)
+    names = {s.var} | {w.var.name for w in wrappers if isinstance(w, Let)}
+    if any(names & free_vars(e) for e in expressions(i)):
         raise ScheduleError(f"fuse {s.var}: the bounds of '{inner}' depend on it")
     count, fused = extent(i), b.var(name)
-    body = _named(i, fold_all(b.mod(fused, count)), i.body)
-    body = _named(s, fold_all(b.floordiv(fused, count)), _proved(s, context, body))
+    body: Stmt = Let(b.var(i.var), fold_all(b.add(i.start, b.mod(fused, count))), i.body)
+    for w in reversed(wrappers):
+        body = If(w.condition, body) if isinstance(w, If) else Let(w.var, w.value, body)
+    body = Let(b.var(s.var), fold_all(b.add(s.start, b.floordiv(fused, count))), _in_range(s, body))
     total = fold_all(b.mul(_clamped(extent(s), context), count))
-    _require_serial(s, i)
-    loop = For(name, Const(0), total, body)
+    loop = For(name, Const(0), total, body, s.kind)
     positive = b.compare("gt", count, 0)
-    guarded = loop if context.proves(positive) else b.when(positive, loop)
-    return guarded if guard is None else b.when(guard, guarded)
+    return loop if context.proves(positive) else b.when(positive, loop)
 
 
-def _inner(s: For) -> tuple[Stmt, Expr | None]:
-    """What stands in a loop, without the conditions around it that are the same for all iterations."""
-    body, guard = s.body, None
-    while isinstance(body, If) and body.otherwise is None and _is_steady(body.condition, s.var):
-        guard = body.condition if guard is None else b.both(guard, body.condition)
-        body = body.then
-    return body, guard
+def _unwrapped(s: Stmt) -> tuple[list[Wrapper], Stmt]:
+    """The names and conditions around a statement, outermost first, and the statement within."""
+    wrappers: list[Wrapper] = []
+    while True:
+        if isinstance(s, If) and s.otherwise is None and _is_fixed(s.condition):
+            wrappers.append(s)
+            s = s.then
+        elif isinstance(s, Let) and _is_fixed(s.value):
+            wrappers.append(s)
+            s = s.body
+        else:
+            return wrappers, s
 
 
-def _is_steady(e: Expr, var: str) -> bool:
-    return var not in free_vars(e) and not any(isinstance(n, Load) for n in walk_expr(e))
+def _is_fixed(e: Expr) -> bool:
+    """Whether an expression has the same value however often it is evaluated: it loads nothing."""
+    return not any(isinstance(n, Load) for n in walk_expr(e))
 
 
-def _named(loop: For, quotient: Expr, body: Stmt) -> Stmt:
-    return Let(b.var(loop.var), fold_all(b.add(loop.start, quotient)), body)
+def _require_kinds(outer: For, inner: For, wrappers: list[Wrapper], context: Context) -> None:
+    if inner.kind != "serial" or outer.kind in ("unroll", "vector"):
+        loop = inner if inner.kind != "serial" else outer
+        raise ScheduleError(f"fuse {outer.var}: '{loop.var}' is already {loop.kind}", "fuse before")
+    if outer.kind != "serial":
+        context = context.with_loop(outer.var, outer.start, outer.stop)
+        for w in wrappers:
+            context = context.with_condition(w.condition) if isinstance(w, If) else context.with_let(w.var, w.value)
+        require_independent(inner, context, "fuse")
 
 
-def _proved(s: For, context: Context, body: Stmt) -> Stmt:
+def _in_range(s: For, body: Stmt) -> Stmt:
     """The quotient is below its loop's end; said by a condition where the end is not constant."""
     if isinstance(s.stop, Const) and isinstance(s.start, Const):
         return body
@@ -71,9 +88,3 @@ def _proved(s: For, context: Context, body: Stmt) -> Stmt:
 
 def _clamped(count: Expr, context: Context) -> Expr:
     return count if context.proves(b.compare("ge", count, 0)) else b.maximum(count, 0)
-
-
-def _require_serial(outer: For, inner: For) -> None:
-    for loop in (outer, inner):
-        if loop.kind != "serial":
-            raise ScheduleError(f"fuse {outer.var}: '{loop.var}' is already {loop.kind}", "fuse before")

@@ -86,7 +86,7 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
 
 
 def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) -> None:
-    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, no kind of these stands
+    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, none of these stands
     within itself, and blocks do not stand within threads.
     """
     for s in walk(kernel.body):
@@ -112,9 +112,10 @@ def _clash(outer: LoopKind, inner: LoopKind) -> bool:
 def _require_private(kernel: Kernel, loop: str) -> None:
     """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
     for s in walk(kernel.body):
-        if isinstance(s, Alloc) and s.buffer.space in ("stack", "register"):
-            if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
-                raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
+        if not isinstance(s, Alloc) or s.buffer.space not in ("stack", "register"):
+            continue
+        if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
+            raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
 
 
 def _require_serial(s: For, primitive: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Block, Const, Expr, For, If, Let, Load, Stmt, Store
 from opgen.loop.walk import free_vars, loads, stores, walk
@@ -121,16 +120,3 @@ def width_in_bytes(nest: Nest) -> int:
     """The size of the widest scalar that the nest computes with."""
     types = [s.value.type.dtype for s in stores(nest.core)] + [e.dtype for e in nest.outside_loads]
     return max((t.compute_type.bytes for t in types), default=4)
-
-
-__all__ = [
-    "Nest",
-    "b",
-    "contiguous_loop",
-    "depends",
-    "is_contiguous",
-    "nests",
-    "reused_across",
-    "width_in_bytes",
-    "worth_lanes",
-]

@@ -1,15 +1,15 @@
 """The text of a schedule: one step a line, `#` begins a comment.
 
-    split x 14 tail=min -> x_o, x_i
-    reorder n, y, x_o, k_o, r, s, c, x_i, k_i
-    fuse n, y -> n_y
-    unroll x_i
-    vectorize k_i
-    parallel n_y
-    bind x block.x
-    stage input at=y space=stack pad=true -> input_local
-    partition x_o 1, -1
-    tighten r
+split x 14 tail=min -> x_o, x_i
+reorder n, y, x_o, k_o, r, s, c, x_i, k_i
+fuse n, y -> n_y
+unroll x_i
+vectorize k_i
+parallel n_y
+bind x block.x
+stage input at=y space=stack pad=true -> input_local
+partition x_o 1, -1
+tighten r
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def _shape(line: Line, usage: str, arguments: int, options: Sequence[str] = (), 
         if name not in options:
             raise ScheduleError(f"{line.command.text} has no option '{name}'", f"write {usage}", word.span)
     if len(line.arguments) != arguments or len(line.results) not in (0, results):
-        raise ScheduleError(f"{line.command.text} is not complete, or has too much", f"write {usage}", line.command.span)
+        raise ScheduleError(
+            f"{line.command.text} is not complete, or has too much", f"write {usage}", line.command.span
+        )
 
 
 def _integer(word: Word) -> int:

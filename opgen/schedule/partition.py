@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -36,7 +37,7 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
         for cut in at:
             edges.append(_edge(s, cut, edges[-1]))
         edges.append(s.stop)
-        return b.block(_part(s, low, high) for low, high in zip(edges, edges[1:], strict=False))
+        return b.block(_part(s, low, high) for low, high in pairwise(edges))
 
     return rewrite_loops(kernel, loop, rewrite)
 

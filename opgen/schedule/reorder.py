@@ -27,8 +27,9 @@ def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
           y[i] = acc                            for i: y[i] = acc[i]
 
     It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
-    buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that already
-    stand further in stay there; loops that are not named stay where they are.  A loop that moves must be independent.
+    buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that
+    already stand further in stay there, loops that are not named stay where they are.  A loop that moves must be
+    independent.
     """
     require_loops(kernel, "reorder", loops)
     twice = [name for i, name in enumerate(loops) if name in loops[:i]]
@@ -126,7 +127,9 @@ class _Sink:
         if any(self._depends(e) for e in s.buffer.shape):
             raise self._refuse(f"the size of '{s.buffer.name}' depends on it")
         if free_vars(count) and s.buffer.space in ("register", "stack"):
-            raise self._refuse(f"'{s.buffer.name}' would need one element an iteration, and their number is not constant")
+            raise self._refuse(
+                f"'{s.buffer.name}' would need one element an iteration, and their number is not constant"
+            )
         position = fold_all(b.sub(b.var(self.loop.var), self.loop.start))
         buffer = Buffer(s.buffer.name, s.buffer.dtype, (count, *s.buffer.shape), s.buffer.space)
         return Alloc(buffer, self._sink(_with_dimension(s.body, buffer.name, position), guards))

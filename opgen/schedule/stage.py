@@ -30,8 +30,8 @@ def stage(
                                                   for r in 0..3: use(x_local[r])
 
     The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
-    the buffer are 0 in the copy; without, the box must be proved to lie inside.  A region that is written must be written
-    as a whole, and is copied out after the iteration's work.
+    the buffer are 0 in the copy; without, the box must be proved to lie inside.  A region that is written must be
+    written as a whole, and is copied out after the iteration's work.
     """
     require_loops(kernel, "stage", [at])
     local = name or f"{buffer}_local"
@@ -120,7 +120,7 @@ class _Stage:
         return result
 
     def _require_covered(self, body: Stmt) -> None:
-        """Every element of the box is written: one store, under no condition, a loop variable of its own a dimension."""
+        """Every element of the box is written: one store, unconditional, a loop variable of its own a dimension."""
         found = [p for p in stores(body) if p.buffer == self.whole.name]
         conditional = any(isinstance(p, (If, Let)) and found[0] in walk(p) for p in walk(body))
         loops = {p.var for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}

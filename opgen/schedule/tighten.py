@@ -12,8 +12,8 @@ from opgen.schedule.loops import require_loops, rewrite_loops
 def tighten(kernel: Kernel, loop: str) -> Kernel:
     """Take a condition on a loop's own variable, affine in it, into the loop's bounds.
 
-        for r in 0..n:               for r in max(0, p)..min(n, q):
-          if p <= r and r < q: s  ->   s
+    for r in 0..n:               for r in max(0, p)..min(n, q):
+      if p <= r and r < q: s  ->   s
     """
     require_loops(kernel, "tighten", [loop])
 

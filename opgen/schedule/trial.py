@@ -37,16 +37,16 @@ class Trial:
             name += "_"
         return name
 
-    def fused_prefix(self, loops: Sequence[str], finish: Callable[[str], Step]) -> bool:
-        """Fuse the longest prefix of perfectly nested loops for which `finish` (parallel, bind) is then legal, and take
-        that step.
+    def fused_prefix(self, loops: Sequence[str], first: Callable[[str], Step]) -> bool:
+        """Take `first` (parallel, bind) for the outermost loop, and fuse the next ones into it as far as they are
+        independent and nested perfectly; whether the first was legal.
         """
-        for count in range(len(loops), 0, -1):
-            fused, steps = loops[count - 1], list[Step]()
-            for name in reversed(loops[: count - 1]):
-                both = self.fresh(f"{name}_{fused}")
-                steps.append(Fuse(name, fused, both))
-                fused = both
-            if self.take(*steps, finish(fused)):
-                return True
-        return False
+        if not loops or not self.take(first(loops[0])):
+            return False
+        fused = loops[0]
+        for name in loops[1:]:
+            both = self.fresh(f"{fused}_{name}")
+            if not self.take(Fuse(fused, name, both)):
+                break
+            fused = both
+        return True

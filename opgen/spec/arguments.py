@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import SupportsFloat, SupportsIndex, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.spec import model as m
@@ -126,12 +126,12 @@ def _scalar(attr: m.Attr, value: AttrArgument) -> Value | str | None:
         return value if isinstance(value, bool) else None
     if attr.kind not in ("int", "float") or isinstance(value, bool) or value is None or _is_list(value):
         return None
-    number: int | float | None
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # any integer type, such as numpy's
-    except TypeError:
-        number = float(value) if attr.kind == "float" and isinstance(value, float) else None
-    if number is None:
+    number: int | float
+    if isinstance(value, SupportsIndex):  # any integer type, such as numpy's
+        number = operator.index(value)
+    elif attr.kind == "float" and isinstance(value, SupportsFloat):
+        number = float(value)
+    else:
         return None
     low, high = bounds(attr)
     # Written so that NaN, which no bound excludes, passes where there is none.

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from opgen.diagnostics import did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.kinds import number
 from opgen.spec.names import check_name, check_word
 from opgen.spec.report import Report
-from opgen.spec.resolve import number
 
 Scalar: TypeAlias = int | float | bool | str
 

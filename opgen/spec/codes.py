@@ -28,6 +28,7 @@ CODES = {
     "S053": "an output without mathematics, or with too much",
     "S060": "a gradient that does not fit its op",
     "S061": "an example that does not fit its op",
+    "S062": "mathematics that cannot be differentiated",
 }
 
 

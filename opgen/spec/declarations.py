@@ -96,6 +96,13 @@ class FileBuilder(TreeBuilder):
             self.doc(doc),
         )
 
+    def _inherited(self, node: Branch) -> s.InheritedDecl:
+        keyword, name, like, shape_only, doc = node.children
+        role: Literal["input", "output"] = "input" if str(keyword) == "input" else "output"
+        return s.InheritedDecl(
+            self.span(node), role, self.ident(name), self.maybe_ident(like), shape_only is not None, self.doc(doc)
+        )
+
     def _dims(self, child: Child) -> tuple[s.Dim, ...]:
         return tuple(self._dim(as_branch(c)) for c in as_branch(child).children if c is not None)
 
@@ -110,6 +117,10 @@ class FileBuilder(TreeBuilder):
         )
 
     def _form(self, node: Branch) -> s.Form:
+        if node.data == "like_form":
+            name, *bindings = node.children
+            given = tuple(self._binding(as_branch(b)) for b in bindings if b is not None)
+            return s.Form(self.span(node), (), None, given, self.ident(name))
         dims, layout, *bindings = node.children
         given = tuple(self._binding(as_branch(b)) for b in bindings if b is not None)
         return s.Form(self.span(node), self._dims(dims), self.maybe_ident(layout), given)
@@ -207,6 +218,7 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "signature_decl": FileBuilder._signature,
     "type_decl": FileBuilder._type,
     "tensor_decl": FileBuilder._tensor,
+    "inherited_decl": FileBuilder._inherited,
     "sizes_decl": FileBuilder._sizes,
     "attr_decl": FileBuilder._attr,
     "use_decl": FileBuilder._use,

@@ -8,9 +8,10 @@ from opgen.diagnostics import Span
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.dimensions import symbols_of
+from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, Typed
 from opgen.spec.mathematics import MathResolver, show
 from opgen.spec.polynomial import digits, inside, same
-from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, Resolver, Typed
+from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.text import plural
 
@@ -39,7 +40,7 @@ class DefinitionChecker:
         bindings = self.math.bind(indices)
         left = self._left() if len(bindings) == len(indices) else None
         value = self.math.resolve(self.decl.value)
-        if left is not None and self.output is None:
+        if left is not None and value is not None and self.output is None:
             left = left if self._let_ranges(bindings) else None
         for binding in bindings:
             del self.scope.indices[binding.name]
@@ -88,7 +89,8 @@ class DefinitionChecker:
         if self.output is None:
             return self._let_left(subscripts)
         if len(subscripts) != self.output.rank:
-            message = f"'{self.output.name}' has {plural(self.output.rank, 'dimension')}, found {plural(len(subscripts), 'subscript')}"
+            expected = plural(self.output.rank, "dimension")
+            message = f"'{self.output.name}' has {expected}, found {plural(len(subscripts), 'subscript')}"
             self.report.add("S021", message, self.decl.target.span)
             return None
         fine = True
@@ -171,7 +173,7 @@ class DefinitionChecker:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
                 if not inside(subscript, dim, self.ranges, self._least):
-                    message = f"'{read.tensor}' may be read outside its dimension {axis} of {show(dim)}"
+                    message = f"'{read.tensor}' may be read outside its dimension {axis} ({show(dim)})"
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
                     break
 

@@ -11,8 +11,9 @@ from functools import reduce
 from opgen.diagnostics import Span
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.kinds import number
 from opgen.spec.report import Report
-from opgen.spec.resolve import Resolver, number
+from opgen.spec.resolve import Resolver
 from opgen.spec.text import plural
 
 
@@ -127,3 +128,12 @@ def _worlds(inputs: Sequence[m.Tensor | m.Sizes]) -> Iterator[_World]:
             if len(vector.forms) > 1:
                 chosen.append(f"'{vector.name}' has {plural(len(vector.forms[pick]), 'element')}")
         yield _World(tuple(dims), frozenset(fixed), tuple(chosen))
+
+
+def size_name(dim: m.Dimension) -> str:
+    """What a dimension is, in words fit for a message."""
+    if dim.factors:
+        return " * ".join(str(f) for f in dim.factors)
+    if isinstance(dim.size, m.SizeOf):
+        return f"dimension {dim.size.axis} of {dim.size.tensor}"
+    return show(dim.size)

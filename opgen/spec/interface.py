@@ -44,7 +44,9 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
 
 def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
     for item in items:
-        if isinstance(item, s.TypeDecl | s.TensorDecl | s.SizesDecl | s.AttrDecl):
+        if isinstance(item, s.TypeDecl | s.TensorDecl | s.SizesDecl | s.AttrDecl) or (
+            isinstance(item, s.InheritedDecl) and item.keyword == "input"
+        ):
             yield item.name
         if isinstance(item, s.AttrDecl) and item.alias is not None:
             yield item.alias

@@ -83,7 +83,11 @@ class _Loader:
             self.roots.append(file)
 
     def _file(self, path: Path, shown: str, importer: Span | None) -> s.File | None:
-        real = path.resolve()
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error}", importer))
+            return None
         if real in self._chain:
             names = [p.name for p in self._chain[self._chain.index(real) :]]
             circle = " -> ".join([*names, real.name])

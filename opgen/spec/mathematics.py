@@ -9,9 +9,10 @@ from opgen.diagnostics import Span
 from opgen.dtypes import DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
 from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
-from opgen.spec.resolve import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Resolver, Typed
+from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.text import plural
 
@@ -67,7 +68,8 @@ class MathResolver(Resolver):
         if tensor.dims is None or (tree.outside is not None and outside is None):
             return None
         if len(subscripts) != len(tensor.dims):
-            message = f"'{tensor.name}' has {plural(len(tensor.dims), 'dimension')}, found {plural(len(subscripts), 'subscript')}"
+            expected = plural(len(tensor.dims), "dimension")
+            message = f"'{tensor.name}' has {expected}, found {plural(len(subscripts), 'subscript')}"
             self.report.add("S021", message, tree.span)
             return None
         indices = tuple(e for e in subscripts if e is not None)

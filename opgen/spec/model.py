@@ -277,7 +277,9 @@ class Dimension:
 class Tensor:
     """An input or output.  `dtype` is the name of a type variable or of a scalar type; `dims` are in logical order.
 
-    `shape_only`: the caller gives a tensor of which only the shape counts.
+    `shape_only`: the caller gives a tensor of which only the shape counts.  `follows`: the shape follows from the other
+    inputs and the named integers.  It is compared as a whole, after all requirements, and solved for a symbol only
+    where no other input tells; its dimensions are expressions, as an output's are.
     """
 
     name: str
@@ -287,6 +289,7 @@ class Tensor:
     doc: str = ""
     shape_only: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    follows: bool = False
 
     @property
     def rank(self) -> int:
@@ -401,11 +404,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """This op's mathematics are the adjoint of another op's with respect to one of its inputs."""
+    """This op's mathematics are the adjoint of another op's with respect to one of its inputs.
+
+    `cotangents` are, for each output of that op in order, the input of this one that holds the gradient with respect
+    to it.
+    """
 
     op: str
     wrt: str
     span: Span | None = field(default=None, compare=False, repr=False)
+    cotangents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from opgen.spec.report import Report
 _LANGUAGE_WORDS = """
 import function fragment let require return where if then else and or not in true false sum prod max min present
 ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs layout enum alias compatibility deprecated
-shape_only inf nan
+shape_only like inf nan
 """
 _C_WORDS = """
 alignas alignof and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch

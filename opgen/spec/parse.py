@@ -9,7 +9,7 @@ from importlib import resources
 
 from lark import Lark, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span, did_you_mean
+from opgen.diagnostics import Diagnostic, DiagnosticError, InternalError, Source, Span, did_you_mean
 from opgen.spec import syntax as s
 from opgen.spec.declarations import FileBuilder
 from opgen.spec.report import Report
@@ -42,35 +42,37 @@ def _lark() -> Lark:
 def parse(source: Source) -> s.File:
     """The syntax tree of a file; raises DiagnosticError with every mistake of form that could be told apart."""
     report = Report()
-    text = source.text
-    root: Branch | None = None
-    while len(report) < MAX_SYNTAX_ERRORS:
-        try:
-            root = _lark().parse(text, start="start")
-            break
-        except UnexpectedInput as error:
-            at = _unfinished(text, error)
-            report.append(_syntax_error(source, error) if at is None else _cut_short(source, at))
-            rest = _without_bad_item(text, error.pos_in_stream if at is None else at - 1)
-            if rest is None:
-                break
-            text = rest
-    if root is None or len(report):
-        report.raise_if_any()
-    assert root is not None
+    root = _parsed(source, report)
+    report.raise_if_any()
+    if root is None:
+        raise InternalError("a text neither parsed nor drew a diagnostic")
     _check_depth(source, root)
     tree = FileBuilder(source, report).file(root)
     report.raise_if_any()
     return tree
 
 
+def _parsed(source: Source, report: Report) -> Branch | None:
+    """Lark's tree; after a mistake the declaration that holds it is taken out, to find mistakes in the rest."""
+    text: str | None = source.text
+    while text is not None and len(report) < MAX_SYNTAX_ERRORS:
+        try:
+            return _lark().parse(text, start="start")
+        except UnexpectedInput as error:
+            at = _unfinished(text, error)
+            report.append(_syntax_error(source, text, error) if at is None else _cut_short(source, at))
+            text = _without_bad_item(text, error.pos_in_stream if at is None else at - 1)
+    return None
+
+
 def parse_expression(source: Source, text: str, line: int, column: int) -> s.Expression:
     """An expression that stands at a place inside a source (in a message of `require`); places count in the source."""
+    # Leading newlines and blanks put the text where it stands in the source, so that places come out right.
+    placed = "\n" * (line - 1) + " " * (column - 1) + text
     try:
-        # Leading newlines and blanks put the text where it stands in the source, so that places come out right.
-        root = _lark().parse("\n" * (line - 1) + " " * (column - 1) + text, start="open")
+        root = _lark().parse(placed, start="open")
     except UnexpectedInput as error:
-        raise DiagnosticError([_syntax_error(source, error)]) from None
+        raise DiagnosticError([_syntax_error(source, placed, error)]) from None
     _check_depth(source, root)
     report = Report()
     tree = TreeBuilder(source, report).expression(root)
@@ -92,7 +94,8 @@ def _check_depth(source: Source, root: Branch) -> None:
 # Mistakes of form ---------------------------------------------------------------------------------
 
 
-def _syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
+def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> Diagnostic:
+    """What lark could not take in a text, which has the places of the source (parts of it may be blanked out)."""
     if isinstance(error, UnexpectedToken) and not _at_end(error):
         token = error.token
         first = str(token).split("\n")[0]
@@ -100,18 +103,19 @@ def _syntax_error(source: Source, error: UnexpectedInput) -> Diagnostic:
         span = Span(source, token.line or 1, start_column, token.line or 1, start_column + max(1, len(first)))
         found = "a docstring" if token.type == "DOC" else "a string" if token.type == "STRING" else f"'{token}'"
     elif isinstance(error, UnexpectedCharacters):
-        return _bad_character(source, error)
+        return _bad_character(source, text, error)
     else:
-        span, found = _end_of(source), "the end of the file"
+        span, found = _end_of(source, text), "the end"
     expected = _expected(error)
     return Diagnostic("S001", f"expected {expected}, found {found}", span, _keyword_help(source, span))
 
 
-def _bad_character(source: Source, error: UnexpectedCharacters) -> Diagnostic:
+def _bad_character(source: Source, text: str, error: UnexpectedCharacters) -> Diagnostic:
     span = Span(source, error.line, error.column, error.line, error.column + 1)
-    character = source.text[error.pos_in_stream] if error.pos_in_stream is not None else ""
+    at = error.pos_in_stream or 0
+    character = text[at]
     if character == '"':
-        triple = source.text.startswith('"""', error.pos_in_stream or 0)
+        triple = text.startswith('"""', at)
         what = 'docstring is not closed by """' if triple else "string is not closed on its line"
         return Diagnostic("S001", f"the {what}", span)
     if character.isdigit():
@@ -120,15 +124,15 @@ def _bad_character(source: Source, error: UnexpectedCharacters) -> Diagnostic:
     return Diagnostic("S001", f"unexpected character '{shown}'", span)
 
 
-def _end_of(source: Source) -> Span:
-    lines = source.text.rstrip().split("\n")
+def _end_of(source: Source, text: str) -> Span:
+    lines = text.rstrip("\n").split("\n")
     column = len(lines[-1]) + 1
     return Span(source, len(lines), column, len(lines), column + 1)
 
 
 _SHOWN = {
     "NAME": "a name", "INT": "an integer", "FLOAT": "a number", "DOC": "a docstring", "STRING": "a string",
-    "$END": "the end of the file",
+    "$END": "the end",
 }  # fmt: skip
 _EXPRESSION = {"NAME", "INT", "FLOAT", "TRUE", "FALSE", "MINUS", "LPAR", "SUM"}
 _OPERATORS = {

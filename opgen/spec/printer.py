@@ -165,14 +165,23 @@ def _tensor(tree: s.TensorDecl) -> Document:
     return (head, _dims(tree.dims), _layout(tree.layout) + shape_only)
 
 
+@_line.register(s.InheritedDecl)
+def _inherited(tree: s.InheritedDecl) -> Document:
+    like = "" if tree.like is None else f" like {tree.like.name}"
+    return f"{tree.keyword} {tree.name.name}{like}{' shape_only' if tree.shape_only else ''}"
+
+
 @_line.register(s.SizesDecl)
 def _sizes(tree: s.SizesDecl) -> Document:
     forms = join((SPACE, "or "), [_form(f) for f in tree.forms])
-    return Group(Nest(4, (f"sizes {tree.name.name}: ", forms)))
+    colon = ":" if not tree.forms or tree.forms[0].like is None else ""
+    return Group(Nest(4, (f"sizes {tree.name.name}{colon} ", forms)))
 
 
 def _form(tree: s.Form) -> Document:
     bindings = ", ".join(f"{b.name.name} = {b.value}" for b in tree.bindings)
+    if tree.like is not None:
+        return f"like {tree.like.name}" + (f" where {bindings}" if bindings else "")
     return (_dims(tree.dims), _layout(tree.layout), f" where {bindings}" if bindings else "")
 
 

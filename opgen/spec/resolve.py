@@ -5,33 +5,26 @@ An expression that is wrong resolves to None after its mistake is noted; what ho
 
 from __future__ import annotations
 
-import math
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal
 
 from opgen.diagnostics import Span, did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.kinds import (
+    ARITHMETIC,
+    BOOL,
+    INT,
+    LOGIC,
+    NUMBER,
+    REAL,
+    SHAPE_FUNCTIONS,
+    Kind,
+    Typed,
+    number,
+    operator,
+)
 from opgen.spec.scope import Scope
 from opgen.spec.text import plural
-
-Kind: TypeAlias = str
-"""'int' for integers of the shape language; 'number' and 'real' for literals (and float attributes) that take the type
-of what they are combined with; 'bool'; or the name of a scalar type or type variable, for elements of tensors."""
-
-INT, NUMBER, REAL, BOOL = "int", "number", "real", "bool"
-_ARITHMETIC = {"+", "-", "*", "/", "//", "%"}
-_LOGIC = {"and", "or"}
-
-SHAPE_FUNCTIONS: dict[str, Literal["min", "max", "ceildiv", "pow"]] = {
-    "min": "min", "max": "max", "ceildiv": "ceildiv", "pow": "pow",
-}  # fmt: skip
-
-
-class Typed(NamedTuple):
-    """A resolved expression and its kind."""
-
-    expr: m.Expr
-    kind: Kind
 
 
 class Resolver:
@@ -321,13 +314,13 @@ class Resolver:
         left, right = self.resolve(tree.left), self.resolve(tree.right)
         if left is None or right is None:
             return None
-        if tree.op in _LOGIC:
+        if tree.op in LOGIC:
             if left.kind != BOOL or right.kind != BOOL:
                 self._mismatch(tree.op, left, right, tree.span)
                 return None
             return Typed(m.Operation("and" if tree.op == "and" else "or", left.expr, right.expr, tree.span), BOOL)
         op = operator(tree.op)
-        if tree.op in _ARITHMETIC:
+        if tree.op in ARITHMETIC:
             return self.arithmetic(op, left, right, tree.span)
         pair = self.unify(left, right)
         if pair is None or (pair[0].kind == BOOL and tree.op not in ("==", "!=")):
@@ -397,26 +390,6 @@ class Resolver:
             elements = [k for k in (left.kind, right.kind) if k not in (INT, NUMBER, REAL, BOOL)]
             help = f"cast one of them, as in {elements[0]}(...)" if elements else None
         self.report.add("S020", f"'{op}' does not go with {both}", span, help)
-
-
-def operator(text: str) -> m.Operator:
-    """The operator of the model for one in the text."""
-    table: dict[str, m.Operator] = {
-        "+": "+", "-": "-", "*": "*", "/": "/", "//": "//", "%": "%", "==": "==", "!=": "!=", "<": "<", "<=": "<=",
-        ">": ">", ">=": ">=",
-    }  # fmt: skip
-    return table[text]
-
-
-def number(tree: s.Constant) -> int | float | bool | None:
-    """The value of a literal; None for an integer beyond int64 or a float beyond float64."""
-    if tree.text in ("true", "false"):
-        return tree.text == "true"
-    if tree.text.removeprefix("-").isdigit():
-        value = int(tree.text) if len(tree.text) < 25 else 2**64
-        return value if -(2**63) <= value < 2**63 else None
-    real = float(tree.text)
-    return real if math.isfinite(real) else None
 
 
 def _list(words: str | tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from math import prod
 
 from opgen.spec import model as m
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, logical_axes, settle_attrs, show
+from opgen.spec.dimensions import size_name
 from opgen.spec.environment import Environment, EvaluationError, evaluate, evaluate_int
 
 __all__ = ["AttrArgument", "CallError", "CallTypeError", "Environment", "evaluate", "solve"]
@@ -60,7 +61,15 @@ class _Solver:
         self.logical: dict[str, tuple[int, ...]] = {}
         self.symbols: dict[str, int] = {}
         self.lets = {name for c in op.checks if isinstance(c, m.ShapeLet) for name in c.names}
-        self.equations = [*self._of_tensors(shapes), *self._of_sizes(sizes)]
+        self.equations: list[_Equation] = []
+        self.following: list[_Equation] = []
+        for entry in op.inputs:
+            if isinstance(entry, m.Sizes):
+                self.equations += self._of_sizes(entry, sizes)
+            elif entry.follows:
+                self.following += self._of_tensor(entry, shapes)
+            else:
+                self.equations += self._of_tensor(entry, shapes)
         functions = {f.name: f for f in module.functions}
         self.environment = Environment(op, functions, self.symbols, self.attrs, self.logical)
 
@@ -74,54 +83,67 @@ class _Solver:
         for equation in self.equations:
             if any(f in self.lets for f in equation.dim.factors):
                 self._verify(equation)
+        for tensor in self.op.tensors:
+            if tensor.follows:
+                self._verify_whole(tensor)
         return self._with_outputs()
 
     # What the caller gave -------------------------------------------------------------------------
 
-    def _of_tensors(self, shapes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
-        for tensor in self.op.tensors:
-            if tensor.name not in shapes:
-                raise CallTypeError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", "nothing")
-            shape = tuple(int(s) for s in shapes[tensor.name])
-            given = self.given[tensor.name] = f"shape {list(shape)}"
-            if len(shape) != tensor.rank:
-                raise CallError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", given)
-            axes = logical_axes(self.op, tensor.layout, self.attrs, tensor.rank)
-            self.logical[tensor.name] = tuple(shape[a] for a in axes)
-            for axis, dim in zip(axes, tensor.dims, strict=True):
-                yield _Equation(tensor.name, axis, dim, shape[axis], given, "dimension")
+    def _of_tensor(self, tensor: m.Tensor, shapes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
+        if tensor.name not in shapes:
+            raise CallTypeError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", "nothing")
+        shape = tuple(int(s) for s in shapes[tensor.name])
+        given = self.given[tensor.name] = f"shape {list(shape)}"
+        if len(shape) != tensor.rank:
+            raise CallError(self.op.name, tensor.name, f"a tensor of rank {tensor.rank}", given)
+        axes = logical_axes(self.op, tensor.layout, self.attrs, tensor.rank)
+        self.logical[tensor.name] = tuple(shape[a] for a in axes)
+        for axis, dim in zip(axes, tensor.dims, strict=True):
+            yield _Equation(tensor.name, axis, dim, shape[axis], given, "dimension")
 
-    def _of_sizes(self, sizes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
-        for vector in (i for i in self.op.inputs if isinstance(i, m.Sizes)):
-            lengths = " or ".join(str(len(f)) for f in vector.forms)
-            if vector.name not in sizes:
-                raise CallTypeError(self.op.name, vector.name, f"{lengths} integers", "nothing")
-            values = tuple(int(v) for v in sizes[vector.name])
-            given = self.given[vector.name] = str(list(values))
-            pick = next((i for i, f in enumerate(vector.forms) if len(f) == len(values)), None)
-            if pick is None:
-                raise CallError(self.op.name, vector.name, f"{lengths} integers", given)
-            if any(v < 0 for v in values):
-                raise CallError(self.op.name, vector.name, "sizes that are not negative", given)
-            axes = logical_axes(self.op, vector.layouts[pick], self.attrs, len(values))
-            self.symbols.update(vector.bindings[pick] if vector.bindings else ())
-            for axis, dim in zip(axes, vector.forms[pick], strict=True):
-                yield _Equation(vector.name, axis, dim, values[axis], given, "element")
+    def _of_sizes(self, vector: m.Sizes, sizes: Mapping[str, Sequence[int]]) -> Iterator[_Equation]:
+        lengths = " or ".join(str(len(f)) for f in vector.forms)
+        if vector.name not in sizes:
+            raise CallTypeError(self.op.name, vector.name, f"{lengths} integers", "nothing")
+        values = tuple(int(v) for v in sizes[vector.name])
+        given = self.given[vector.name] = str(list(values))
+        pick = next((i for i, f in enumerate(vector.forms) if len(f) == len(values)), None)
+        if pick is None:
+            raise CallError(self.op.name, vector.name, f"{lengths} integers", given)
+        if any(v < 0 for v in values):
+            raise CallError(self.op.name, vector.name, "sizes that are not negative", given)
+        self.symbols.update(vector.bindings[pick] if vector.bindings else ())
+        axes = logical_axes(self.op, vector.layouts[pick], self.attrs, len(values))
+        for axis, dim in zip(axes, vector.forms[pick], strict=True):
+            yield _Equation(vector.name, axis, dim, values[axis], given, "element")
 
     # Dimensions -----------------------------------------------------------------------------------
 
     def _solve_dimensions(self) -> None:
         """Solves for one unknown factor at a time, in the order of the inputs, until nothing is left to solve."""
         plain = [e for e in self.equations if not any(f in self.lets for f in e.dim.factors)]
-        waiting = [e for e in plain if not (e.dim.broadcast and e.size == 1)]
+        waiting = self._settle([e for e in plain if not (e.dim.broadcast and e.size == 1)])
+        for equation in plain:
+            if equation.dim.broadcast:
+                self.symbols.setdefault(str(equation.dim.factors[0]), 1)
+        while (last := next((e for e in self.following if len(self._unknown(e)) == 1), None)) is not None:
+            self._use(last)
+            waiting = self._settle(waiting)
+
+    def _settle(self, waiting: list[_Equation]) -> list[_Equation]:
+        """Uses equations until what is left has several unknowns each; those are given back."""
         while waiting:
             rest = [e for e in waiting if not self._use(e)]
             if len(rest) == len(waiting):
                 break
             waiting = rest
-        for equation in plain:
-            if equation.dim.broadcast:
-                self.symbols.setdefault(str(equation.dim.factors[0]), 1)
+        return waiting
+
+    def _unknown(self, equation: _Equation) -> list[str]:
+        """The factors of a size that are not known yet, as far as they are dimensions of inputs."""
+        found = [f for f in equation.dim.factors if isinstance(f, str) and f not in self.symbols]
+        return [] if any(f in self.lets for f in found) else found
 
     def _use(self, equation: _Equation) -> bool:
         """Verifies an equation, or solves it for its one unknown; False while it has more."""
@@ -154,6 +176,19 @@ class _Solver:
         why = f" ({_product(equation.dim.factors)})" if named else ""
         either = " or 1" if equation.dim.broadcast else ""
         raise self._mismatch(equation, f"to be {expected}{either}{why}")
+
+    def _verify_whole(self, tensor: m.Tensor) -> None:
+        """A tensor whose shape follows from the rest."""
+        try:
+            expected = [evaluate_int(d.size, self.environment) for d in tensor.dims]
+        except EvaluationError as error:
+            raise self._beyond(tensor.name, error) from None
+        if expected != list(self.logical[tensor.name]):
+            axes = logical_axes(self.op, tensor.layout, self.attrs, tensor.rank)
+            order = sorted(range(tensor.rank), key=axes.__getitem__)
+            names = ", ".join(size_name(tensor.dims[i]) for i in order)
+            message = f"shape {[expected[i] for i in order]} ({names})"
+            raise CallError(self.op.name, tensor.name, message, self.given[tensor.name])
 
     def _mismatch(self, equation: _Equation, expected: str) -> CallError:
         return CallError(self.op.name, equation.argument, f"{equation.what} {equation.axis} {expected}", equation.given)

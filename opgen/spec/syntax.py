@@ -165,6 +165,17 @@ class TensorDecl(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class InheritedDecl(Node):
+    """In a gradient op: `input name` of its op, or an input or output `like` an output or input of it."""
+
+    keyword: Literal["input", "output"]
+    name: Ident
+    like: Ident | None
+    shape_only: bool
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
 class Binding(Node):
     """`name = value` after a form of sizes: a dimension that this form fixes."""
 
@@ -174,9 +185,12 @@ class Binding(Node):
 
 @dataclass(frozen=True, slots=True)
 class Form(Node):
+    """Dimensions; or, with `like`, those of an input of the op whose gradient this one is."""
+
     dims: tuple[Dim, ...]
     layout: Ident | None
     bindings: tuple[Binding, ...]
+    like: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +284,7 @@ Item: TypeAlias = (
     SignatureDecl
     | TypeDecl
     | TensorDecl
+    | InheritedDecl
     | SizesDecl
     | AttrDecl
     | UseDecl

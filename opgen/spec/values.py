@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.kinds import number
 from opgen.spec.report import Report
-from opgen.spec.resolve import number
 
 _WORDS: dict[str, float | bool] = {
     "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf"), "nan": float("nan"),

@@ -52,40 +52,49 @@ def test_plain_values() -> None:
     assert check.integers("a", [], 8, optional=True) == ()
 
 
+INTEGERS = "expected a list of 2, each a 32-bit integer"
+POSITIVE = "expected a list of 2, each an integer"
+WORDS = "expected one of SAME, VALID"
+ROWS = "expected one of X, Y or a list of integers: a list of 4, each a 32-bit integer"
 REFUSED: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
-    (lambda: check.integers("a", [1, 1.0], 2), ArgumentTypeError, "expected a list of 2 integers, given [1, 1.0]"),
-    (lambda: check.integers("a", [1, 1.5], 2), ArgumentTypeError, "expected a list of 2 integers, given [1, 1.5]"),
-    (lambda: check.integers("a", [True, 1], 2), ArgumentTypeError, "expected a list of 2 integers, given [True, 1]"),
-    (lambda: check.integers("a", np.ones(2), 2), ArgumentTypeError, "expected a list of 2 integers, given [1.0, 1.0]"),
-    (lambda: check.integers("a", ["1", "1"], 2), ArgumentTypeError, "expected a list of 2 integers, given ['1', '1']"),
-    (lambda: check.integers("a", "ab", 2), ArgumentTypeError, "expected a list of 2 integers, given 'ab'"),
-    (lambda: check.integers("a", 1, 2), ArgumentTypeError, "expected a list of 2 integers, given 1"),
-    (lambda: check.integers("a", None, 2), ArgumentTypeError, "expected a list of 2 integers, given None"),
-    (lambda: check.integers("a", [1], 2), ArgumentValueError, "expected 2 integers, given [1]"),
-    (lambda: check.integers("a", [], 2), ArgumentValueError, "expected 2 integers, given []"),
-    (lambda: check.integers("a", [0, 1], 2, minimum=1), ArgumentValueError, "expected integers at least 1, given [0, 1]"),
-    (lambda: check.integers("a", [9, 1], 2, maximum=8), ArgumentValueError, "expected integers at most 8, given [9, 1]"),
-    (lambda: check.integers("a", [2**31, 1], 2), ArgumentValueError,
-     "expected integers at most 2147483647, given [2147483648, 1]"),
-    (lambda: check.integer("a", 1.0), ArgumentTypeError, "expected an integer, given 1.0"),
-    (lambda: check.integer("a", True), ArgumentTypeError, "expected an integer, given True"),
-    (lambda: check.integer("a", 0, minimum=1), ArgumentValueError, "expected an integer at least 1, given 0"),
+    (lambda: check.integers("a", [1, 1.0], 2), ArgumentTypeError, f"{INTEGERS}, given [1, 1.0]"),
+    (lambda: check.integers("a", [1, 1.5], 2), ArgumentTypeError, f"{INTEGERS}, given [1, 1.5]"),
+    (lambda: check.integers("a", [True, 1], 2), ArgumentTypeError, f"{INTEGERS}, given [True, 1]"),
+    (lambda: check.integers("a", np.ones(2), 2), ArgumentTypeError, f"{INTEGERS}, given [1.0, 1.0]"),
+    (lambda: check.integers("a", ["1", "1"], 2), ArgumentTypeError, f"{INTEGERS}, given ['1', '1']"),
+    (lambda: check.integers("a", "ab", 2), ArgumentTypeError, f"{INTEGERS}, given 'ab'"),
+    (lambda: check.integers("a", 1, 2), ArgumentTypeError, f"{INTEGERS}, given 1"),
+    (lambda: check.integers("a", None, 2), ArgumentTypeError, f"{INTEGERS}, given nothing"),
+    (lambda: check.integers("a", [1], 2), ArgumentValueError, f"{INTEGERS}, given [1]"),
+    (lambda: check.integers("a", [], 2), ArgumentValueError, f"{INTEGERS}, given []"),
+    (lambda: check.integers("a", [1], 2, optional=True), ArgumentValueError, f"{INTEGERS}, or an empty one, given [1]"),
+    (lambda: check.integers("a", [0, 1], 2, minimum=1), ArgumentValueError, f"{POSITIVE} >= 1, given [0, 1]"),
+    (lambda: check.integers("a", [9, 1], 2, minimum=0, maximum=8), ArgumentValueError,
+     f"{POSITIVE} >= 0 and <= 8, given [9, 1]"),
+    (lambda: check.integers("a", [2**31, 1], 2), ArgumentValueError, f"{INTEGERS}, given [2147483648, 1]"),
+    (lambda: check.integer("a", 1.0), ArgumentTypeError, "expected a 32-bit integer, given 1.0"),
+    (lambda: check.integer("a", True), ArgumentTypeError, "expected a 32-bit integer, given True"),
+    (lambda: check.integer("a", 0, minimum=1), ArgumentValueError, "expected an integer >= 1, given 0"),
     (lambda: check.number("a", "x"), ArgumentTypeError, "expected a number, given 'x'"),
-    (lambda: check.number("a", 10**400), ArgumentTypeError, "expected a number, given 1" + "0" * 56 + "..."),
-    (lambda: check.boolean("a", 1), ArgumentTypeError, "expected True or False, given 1"),
+    (lambda: check.number("a", -0.5, minimum=0), ArgumentValueError, "expected a number >= 0, given -0.5"),
+    (lambda: check.number("a", 10**400), ArgumentTypeError, "expected a number, given an integer of 1329 bits"),
+    (lambda: check.boolean("a", 1), ArgumentTypeError, "expected true or false, given 1"),
     (lambda: check.word("a", "same", ("SAME", "VALID")), ArgumentValueError,
-     "expected 'SAME' or 'VALID', given 'same'; did you mean 'SAME'?"),
-    (lambda: check.word("a", "FULL", ("SAME", "VALID", "NONE")), ArgumentValueError,
-     "expected 'SAME', 'VALID' or 'NONE', given 'FULL'"),
-    (lambda: check.word("a", 1, ("SAME", "VALID")), ArgumentTypeError, "expected 'SAME' or 'VALID', given 1"),
-    (lambda: check.word("a", None, ("SAME", "VALID")), ArgumentTypeError, "expected 'SAME' or 'VALID', given None"),
-    (lambda: check.pairs("a", [[0, 0], [1]], 2), ArgumentValueError,
-     "expected a list of 2 pairs of integers, given [[0, 0], [1]]"),
-    (lambda: check.pairs("a", [[0, 0], [1, 0.5]], 2), ArgumentTypeError,
-     "expected a list of 2 pairs of integers, given [[0, 0], [1, 0.5]]"),
+     f"{WORDS} (did you mean 'SAME'?), given 'same'"),
+    (lambda: check.word("a", "FULL", ("SAME", "VALID")), ArgumentValueError, f"{WORDS}, given 'FULL'"),
+    (lambda: check.word("a", 1, ("SAME", "VALID")), ArgumentTypeError, f"{WORDS}, given 1"),
+    (lambda: check.word("a", None, ("SAME", "VALID")), ArgumentTypeError, f"{WORDS}, given nothing"),
+    (lambda: check.word_or_list("a", [[0, 0], [1]], ("X", "Y"), "LIST", (2, 2)), ArgumentValueError,
+     f"{ROWS}, given [[0, 0], [1]]"),
+    (lambda: check.word_or_list("a", [[0, 0], [1, 0.5]], ("X", "Y"), "LIST", (2, 2)), ArgumentTypeError,
+     f"{ROWS}, given [[0, 0], [1, 0.5]]"),
+    (lambda: check.word_or_list("a", [0, 0, 1, 1], ("X", "Y"), "LIST", (2, 2)), ArgumentValueError,
+     f"{ROWS}, given [0, 0, 1, 1]"),
     (lambda: check.word_or_list("a", "LIST", ("X", "Y"), "LIST", (2, 2)), ArgumentValueError,
-     "expected 'X', 'Y' or a list of 2 pairs of integers, given 'LIST'"),
-    (lambda: check.alias("a", [1], "b", [1]), ArgumentValueError, "expected nothing beside 'a', for which it is another name, given [1]"),
+     "expected a list in place of 'LIST', given 'LIST'"),
+    (lambda: check.word_or_list("a", "x", ("X", "Y"), "LIST", (2, 2)), ArgumentValueError,
+     "expected one of X, Y or a list of integers (did you mean 'X'?), given 'x'"),
+    (lambda: check.alias("a", [1], "b", [1]), ArgumentValueError, "expected only one of 'a' and 'b', given both"),
     (lambda: check.name(3), ArgumentTypeError, "expected a string or None, given 3"),
 ]  # fmt: skip
 
@@ -99,7 +108,7 @@ def test_refused(call: Callable[[], object], kind: type[ArgumentError], message:
     assert str(error) == f"Op: argument '{error.argument}': {message}"
     expected, given = message.removeprefix("expected ").rsplit(", given ", 1)
     assert (error.op, error.expected) == ("Op", expected)
-    assert error.given == given.split("; did you")[0]
+    assert error.given == given
 
 
 def test_a_list_in_place_of_a_word() -> None:
@@ -109,13 +118,13 @@ def test_a_list_in_place_of_a_word() -> None:
 
 
 def test_an_alias_speaks_for_its_argument() -> None:
-    assert check.alias("a", None, "b", [2]) == ("b", [2])
-    assert check.alias("a", [1], "b", None) == ("a", [1])
-    assert check.alias("a", None, "b", None) == ("a", None)
+    assert check.alias("a", None, "b", [2]) == [2]
+    assert check.alias("a", [1], "b", None) == [1]
+    assert check.alias("a", None, "b", None) is None
 
 
 def test_errors_travel_between_processes() -> None:
-    error = ArgumentValueError("Op", "a", "X", "Y", "did you mean 'X'?")
+    error = ArgumentValueError("Op", "a", "X", "Y")
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), type(copy), copy.argument) == (str(error), ArgumentValueError, "a")
 
@@ -139,4 +148,6 @@ def test_shown_values_run_no_code_of_theirs() -> None:
 def test_long_values_are_shown_short() -> None:
     with pytest.raises(ArgumentValueError) as caught:
         check.integers("a", list(range(1000)), 4)
-    assert caught.value.given.endswith("14, 15, ...]")
+    assert len(caught.value.given) == 80
+    assert caught.value.given.startswith("[0, 1, 2, 3, ")
+    assert caught.value.given.endswith("...")

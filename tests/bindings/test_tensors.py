@@ -150,11 +150,11 @@ def test_vectors_of_sizes() -> None:
     assert check.vector("n", np.array([1, 2, 3, 4], np.int64), (2, 4)) == (1, 2, 3, 4)
     assert plain_vector(np.array([1, 2], np.int32)) == [1, 2]
     assert isinstance(plain_vector(np.ones(2)), np.ndarray)
-    with pytest.raises(ArgumentTypeError, match=r"expected a vector of 2 or 4 integers, given \[1.0, 2.0\]"):
+    with pytest.raises(ArgumentTypeError, match=r"expected 2 or 4 integers, given \[1.0, 2.0\]"):
         check.vector("n", np.array([1.0, 2.0]), (2, 4))
-    with pytest.raises(ArgumentValueError, match=r"expected a vector of 2 integers, given \[1, 2, 3\]"):
+    with pytest.raises(ArgumentValueError, match=r"expected 2 integers, given \[1, 2, 3\]"):
         check.vector("n", [1, 2, 3], (2,))
-    with pytest.raises(ArgumentValueError, match=r"expected integers at least 0, given \[1, -2\]"):
+    with pytest.raises(ArgumentValueError, match=r"expected sizes that are not negative, given \[1, -2\]"):
         check.vector("n", [1, -2], (2,))
 
 

@@ -66,8 +66,8 @@ def test_long_statements_are_taken_apart() -> None:
     names = [f"argument_{i}" for i in range(20)]
     lines = fit(f"x = f({', '.join(names)})", 4)
     assert lines == ["x = f(", *(f"    {n}," for n in names), ")"]
-    middle = fit(f"x = f({', '.join(names[:9] + ['y' * 9])})", 4)
-    assert middle == ["x = f(", "    " + ", ".join(names[:9] + ['y' * 9]), ")"]
+    middle = fit(f"x = f({', '.join(names[:8] + ['y' * 14])})", 4)
+    assert middle == ["x = f(", "    " + ", ".join(names[:8] + ['y' * 14]), ")"]
 
 
 def test_brackets_in_strings_do_not_count() -> None:

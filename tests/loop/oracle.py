@@ -1,4 +1,4 @@
-"""An evaluator of scalar integer expressions over mathematical integers, independent of the analysis and the interpreter."""
+"""Scalar expressions over mathematical integers, evaluated independently of the analysis and the interpreter."""
 
 from __future__ import annotations
 

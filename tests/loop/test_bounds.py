@@ -12,7 +12,7 @@ import pytest
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.scopes import walk_kernel
-from opgen.loop.nodes import INDEX, Const, Expr, For, Store, Var
+from opgen.loop.nodes import INDEX, Compare, Const, Expr, For, Store, Var
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.loop.print import print_expr
 from tests.loop.oracle import value
@@ -134,8 +134,8 @@ INTERVALS = [
 @pytest.mark.parametrize(("parameters", "lines", "text", "expected"), INTERVALS)
 def test_intervals(parameters: str, lines: list[str], text: str, expected: tuple[int | None, int | None]) -> None:
     context, condition = at_the_end(parameters, lines, f"{text} < 0")
-    assert not isinstance(condition, Const)
-    assert context.interval(getattr(condition, "left")) == expected  # noqa: B009
+    assert isinstance(condition, Compare)
+    assert context.interval(condition.left) == expected
 
 
 # Soundness ---------------------------------------------------------------------------------------
@@ -201,14 +201,14 @@ def random_condition(rng: random.Random, names: list[str]) -> Expr:
     return made
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_what_is_proved_is_true(seed: int) -> None:
     rng = random.Random(seed)
     proved = 0
     for _ in range(12):
         place = Place(rng)
         states = list(itertools.islice(place.states(), 400))
-        for _ in range(12):
+        for _ in range(8):
             condition = random_condition(rng, place.names)
             if not place.context.proves(condition, fuel=120):
                 continue
@@ -217,7 +217,7 @@ def test_what_is_proved_is_true(seed: int) -> None:
                 assert value(condition, state), (
                     f"seed {seed}: {place}: proved {print_expr(condition)}, false at {state}"
                 )
-    assert proved > 5
+    assert proved > 3
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -232,7 +232,8 @@ def test_intervals_hold_every_value(seed: int) -> None:
             for state in states:
                 found = value(e, state)
                 shown = f"seed {seed}: {place}: {print_expr(e)} is {found} at {state}, not in [{low}, {high}]"
-                assert (low is None or low <= found) and (high is None or found <= high), shown
+                assert low is None or low <= found, shown
+                assert high is None or found <= high, shown
 
 
 def test_constant_bounds_are_proved_fast() -> None:

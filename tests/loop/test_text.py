@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 import textwrap
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from opgen.diagnostics import DiagnosticError, InternalError
+from opgen.diagnostics import Diagnostic, DiagnosticError, InternalError
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT32, INT64
 from opgen.loop.nodes import (
     INDEX,
@@ -70,6 +71,7 @@ EXPRESSIONS = [
     (Const(math.nan, Type(FLOAT32, 4)), "nan_f32x4"),
     (Const(True, Type(BOOL, 8)), "true_x8"),
     (Cast(Type(FLOAT64, 16), Var("v", Type(FLOAT32, 16))), "float64x16(v)"),
+    (Cast(Type(BOOL, 4), Const(1, Type(INT64, 4))), "boolx4(1i64x4)"),
     (Select(Compare("ge", A, B), A, B), "select(a >= b, a, b)"),
     (Ramp(A, Const(1), 16), "ramp(a, 1, 16)"),
     (Load("x", (A, Ramp(B, Const(1), 4)), FLOAT32, None), "x[a, ramp(b, 1, 4)]"),
@@ -233,10 +235,48 @@ def test_deep_nesting_is_a_mistake_not_a_crash() -> None:
         parse_expr("(" * 5000 + "1" + ")" * 5000, {})
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_garbled_listing_never_crashes(seed: int) -> None:
+    rng = random.Random(seed)
+    pieces = [
+        "(",
+        ")",
+        "[",
+        "]",
+        ":",
+        "\n",
+        " ",
+        "    ",
+        "if ",
+        "`",
+        "-",
+        "1",
+        "9" * 5000,
+        "x" * 9,
+        "\0",
+        "é",
+        "let ",
+        "..",
+    ]
+    for _ in range(60):
+        text = LISTING
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(text))
+            text = text[:at] + rng.choice(pieces) + text[at + rng.randint(0, 6) :]
+        for diagnostic in mistakes(text):
+            assert diagnostic.span is not None, f"seed {seed}: {text}"
+
+
+def mistakes(text: str) -> tuple[Diagnostic, ...]:
+    try:
+        parse_kernel(text)
+    except DiagnosticError as error:
+        return error.diagnostics
+    return ()
+
+
 @pytest.mark.parametrize("cut", range(0, len(LISTING), 7))
 def test_a_cut_listing_never_crashes(cut: int) -> None:
     for text in (LISTING[:cut], LISTING[cut:], LISTING[:cut] + LISTING[cut + 5 :]):
-        try:
-            parse_kernel(text)
-        except DiagnosticError as error:
-            assert all(d.span is not None for d in error.diagnostics)
+        for diagnostic in mistakes(text):
+            assert diagnostic.span is not None

@@ -118,7 +118,9 @@ class Programs:
 
     def _condition(self, names: list[str]) -> Expr:
         rng = self._rng
-        test: Expr = Compare(rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), self._index(names, 1), self._index(names, 1))
+        test: Expr = Compare(
+            rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), self._index(names, 1), self._index(names, 1)
+        )
         if rng.random() < 0.3:
             test = Binary(rng.choice(("and", "or")), test, self._condition(names))
         return b.negate(test) if rng.random() < 0.2 else test

@@ -51,7 +51,8 @@ kernel lanes(batch: int64 in [0, inf], height: int64 in [0, inf], width: int64 i
 """
 
 PRODUCT = """
-kernel product(m: int64 in [0, inf], n: int64 in [0, inf], p: int64 in [0, inf], a: float32[m, p], b: float32[p, n]) -> (
+kernel product(m: int64 in [0, inf], n: int64 in [0, inf], p: int64 in [0, inf],
+             a: float32[m, p], b: float32[p, n]) -> (
              c: float32[m, n]):
   for i in 0..m:
     for j in 0..n:

@@ -83,8 +83,8 @@ def test_a_sum_of_products_gets_a_register_tile() -> None:
         "unroll x_i\n"
         "unroll k_v\n"
         "vectorize k_l\n"
+        "parallel k_o\n"
         "fuse k_o, y -> k_o_y\n"
-        "parallel k_o_y\n"
         "unroll s\n"
         "partition x_o 1, -1\n"
     )
@@ -92,7 +92,7 @@ def test_a_sum_of_products_gets_a_register_tile() -> None:
 
 def test_unknown_sizes_get_masked_lanes() -> None:
     assert str(default_schedule(kernels.dense())) == (
-        "split k 16 tail=guard -> k_o, k_l\nvectorize k_l\nfuse n, y -> n_y\nparallel n_y\n"
+        "split k 16 tail=guard -> k_o, k_l\nvectorize k_l\nparallel n\nfuse n, y -> n_y\n"
     )
 
 
@@ -102,12 +102,12 @@ def test_rows_that_are_reduced_stay_serial() -> None:
         "parallel total_i\n"
         "split l 16 tail=guard -> l_o, l_l\n"
         "vectorize l_l\n"
+        "parallel i\n"
         "fuse i, l_o -> i_l_o\n"
-        "parallel i_l_o\n"
     )
 
 
 def test_threads_and_blocks() -> None:
     assert str(default_schedule(kernels.kernel(kernels.ELEMENTWISE), "cuda")) == (
-        "split j 128 tail=guard -> j_o, j_t\nbind j_t thread.x\nfuse i, j_o -> i_j_o\nbind i_j_o block.x\n"
+        "split j 128 tail=guard -> j_o, j_t\nbind j_t thread.x\nbind i block.x\nfuse i, j_o -> i_j_o\n"
     )

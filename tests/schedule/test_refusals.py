@@ -68,6 +68,9 @@ REFUSALS = {
     "bind p thread.w": ("bind p: there is no axis 'thread.w'", "did you mean 'thread.z'?"),
     "bind q block.x\nbind l block.x": ("bind l: the loop 'q' around it is block.x", None),
     "vectorize l\nvectorize q": ("vectorize q: the loop 'l' inside it is vector", None),
+    "bind q block.x\nparallel l": ("parallel l: the loop 'q' around it is block.x", None),
+    "bind q thread.x\nbind l block.x": ("bind l: the loop 'q' around it is thread.x", None),
+    "parallel i\nreorder j, i": ("reorder i: the loop is already parallel", "reorder it before"),
     "partition p 3, 1": ("partition p: the cuts 3, 1 are not in order", None),
     "partition p -1, 2": ("partition p: the cuts -1, 2 are not one or two cuts in order", None),
     "tighten p": ("tighten p: its body is not a condition that can become bounds of it", None),
@@ -96,4 +99,17 @@ def test_a_refusal_names_its_line() -> None:
         "   |\n"
         " 2 | unroll i  # too late\n"
         "   | ^^^^^^"
+    )
+
+
+def test_a_region_that_may_lie_outside_is_to_be_padded() -> None:
+    kernel = parse_kernel(
+        "kernel shift(n: int64 in [1, inf], x: float32[n]) -> (y: float32[n]):\n"
+        "  for i in 0..n:\n    if i > 0:\n      y[i] = x[i - 1]\n    else:\n      y[i] = 0.0f32\n"
+    )
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule("stage x at=i"))
+    assert (refusal.value.message, refusal.value.help) == (
+        "stage x: its region is not known to lie inside it",
+        "pad it",
     )

@@ -88,10 +88,7 @@ MISTAKES = {
         "   = help: did you mean 'split'?"
     ),
     "unroll y\nsplit x four\n": (
-        "<schedule>:2:9: error[schedule]: 'four' is not an integer\n"
-        "   |\n"
-        " 2 | split x four\n"
-        "   |         ^^^^"
+        "<schedule>:2:9: error[schedule]: 'four' is not an integer\n   |\n 2 | split x four\n   |         ^^^^"
     ),
     "split x 4 tail=gard\n": (
         "<schedule>:1:16: error[schedule]: there is no tail 'gard'\n"
@@ -115,10 +112,7 @@ MISTAKES = {
         "   = help: write unroll LOOP"
     ),
     "unroll x ; y\n": (
-        "<schedule>:1:10: error[schedule]: ';' is not expected here\n"
-        "   |\n"
-        " 1 | unroll x ; y\n"
-        "   |          ^"
+        "<schedule>:1:10: error[schedule]: ';' is not expected here\n   |\n 1 | unroll x ; y\n   |          ^"
     ),
     "stage input space=stack\n": (
         "<schedule>:1:1: error[schedule]: stage needs the loop at which to make the copy\n"

@@ -39,7 +39,9 @@ def tiny_calls(contestants: Sequence[Contestant], rounds: int) -> list[Overhead]
             print(f"refused by {contestant.title}: a tiny call: {error}", file=sys.stderr)
             continue
         seconds = statistics.median(contestant.time(5 * rounds))
-        rows.append(Overhead(f"a tiny call, {contestant.title}", seconds, 10e-6 if contestant is contestants[0] else None))
+        rows.append(
+            Overhead(f"a tiny call, {contestant.title}", seconds, 10e-6 if contestant is contestants[0] else None)
+        )
     return rows
 
 

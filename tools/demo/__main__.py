@@ -78,7 +78,8 @@ def apply(ops: dict[str, Op], photo: npt.NDArray[np.float64]) -> tuple[list[tupl
         for dtype, scalar in DTYPES.items():
             images, weights = effect.images(photo).astype(scalar), effect.weights.astype(scalar)
             result = run(functions[effect.op], effect, images, weights)
-            error = relative_error(result, *REFERENCES[effect.op](images, weights, effect.call()), dtype)
+            values, magnitudes = REFERENCES[effect.op](images, weights, effect.call())
+            error = relative_error(result, values, magnitudes, dtype, effect.terms)
             rows[effect.op, dtype].add(error <= 1, error)
             if dtype == "float32":
                 panels.append((effect.title, effect.picture(result)))

@@ -30,16 +30,17 @@ class Agreement:
         self.worst = max(self.worst, worst)
 
 
-def relative_error(result: Array, expected: Array, magnitudes: Array, dtype: str) -> float:
-    """The largest |result - expected| over u * |expected| + 8 * ua * (the sum of the terms' absolute values).
+def relative_error(result: Array, expected: Array, magnitudes: Array, dtype: str, roundings: int = 8) -> float:
+    """The largest |result - expected| over u * |expected| + roundings * ua * (the sum of the terms' absolute values).
 
-    u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  Integers must be equal.
+    u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  A sum of n terms makes n
+    roundings; for random terms they cancel, so that 8 are enough.  Integers must be equal.
     """
     if result.shape != expected.shape:
         return float("inf")
     kind = DTYPES[dtype]
     if not kind.is_float:
         return 0.0 if np.array_equal(result, expected) else float("inf")
-    limit = 2.0**-kind.precision * np.abs(expected) + 8 * 2.0**-kind.compute_type.precision * magnitudes
+    limit = 2.0**-kind.precision * np.abs(expected) + roundings * 2.0**-kind.compute_type.precision * magnitudes
     error = np.abs(result.astype(np.float64) - expected)
     return float(np.max(error / np.maximum(limit, np.finfo(np.float64).tiny), initial=0.0))

@@ -32,6 +32,12 @@ class Effect:
     data_format: Literal["NHWC", "NCHW"] = "NHWC"
     show: Callable[[Array], Array] = field(default=lambda result: result)
 
+    @property
+    def terms(self) -> int:
+        """How many terms each sum has."""
+        height, width, depth, _ = self.weights.shape
+        return height * width * (depth if self.op == "dense" else 1)
+
     def images(self, photo: Array) -> Array:
         """The photograph [height, width, channels] as a batch of one in this effect's format."""
         batch = photo[np.newaxis]

@@ -13,16 +13,14 @@ from opgen.bindings.docs.sizes import modest_call
 from opgen.bindings.files import MARK
 from opgen.codegen import cuda, llvm
 from opgen.codegen.llvm.target import Target
-from opgen.diagnostics import UserError
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.lower import Variant, lower, structural_attrs
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
-from opgen.runtime.evaluate import Evaluator
-from opgen.runtime.operator import Call
 from opgen.schedule.default import scheduled
+from opgen.spec.environment import Environment, evaluate
 from opgen.spec.model import Module, OpSpec
 
 TARGET = "x86-64-v3"
@@ -32,13 +30,9 @@ _VECTOR_BYTES = 32
 def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
     """The texts of an op's stages by file name."""
     types = {v.name: _type(tuple(t.name for t in v.allowed)) for v in op.type_variables}
-    call = modest_call(module, op, types)
-    if call is None:
-        raise UserError(f"op {op.name}: no sizes for a listing meet its requirements")
-    words = {a.name: call.words[a.name] for a in structural_attrs(op)}
-    lowered = lower(module, op, Variant(types, words))
-    evaluator = Evaluator.of(module, op, call)
-    values = zip(lowered.kernel.parameters, map(evaluator.value, lowered.arguments), strict=True)
+    call = modest_call(module, op)
+    lowered = lower(module, op, Variant(types, {a.name: str(call.attrs[a.name]) for a in structural_attrs(op)}))
+    values = ((p, evaluate(e, call)) for p, e in zip(lowered.kernel.parameters, lowered.arguments, strict=True))
     bound = simplify(bind(lowered.kernel, {p.name: v for p, v in values if not p.dtype.is_float}))
     return _Stages(op, source, call, lowered.kernel, bound).texts()
 
@@ -53,7 +47,7 @@ class _Stages:
 
     op: OpSpec
     source: str
-    call: Call
+    call: Environment
     lowered: Kernel
     bound: Kernel
 
@@ -77,6 +71,6 @@ class _Stages:
         return f"{head}\n{more}\n{text.rstrip()}\n"
 
     def _sized(self, comment: str, stage: str, text: str) -> str:
-        sizes = ", ".join(f"{name} = {value}" for name, value in self.call.integers.items())
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.call.symbols.items())
         lines = textwrap.wrap(f"Sizes: {sizes}.", 116, break_long_words=False)
         return self._headed(comment, stage, text, "".join(f"{comment} {line}\n" for line in lines))

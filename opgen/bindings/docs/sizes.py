@@ -2,77 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 
-from opgen.runtime.evaluate import Evaluator
-from opgen.runtime.operator import Call, Value
-from opgen.spec.model import Attr, Dimension, Module, OpSpec, Require, Symbol, Tensor
+from opgen.diagnostics import UserError
+from opgen.spec.arguments import AttrArgument
+from opgen.spec.environment import Environment
+from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes, Symbol, Tensor
+from opgen.spec.shapes import CallError, solve
 from opgen.spec.walk import subexpressions
 
 LARGE, SMALL = 16, 3
-"""The size of a dimension that the result shares, and of one that it does not (a window, say)."""
+"""The size of a dimension that the first input or the result has, and of any other (a window, say)."""
 
 
-def modest_call(module: Module, op: OpSpec, types: dict[str, str]) -> Call | None:
-    """A call without tensors: sizes, attributes and named integers; None if no guess meets the requirements.
+def modest_call(module: Module, op: OpSpec) -> Environment:
+    """A call worked out: attributes have their defaults, or the first word or the least number that is allowed.
 
-    Words are the first of their lists, lists their defaults or the least that is allowed.
+    Raises UserError if no guess at the sizes meets the op's requirements.
     """
-    words = {a.name: _word(a) for a in op.attrs if a.kind in ("enum", "layout")}
-    attributes = {a.name: _value(a) for a in op.attrs if a.kind not in ("enum", "layout")}
+    attrs = {a.name: v for a in op.attrs if a.carried_by is None and (v := _value(a)) is not None}
     for large, small in ((LARGE, SMALL), (LARGE, LARGE), (LARGE, 1), (2 * LARGE, 1)):
-        sizes = _sizes(op, large, small)
-        call = Call({}, types, words, attributes, sizes, ())
-        if _complete(module, op, call, sizes):
-            return call
-    return None
+        guess = _sizes(op, large, small)
+        shapes = {t.name: _shape(op, t.dims, t.layout, guess) for t in op.tensors}
+        vectors = {v.name: _shape(op, v.forms[0], v.layouts[0], guess) for v in op.inputs if isinstance(v, Sizes)}
+        try:
+            return solve(op, module, shapes, vectors, attrs)
+        except CallError:
+            continue
+    raise UserError(f"op {op.name}: no sizes for a listing meet its requirements")
 
 
-def _word(a: Attr) -> str:
-    return a.default if isinstance(a.default, str) else a.values[0]
-
-
-def _value(a: Attr) -> Value:
-    """A default, or the least that is allowed."""
-    if a.has_default and a.default is not None and not isinstance(a.default, str):
-        return a.default
-    if a.optional:
-        return ()
+def _value(a: Attr) -> AttrArgument:
+    """What to give for an attribute that has no default."""
+    if a.has_default or a.optional:
+        return None
+    if a.kind in ("enum", "layout"):
+        return a.values[0]
     least = 1 if a.minimum is None else a.minimum
-    count = 1
-    for n in a.shape:
-        count *= n
-    return (least,) * count if a.shape else least
+    value = False if a.kind == "bool" else least
+    return [value] * prod(a.shape) if a.shape else value
 
 
 def _sizes(op: OpSpec, large: int, small: int) -> dict[str, int]:
     """A size for every symbol of the inputs; where a product has a factor that never stands alone, the first is 1."""
     dims = list(_dimensions(op))
     alone = {d.factors[0] for d in dims if len(d.factors) == 1}
-    shared = {e.name for t in op.outputs for d in t.dims for e in subexpressions(d.size) if isinstance(e, Symbol)}
-    first = {f.name for t in op.tensors[:1] for d in t.dims for f in subexpressions(d.size) if isinstance(f, Symbol)}
+    wide = {e.name for d in _wide(op) for e in subexpressions(d.size) if isinstance(e, Symbol)}
     sizes: dict[str, int] = {}
     for dim in dims:
         for position, f in enumerate(dim.factors):
             if isinstance(f, str) and f not in sizes:
                 leading = len(dim.factors) > 1 and position == 0 and f not in alone
-                sizes[f] = 1 if leading else large if f in first or f in shared else small
+                sizes[f] = 1 if leading else large if f in wide else small
     return sizes
+
+
+def _wide(op: OpSpec) -> Iterator[Dimension]:
+    for t in (*op.tensors[:1], *op.outputs):
+        yield from t.dims
 
 
 def _dimensions(op: OpSpec) -> Iterator[Dimension]:
     for given in op.inputs:
-        for form in (given.dims,) if isinstance(given, Tensor) else given.forms[:1]:
-            yield from form
+        yield from given.dims if isinstance(given, Tensor) else given.forms[0]
 
 
-def _complete(module: Module, op: OpSpec, call: Call, sizes: dict[str, int]) -> bool:
-    """Computes the named integers into `sizes`; whether every requirement holds."""
-    evaluator = Evaluator.of(module, op, call)
-    for check in op.checks:
-        if isinstance(check, Require):
-            if not evaluator.value(check.condition):
-                return False
-        else:
-            sizes.update(zip(check.names, map(int, evaluator.results(check)), strict=True))
-    return True
+def _shape(op: OpSpec, dims: Sequence[Dimension], layout: str | None, sizes: dict[str, int]) -> tuple[int, ...]:
+    """A shape in the caller's order, for the layout that is the default."""
+    logical = [prod(sizes[f] if isinstance(f, str) else f for f in d.factors) for d in dims]
+    if layout is None:
+        return tuple(logical)
+    attr = op.attr(layout)
+    word = attr.default if isinstance(attr.default, str) else attr.values[0]
+    return tuple(logical[attr.values[0].index(letter)] for letter in word)

@@ -86,7 +86,7 @@ def attribute_check(op: OpSpec, scope: OpScope, attr: Attr) -> str | None:
         return _payload_check(op, scope, attr)
     given = f"{literal(attr.name)}, {name}"
     if attr.alias is not None:
-        given = f"*check.alias({given}, {literal(attr.alias)}, {scope.arguments[attr.alias]})"
+        given = f"{literal(attr.name)}, check.alias({given}, {literal(attr.alias)}, {scope.arguments[attr.alias]})"
     return f"{name} = check.{_method(attr)}({', '.join([given, *_options(attr)])})"
 
 
@@ -110,7 +110,7 @@ def _options(attr: Attr) -> list[str]:
         options.append(tuple_literal(attr.values))
     elif attr.shape:
         options.append(str(elements(attr)))
-    options += _bounds(attr) if attr.kind == "int" else []
+    options += _bounds(attr)
     if attr.optional:
         options.append("optional=True")
     if _has_default(attr):

@@ -14,6 +14,8 @@ def fit(statement: str, indent: int) -> list[str]:
     if len(statement) + indent <= WIDTH:
         return [statement]
     margin = " " * (len(statement) - len(statement.lstrip()))
+    if statement.lstrip().startswith("if "):
+        return _condition(statement.strip().removeprefix("if ").removesuffix(":"), margin)
     span = _widest_bracket(statement)
     if span is None:
         return [statement]
@@ -24,6 +26,20 @@ def fit(statement: str, indent: int) -> list[str]:
         return [statement[: start + 1], f"{margin}    {inside}" + _comma(inside, statement, start), f"{margin}{tail}"]
     parts = [f"{margin}    {part.strip()}," for part in _split(inside)]
     return [statement[: start + 1], *(line for p in parts for line in fit(p, indent)), f"{margin}{tail}"]
+
+
+def _condition(text: str, margin: str) -> list[str]:
+    """`if` with a condition in parentheses, a line for each of its outer parts."""
+    word = " or " if _parts(text, " or ") else " and "
+    first, *rest = _parts(text, word) or [text]
+    return [f"{margin}if (", f"{margin}    {first}", *(f"{margin}    {word.strip()} {p}" for p in rest), f"{margin}):"]
+
+
+def _parts(text: str, word: str) -> list[str]:
+    """The text at a word outside brackets and strings, if it is there."""
+    cuts = [i for i, c in _outside_strings(text) if text.startswith(word, i) and _depth(text, i) == 0]
+    starts = [0, *(i + len(word) for i in cuts)]
+    return [text[a:b] for a, b in zip(starts, [*cuts, len(text)], strict=True)] if cuts else []
 
 
 def _comma(inside: str, statement: str, start: int) -> str:

@@ -15,7 +15,7 @@ _IMPORTS = {
     "typing": ("Literal",),
     "opgen.runtime.arguments": ("Integers", "Numbers"),
     "opgen.runtime.checks": ("Checks",),
-    "opgen.runtime.dimensions": ("broadcast", "logical", "padded", "rows"),
+    "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched"),
     "opgen.runtime.operator": ("Call",),
     "opgen.runtime.specialize": ("Library",),
     "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),

@@ -22,7 +22,7 @@ RESERVED = frozenset(
             "Sequence",
             "TensorLike",
         ),
-        *("annotations", "broadcast", "logical", "padded", "rows", "raw_ops", "plain_vector", "final"),
+        *("annotations", "stretched", "logical", "padded", "rows", "raw_ops", "plain_vector", "final"),
         *("bool", "dict", "float", "int", "len", "max", "min", "object", "pow", "staticmethod", "str", "tuple"),
         *("__all__", "__debug__", "__doc__", "__file__", "__name__", "True", "False", "None"),
     }
@@ -53,14 +53,18 @@ class OpScope:
             self._derived[key] = self._names.fresh(f"{owner}_{part}")
         return self._derived[key]
 
-    def size(self, tensor: Tensor | Sizes, layout: str | None, axis: int) -> str:
+    def shape(self, tensor: str) -> str:
+        """The name of an input's shape."""
+        return self.derived(tensor, "shape")
+
+    def size(self, tensor: str, layout: str | None, axis: int) -> str:
         """The name of the size that the caller gave a dimension (logical order)."""
         part = self.op.attr(layout).values[0][axis] if layout is not None else str(axis)
-        return self.derived(tensor.name, part)
+        return self.derived(tensor, part)
 
     def size_of(self, e: SizeOf) -> str:
         tensor = next(t for t in self.op.tensors if t.name == e.tensor)
-        return self.size(tensor, tensor.layout, e.axis)
+        return self.size(tensor.name, tensor.layout, e.axis)
 
     def element(self, e: AttrValue) -> str:
         """An attribute, or an element of one."""

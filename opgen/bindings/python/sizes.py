@@ -1,153 +1,230 @@
-"""Dimensions as Python: the statements that name the sizes of tensors, compare them, and solve products."""
+"""Dimensions as Python: the statements that name the sizes of tensors, compare them, and solve products.
+
+A size that the caller gave and the product that the spec says it is make an equation.  They are taken in the order of
+`opgen.spec.shapes`, as far as it can be told without the numbers: so a wrong call gets the same message from both.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from opgen.bindings.formula import Formula
 from opgen.bindings.python.attributes import tuple_literal
 from opgen.bindings.python.scope import OpScope
 from opgen.bindings.python.text import literal
 from opgen.diagnostics import InternalError
-from opgen.spec.model import Dimension, OpSpec, Sizes, Tensor
+from opgen.spec.model import Dimension, OpSpec, ShapeLet, Sizes, Tensor
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A dimension of an input: `owner` the local name of the input, `size` of the size that the caller gave."""
+class _Equation:
+    """`local` names the caller's sizes, `axis` is Python for the position among them, `size` names the size itself."""
 
     argument: str
-    owner: str
+    local: str
+    axis: str
     size: str
     dim: Dimension
-    text: str
+    vector: bool
+
+    @property
+    def symbol(self) -> str | None:
+        """The symbol that the dimension is, if it is a single one."""
+        factors = self.dim.factors
+        return factors[0] if len(factors) == 1 and isinstance(factors[0], str) else None
 
 
 class SizeStatements:
-    """Collects the statements for all dimensions of an op's inputs, in the order in which they can be decided."""
+    """The statements for all dimensions of an op's inputs.  `lines` come before the op's own lets and requirements,
+    `last` after them: they compare sizes with what the lets computed.
+    """
 
     def __init__(self, op: OpSpec, scope: OpScope) -> None:
         self._op = op
         self._scope = scope
-        self._formula = Formula(op)
-        self._known: set[str] = set()
-        self._later: list[_Place] = []
-        self.lines: list[str] = []
+        self._lets = {n for c in op.checks if isinstance(c, ShapeLet) for n in c.names}
+        self._vectors = [i for i in op.inputs if isinstance(i, Sizes)]
+        self.lines = [*self._shapes(), *self._worlds(False)]
+        self.last = list(self._worlds(True))
 
-    def run(self) -> list[str]:
-        """The statements."""
-        for given in self._op.inputs:
+    # Shapes and values ------------------------------------------------------------------------------
+
+    def _shapes(self) -> Iterator[str]:
+        for t in self._op.tensors:
+            name = self._scope.arguments[t.name]
+            yield f"{self._scope.shape(t.name)} = check.rank({literal(t.name)}, {name}, {t.rank})"
+        for v in self._vectors:
+            name = self._scope.arguments[v.name]
+            lengths = tuple(len(form) for form in v.forms)
+            yield f"{name} = check.vector({literal(v.name)}, {name}, {tuple_literal(lengths)})"
+
+    def _worlds(self, last: bool) -> Iterator[str]:
+        """The equations for each choice of a form for every vector of sizes."""
+        choices = list(itertools.product(*(range(len(v.forms)) for v in self._vectors)))
+        for choice in choices:
+            lines = _World(self._op, self._scope, self._lets, dict(zip(self._names(), choice, strict=True))).lines(last)
+            if len(choices) == 1:
+                yield from lines
+            elif lines:
+                yield f"if {self._condition(choice)}:"
+                yield from (f"    {line}" for line in lines)
+
+    def _names(self) -> list[str]:
+        return [v.name for v in self._vectors]
+
+    def _condition(self, choice: Sequence[int]) -> str:
+        picked = zip(self._vectors, choice, strict=True)
+        return " and ".join(
+            f"len({self._scope.arguments[v.name]}) == {len(v.forms[i])}" for v, i in picked if len(v.forms) > 1
+        )
+
+
+class _World:
+    """The equations of an op with one form chosen for every vector of sizes."""
+
+    def __init__(self, op: OpSpec, scope: OpScope, lets: set[str], forms: dict[str, int]) -> None:
+        self._op = op
+        self._scope = scope
+        self._lets = lets
+        self._forms = forms
+        self._known = set(lets)
+        self._lines: list[str] = []
+
+    def lines(self, last: bool) -> list[str]:
+        """The statements before the op's lets, or after them."""
+        equations = list(self._equations())
+        if last:
+            for equation in (e for e in equations if self._after_lets(e)):
+                self._same(equation)
+            return self._lines
+        self._bind_fixed()
+        self._unpack([e for e in equations if not self._after_lets(e)])
+        return self._lines
+
+    def _after_lets(self, e: _Equation) -> bool:
+        return any(f in self._lets for f in e.dim.factors)
+
+    # Naming sizes -----------------------------------------------------------------------------------
+
+    def _equations(self) -> Iterator[_Equation]:
+        for given in (*self._op.tensors, *(i for i in self._op.inputs if isinstance(i, Sizes))):
             if isinstance(given, Tensor):
-                self._tensor(given)
+                yield from self._of(given.name, self._scope.shape(given.name), given.dims, given.layout, False)
             else:
-                self._sizes(given)
-        self._stretch()
-        while self._later:
-            self._solve()
-        return self.lines
+                form = self._forms[given.name]
+                local = self._scope.arguments[given.name]
+                yield from self._of(given.name, local, given.forms[form], given.layouts[form], True)
 
-    # Tensors ----------------------------------------------------------------------------------------
+    def _of(
+        self, argument: str, local: str, dims: tuple[Dimension, ...], layout: str | None, vector: bool
+    ) -> Iterator[_Equation]:
+        for position, dim in enumerate(dims):
+            axis, size = str(position), f"{local}[{position}]"
+            if layout is not None:
+                letter = self._op.attr(layout).values[0][position]
+                axis = f"{self._scope.arguments[layout]}.index({literal(letter)})"
+                size = f"{local}[{axis}]"
+            if dim.broadcast:
+                size = self._scope.size(argument, layout, position)
+            yield _Equation(argument, local, axis, size, dim, vector)
 
-    def _tensor(self, t: Tensor) -> None:
-        name = self._scope.arguments[t.name]
-        dims = f"[{', '.join(self._formula.dimension(d) for d in t.dims)}]"
-        self.lines.append(f"check.rank({literal(t.name)}, {name}, {t.rank}, {literal(dims)})")
-        targets = [self._target(t, t.layout, axis, d) for axis, d in enumerate(t.dims)]
-        self._unpack(targets, f"{name}.shape", t.layout)
-        for target, dim in zip(targets, t.dims, strict=True):
-            self._place(_Place(t.name, name, target, dim, self._formula.dimension(dim)))
+    def _bind_fixed(self) -> None:
+        """Symbols that the chosen forms fix without their standing in them."""
+        for v in (i for i in self._op.inputs if isinstance(i, Sizes)):
+            for symbol, value in v.bindings[self._forms[v.name]] if v.bindings else ():
+                self._lines.append(f"{self._scope.symbols[symbol]} = {value}")
+                self._known.add(symbol)
 
-    def _unpack(self, targets: Sequence[str], values: str, layout: str | None) -> None:
+    def _unpack(self, equations: list[_Equation]) -> None:
+        """Name the sizes that are symbols, input by input; then take the other equations."""
+        waiting: list[_Equation] = []
+        stretching = {e.symbol for e in equations if e.dim.broadcast}
+        for _, group in itertools.groupby(equations, key=lambda e: e.argument):
+            members = list(group)
+            targets = []
+            for e in members:
+                if e.dim.broadcast:
+                    targets.append(e.size)
+                elif e.symbol is not None and e.symbol not in self._known and e.symbol not in stretching:
+                    self._known.add(e.symbol)
+                    targets.append(self._scope.symbols[e.symbol])
+                    continue
+                else:
+                    targets.append("_")
+                waiting.append(e)
+            self._name(members[0], targets)
+        self._stretch(waiting, stretching)
+        self._solve(waiting)
+
+    def _name(self, first: _Equation, targets: list[str]) -> None:
+        if set(targets) <= {"_"}:
+            return
+        values = first.local
+        layout = self._layout(first)
         if layout is not None:
             order = self._op.attr(layout).values[0]
+            targets += ["_"] * (len(order) - len(targets))
             values = f"logical({values}, {self._scope.arguments[layout]}, {literal(order)})"
-        if targets:
-            self.lines.append(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {values}")
+        left = f"({targets[0]},)" if len(targets) == 1 else ", ".join(targets)
+        self._lines.append(f"{left} = {values}")
 
-    def _target(self, given: Tensor | Sizes, layout: str | None, axis: int, dim: Dimension) -> str:
-        """The name for a size: the symbol's own if it is met here for the first time."""
-        symbol = _symbol(dim)
-        if symbol is None or symbol in self._known or dim.broadcast:
-            return self._scope.size(given, layout, axis)
-        self._known.add(symbol)
-        return self._scope.symbols[symbol]
+    def _layout(self, e: _Equation) -> str | None:
+        given = next(i for i in self._op.inputs if i.name == e.argument)
+        return given.layout if isinstance(given, Tensor) else given.layouts[self._forms[given.name]]
 
-    def _place(self, place: _Place) -> None:
-        symbol = _symbol(place.dim)
-        if symbol is not None and place.size == self._scope.symbols[symbol]:
-            return
-        if place.dim.broadcast or self._unknown(place.dim):
-            self._later.append(place)
-        else:
-            self._same(place)
+    # Equations --------------------------------------------------------------------------------------
 
-    def _same(self, place: _Place) -> None:
-        size = self._product(place.dim)
-        arguments = [literal(place.argument), place.owner, literal(place.text), place.size, size]
-        self.lines.append(f"check.same({', '.join(arguments)})")
+    def _stretch(self, equations: list[_Equation], symbols: set[str | None]) -> None:
+        """Symbols of broadcast dimensions take the first size that is not 1, in the order of the inputs."""
+        for symbol in dict.fromkeys(e.symbol for e in equations if e.symbol in symbols):
+            if symbol is None or symbol in self._known:
+                continue
+            members = [e for e in equations if e.symbol == symbol]
+            firm = next((i for i, e in enumerate(members) if not e.dim.broadcast), len(members) - 1)
+            sizes = ", ".join(e.size for e in members[: firm + 1])
+            self._lines.append(f"{self._scope.symbols[symbol]} = stretched({sizes})")
+            self._known.add(symbol)
+            if len(members) == 1:
+                equations.remove(members[0])
 
-    # Vectors of sizes -------------------------------------------------------------------------------
+    def _solve(self, waiting: list[_Equation]) -> None:
+        """Round after round, what has at most one unknown factor."""
+        while waiting:
+            rest = [e for e in waiting if not self._use(e)]
+            if len(rest) == len(waiting):
+                names = ", ".join(str(e.dim.factors) for e in rest)
+                raise InternalError(f"op {self._op.name}: dimensions {names} are not determined")
+            waiting = rest
 
-    def _sizes(self, given: Sizes) -> None:
-        name = self._scope.arguments[given.name]
-        lengths = tuple(len(form) for form in given.forms)
-        self.lines.append(f"{name} = check.vector({literal(given.name)}, {name}, {tuple_literal(lengths)})")
-        if len(given.forms) == 1:
-            self._form(given, given.forms[0], given.layouts[0])
-            return
-        raise InternalError(f"op {self._op.name}: sizes {given.name!r} in several forms")
-
-    def _form(self, given: Sizes, form: Sequence[Dimension], layout: str | None) -> None:
-        name = self._scope.arguments[given.name]
-        targets = [self._target(given, layout, axis, d) for axis, d in enumerate(form)]
-        self._unpack(targets, name, layout)
-        for target, dim in zip(targets, form, strict=True):
-            self._place(_Place(given.name, name, target, dim, self._formula.dimension(dim)))
-
-    # Products and broadcasting ----------------------------------------------------------------------
-
-    def _stretch(self) -> None:
-        """Symbols that only broadcast dimensions have take the first size that is not 1."""
-        symbols = dict.fromkeys(s for p in self._later if p.dim.broadcast and (s := _symbol(p.dim)) is not None)
-        for symbol in symbols:
-            if symbol not in self._known:
-                sizes = [p.size for p in self._later if _symbol(p.dim) == symbol]
-                self.lines.append(f"{self._scope.symbols[symbol]} = broadcast({', '.join(sizes)})")
-                self._known.add(symbol)
-        for place in [p for p in self._later if p.dim.broadcast]:
-            self._later.remove(place)
-            self.lines.append(f"if {place.size} != 1:")
-            self._same(place)
-            self.lines[-1] = f"    {self.lines[-1]}"
-
-    def _solve(self) -> None:
-        """Decide the first product with at most one unknown factor."""
-        place = next((p for p in self._later if len(self._unknown(p.dim)) <= 1), None)
-        if place is None:
-            raise InternalError(f"op {self._op.name}: dimensions {[p.text for p in self._later]} are not determined")
-        self._later.remove(place)
-        unknown = self._unknown(place.dim)
+    def _use(self, e: _Equation) -> bool:
+        unknown = [f for f in e.dim.factors if isinstance(f, str) and f not in self._known]
+        if len(unknown) > 1:
+            return False
         if not unknown:
-            self._same(place)
-            return
-        known = " * ".join(self._factors(place.dim, without=unknown[0]))
-        arguments = [literal(place.argument), place.owner, literal(place.text), place.size, known]
-        self.lines.append(f"{self._scope.symbols[unknown[0]]} = check.quotient({', '.join(arguments)})")
+            self._same(e)
+            return True
+        others = [f for f in e.dim.factors if f != unknown[0]]
+        options = [self._product(others), literal(_names(others)), *(["vector=True"] if e.vector else [])]
+        self._lines.append(
+            f"{self._scope.symbols[unknown[0]]} = check.factor({', '.join([self._place(e), *options])})"
+        )
         self._known.add(unknown[0])
+        return True
 
-    def _unknown(self, dim: Dimension) -> list[str]:
-        return [f for f in dim.factors if isinstance(f, str) and f not in self._known]
+    def _same(self, e: _Equation) -> None:
+        named = any(isinstance(f, str) for f in e.dim.factors)
+        options = [self._product(e.dim.factors), literal(_names(e.dim.factors) if named else "")]
+        options += ["vector=True"] if e.vector else []
+        options += ["or_one=True"] if e.dim.broadcast else []
+        self._lines.append(f"check.same({', '.join([self._place(e), *options])})")
 
-    def _factors(self, dim: Dimension, without: str | None = None) -> Iterator[str]:
-        for f in dim.factors:
-            if f != without:
-                yield self._scope.symbols[f] if isinstance(f, str) else str(f)
+    def _place(self, e: _Equation) -> str:
+        return f"{literal(e.argument)}, {e.local}, {e.axis}"
 
-    def _product(self, dim: Dimension) -> str:
-        return " * ".join(self._factors(dim)) or "1"
+    def _product(self, factors: Sequence[str | int]) -> str:
+        return " * ".join(self._scope.symbols[f] if isinstance(f, str) else str(f) for f in factors) or "1"
 
 
-def _symbol(dim: Dimension) -> str | None:
-    """The symbol that a dimension is, if it is a single one."""
-    return dim.factors[0] if len(dim.factors) == 1 and isinstance(dim.factors[0], str) else None
+def _names(factors: Sequence[str | int]) -> str:
+    return " * ".join(map(str, factors))

@@ -182,7 +182,8 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
     if "name" in op.signature and "name" not in scope.arguments:
         yield "check.name(name)"
     yield from _types(op, scope)
-    yield from SizeStatements(op, scope).run()
+    sizes = SizeStatements(op, scope)
+    yield from sizes.lines
     used = [e for root in _shape_expressions(op) for e in subexpressions(root) if isinstance(e, AttrValue)]
     for attr in op.attrs:
         statement = element_names(scope, attr, used)
@@ -191,6 +192,7 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
     printer = _printer(scope, functions)
     for check in op.checks:
         yield from _let(check, scope, printer) if isinstance(check, ShapeLet) else _require(check, scope, printer)
+    yield from sizes.last
 
 
 def _types(op: OpSpec, scope: OpScope) -> Iterator[str]:
@@ -216,12 +218,24 @@ def _let(let: ShapeLet, scope: OpScope, printer: PythonPrinter) -> Iterator[str]
 
 
 def _require(check: Require, scope: OpScope, printer: PythonPrinter) -> Iterator[str]:
-    argument = literal(check.argument)
+    blamed = next((t for t in scope.op.tensors if t.name == check.argument), None)
+    given = _given(scope, check.argument) if blamed is None else scope.shape(blamed.name)
+    method = "wrong" if blamed is None else "wrong_shape"
     floats = (e for e in subexpressions(check.condition) if isinstance(e, AttrValue))
     exact = all(scope.op.attr(e.attr).kind != "float" for e in floats)
     condition = printer.negated(check.condition) if exact else f"not ({printer.text(check.condition)})"
     yield f"if {condition}:"
-    yield f"    raise check.wrong({argument}, {_message(check, printer)}, {scope.arguments[check.argument]})"
+    yield f"    raise check.{method}({literal(check.argument)}, {_message(check, printer)}, {given})"
+
+
+def _given(scope: OpScope, argument: str) -> str:
+    """What the caller gave for an attribute, as a message shows it."""
+    attr = next((a for a in scope.op.attrs if a.name == argument), None)
+    if attr is None or attr.payload is None:
+        return scope.arguments[argument]
+    carried = scope.op.attr(attr.payload[1])
+    values = scope.arguments[carried.name]
+    return f"{f'rows({values}, {carried.shape[1]})' if len(carried.shape) > 1 else values} or {scope.arguments[argument]}"
 
 
 def _message(check: Require, printer: PythonPrinter) -> str:
@@ -261,8 +275,10 @@ def _mapping(items: dict[str, str]) -> str:
 def _result(op: OpSpec, scope: OpScope, printer: PythonPrinter, t: Tensor) -> str:
     sizes = [printer.text(d.size) for d in t.dims]
     shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+    layout = "None"
     if t.layout is not None:
-        order = op.attr(t.layout).values[0]
-        shape = f"logical({shape}, {literal(order)}, {scope.arguments[t.layout]})"
+        layout = f"({literal(op.attr(t.layout).values[0])}, {scope.arguments[t.layout]})"
     dtype = scope.types[t.dtype] if op.type_variable(t.dtype) is not None else literal(t.dtype)
-    return f"check.result({literal(t.name)}, {shape}, {dtype})"
+    first = op.inputs[0]
+    blamed = scope.shape(first.name) if isinstance(first, Tensor) else f"{scope.arguments[first.name]}, vector=True"
+    return f"check.result({literal(t.name)}, {shape}, {layout}, {dtype}, {literal(first.name)}, {blamed})"

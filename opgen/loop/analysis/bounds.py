@@ -77,10 +77,8 @@ class Context:
 
     def with_condition(self, condition: Expr) -> Context:
         """Where a scalar condition (or that of a mask's lane) is known to hold."""
-        if self._varies(condition):
-            return self
         context = self
-        parts = leaves(per_lane(self.resolve(condition)))
+        parts = [p for p in leaves(per_lane(self.resolve(condition))) if not self._varies(p[0])]
         for leaf, holds in sorted(parts, key=lambda part: not gaps(part[0], part[1], self.polynomial)):
             context = context._with_leaf(leaf, holds)
         return context
@@ -138,7 +136,12 @@ class Context:
 
     def proves(self, condition: Expr, fuel: int = FUEL) -> bool:
         """Whether a condition on integers (comparisons joined by and, or, not) is certain to hold here."""
-        return self._holds(per_lane(self.resolve(condition)), True, fuel)
+        return self.unreachable or self._holds(per_lane(self.resolve(condition)), True, fuel)
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether the facts are seen to contradict each other: nothing ever runs here."""
+        return any(f.value is not None for f in self.facts)
 
     def interval(self, e: Expr) -> tuple[int | None, int | None]:
         """Numeric bounds, both inclusive, of a scalar integer expression; None where none is known."""
@@ -176,7 +179,15 @@ class Context:
         if goals:
             return all(self._prover.proves(g, fuel) for g in goals)
         gap = self.polynomial(e.right) - self.polynomial(e.left)  # different: one way or the other
-        return self._prover.proves(gap - 1, fuel) or self._prover.proves(-gap - 1, fuel)
+        return self._prover.proves(gap - 1, fuel) or self._prover.proves(-gap - 1, fuel) or self._indivisible(gap, fuel)
+
+    def _indivisible(self, p: Polynomial, fuel: int) -> bool:
+        """Whether a polynomial differs from 0 because it is no multiple of something: `d * q + r` with 0 < |r| < d."""
+        for divisor, rest in p.remainders():
+            for r in (rest, -rest):
+                if self._prover.proves(r - 1, fuel) and self._prover.proves(divisor - r - 1, fuel):
+                    return True
+        return False
 
     @cached_property
     def _prover(self) -> Prover:

@@ -59,6 +59,7 @@ class Intervals:
 
     ranges: dict[Atom, Interval] = field(default_factory=dict)
     _derived: dict[Atom, Interval] = field(default_factory=dict)
+    _products: dict[Monomial, Interval] = field(default_factory=dict)
 
     def of(self, p: Polynomial) -> Interval:
         low: int | None = 0
@@ -75,12 +76,16 @@ class Intervals:
         return low, high
 
     def _monomial(self, monomial: Monomial) -> Interval:
-        product = self.atom(monomial[0])
-        for factor in monomial[1:]:
-            product = multiply(product, self.atom(factor))
-        if len(monomial) == 2 and monomial[0] is monomial[1]:
-            return meet(product, (0, None))
-        return product
+        if len(monomial) == 1:
+            return self.atom(monomial[0])
+        if monomial not in self._products:
+            product = self.atom(monomial[0])
+            for factor in monomial[1:]:
+                product = multiply(product, self.atom(factor))
+            if len(monomial) == 2 and monomial[0] is monomial[1]:
+                product = meet(product, (0, None))
+            self._products[monomial] = product
+        return self._products[monomial]
 
     def atom(self, a: Atom) -> Interval:
         if a not in self._derived:
@@ -105,7 +110,7 @@ class Intervals:
 
     def learn(self, fact: Polynomial) -> None:
         """Tighten the bounds of the atoms that a fact (a polynomial not negative) bounds numerically."""
-        for a in fact.atoms:
+        for a in sorted(fact.atoms, key=lambda a: a.key):
             c = fact.terms.get((a,))
             if c is None or sum(a in m for m in fact.terms) != 1:
                 continue
@@ -114,6 +119,7 @@ class Intervals:
                 bound: Interval = (-(rest // c), None) if c > 0 else (None, rest // -c)
                 self.ranges[a] = meet(self.ranges.get(a, UNBOUNDED), bound)
                 self._derived.clear()
+                self._products.clear()
 
 
 def _type_range(a: Atom) -> Interval:

@@ -184,6 +184,15 @@ class Polynomial:
             terms[tuple(left)] = c
         return Polynomial(terms)
 
+    def remainders(self) -> Iterator[tuple[Polynomial, Polynomial]]:
+        """(d, r) with `self` a multiple of d plus r, for each number and each atom d that divides some terms."""
+        numbers = {abs(c) for m, c in self.terms.items() if m and abs(c) > 1}
+        for number in sorted(numbers):
+            yield Polynomial.constant(number), Polynomial({m: c for m, c in self.terms.items() if c % number})
+        for factor in sorted(self.atoms, key=lambda a: a.key):
+            if any(factor in m and len(m) > 1 for m in self.terms):
+                yield Polynomial.of(factor), Polynomial({m: c for m, c in self.terms.items() if factor not in m})
+
     def sorted_terms(self) -> Iterator[tuple[Monomial, int]]:
         """The terms in a fixed order: by their atoms' names, the constant last."""
         keyed = sorted(self.terms.items(), key=lambda t: (not t[0], [a.key for a in t[0]]))
@@ -270,18 +279,30 @@ def _floordiv(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _quotient(left: Polynomial, right: Polynomial) -> Polynomial:
-    if not left.terms:
-        return left
-    if right.value == 1:
-        return left
+    """The quotient where no multiple of the divisor is left to take out."""
     divisor = right.value
+    if not left.terms or divisor == 1:
+        return left
     if divisor is not None and divisor > 0:
         if left.value is not None:
             return Polynomial.constant(left.value // divisor)
         common = gcd(left.content(), divisor)
         if common > 1:
             return _floordiv(left.divide_rounding_down(common), Polynomial.constant(divisor // common))
+        nested = _shifted_quotient(left)
+        if nested is not None:
+            inner, shift = nested  # (x // y + k) // d == (x + k * y) // (y * d)
+            return _floordiv(inner.operands[0] + inner.operands[1] * shift, inner.operands[1] * divisor)
     return Polynomial.of(atom("floordiv", Binary("floordiv", expression(left), expression(right)), (left, right)))
+
+
+def _shifted_quotient(p: Polynomial) -> tuple[Atom, int] | None:
+    """(q, k) if the polynomial is a quotient q plus a number k."""
+    shift = p.terms.get((), 0)
+    rest = [(m, c) for m, c in p.terms.items() if m]
+    if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1 and rest[0][0][0].kind == "floordiv":
+        return rest[0][0][0], shift
+    return None
 
 
 def _cancel(monomial: Monomial, divisor: Monomial) -> Monomial | None:

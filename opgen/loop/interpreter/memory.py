@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 
@@ -65,10 +66,10 @@ class Memory:
             offsets = offsets * size + np.asarray(i, dtype=np.int64)
         return np.where(active, offsets, 0)
 
-    def out_of_bounds(self, index: tuple[int, ...]) -> None:
+    def out_of_bounds(self, index: tuple[int, ...]) -> NoReturn:
         raise InternalError(f"index {list(index)} of buffer '{self.name}' is outside its shape {list(self.shape)}")
 
-    def unwritten(self, offset: int) -> None:
+    def unwritten(self, offset: int) -> NoReturn:
         index = [int(i) for i in np.unravel_index(offset, self.shape)] if self.shape else []
         raise InternalError(f"element {index} of buffer '{self.name}' is read before it is written")
 

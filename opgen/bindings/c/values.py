@@ -1,0 +1,36 @@
+"""What an attribute may be, in the words of the messages.
+
+They are those of `opgen.spec.arguments`, from which the calls of all bindings get theirs.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from opgen.spec.attributes import expected_scalar
+from opgen.spec.model import Attr
+
+
+def plain_words(attr: Attr) -> tuple[str, ...]:
+    """The words that a caller may write (the one that stands for a list is none)."""
+    return tuple(v for v in attr.values if attr.payload is None or v != attr.payload[0])
+
+
+def elements(attr: Attr) -> int:
+    """How many numbers a list holds."""
+    return prod(attr.shape)
+
+
+def expected(attr: Attr) -> str:
+    """What completes "expected ..." for a wrong value."""
+    if attr.payload is not None:
+        return f"one of {', '.join(plain_words(attr))} or a list of integers"
+    each = expected_scalar(attr)
+    if not attr.shape:
+        return each
+    return f"a list of {elements(attr)}, each {each}" + (", or an empty one" if attr.optional else "")
+
+
+def expected_list(attr: Attr) -> str:
+    """The same for a list that may not be empty."""
+    return f"a list of {elements(attr)}, each {expected_scalar(attr)}"

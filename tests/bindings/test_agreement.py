@@ -1,0 +1,114 @@
+"""A generated check and the spec's own evaluator say the same of every call: the shapes, or the message word for word."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opgen.diagnostics import UserError
+from opgen.runtime.errors import ArgumentError
+from opgen.spec.arguments import CallError
+from opgen.spec.model import Attr, OpSpec
+from opgen.spec.shapes import solve
+from tests.bindings.modules import OPS, SAMPLES, generated, spec
+
+OPS_OF = [(path, op.name) for path in (OPS, SAMPLES) for op in spec(path).ops]
+
+
+def _value(rng: random.Random, op: OpSpec, attr: Attr) -> Any:
+    """A value for an attribute: mostly legal, sometimes wrong in one way."""
+    if rng.random() < 0.04:
+        return rng.choice([None, "wrong", 0, [0], [1, 1, 1], -1, "same", [1.0, 1, 1, 1], [2**31, 1, 1, 1], True, {}])
+    if attr.kind in ("enum", "layout"):
+        if attr.payload is not None and rng.random() < 0.3:
+            rows, width = op.attr(attr.payload[1]).shape
+            return [[rng.choice([0, 0, 0, 1, 2]) for _ in range(width)] for _ in range(rows)]
+        return rng.choice(attr.values)
+    if attr.kind == "bool":
+        return rng.random() < 0.5
+    if attr.kind == "float":
+        return rng.choice([0.0, 0.5, -1.0, 3])
+    if not attr.shape:
+        return rng.randrange(-2, 3)
+    count = int(np.prod(attr.shape))
+    if attr.optional and rng.random() < 0.6:
+        return []
+    low = attr.minimum or 0
+    return [low if rng.random() < 0.7 else low + rng.randrange(3) for _ in range(count)]
+
+
+def _shape(rng: random.Random, op: OpSpec, index: int, symbols: dict[str, int]) -> tuple[int, ...]:
+    """The shape that the symbols give a tensor, sometimes with a size or the rank changed."""
+    dims = [int(np.prod([symbols[f] if isinstance(f, str) else f for f in d.factors])) for d in op.tensors[index].dims]
+    if rng.random() < 0.15 and dims:
+        dims[rng.randrange(len(dims))] = rng.randrange(5)
+    if rng.random() < 0.05:
+        dims = dims[1:] if rng.random() < 0.5 else [*dims, 1]
+    return tuple(dims)
+
+
+def _call(rng: random.Random, op: OpSpec) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    names = {f for t in op.tensors for d in t.dims for f in d.factors if isinstance(f, str)}
+    symbols = {n: rng.choice([0, 1, 1, 2, 3, 4, 6]) for n in sorted(names)}
+    shapes = {t.name: _shape(rng, op, i, symbols) for i, t in enumerate(op.tensors)}
+    attrs = {a.name: _value(rng, op, a) for a in op.attrs if a.carried_by is None}
+    keep = {n: v for n, v in attrs.items() if not op.attr(n).has_default or rng.random() < 0.6}
+    layouts = [a for a in op.attrs if a.kind == "layout"]
+    for t in op.tensors:
+        word = keep.get(t.layout or "", None)
+        order = next((a.values[0] for a in layouts if a.name == t.layout), "")
+        if word in ("NCHW",) and len(shapes[t.name]) == len(order):
+            shapes[t.name] = tuple(shapes[t.name][order.index(letter)] for letter in word)
+    return shapes, keep
+
+
+def _by_check(module: Any, op: OpSpec, shapes: dict[str, tuple[int, ...]], attrs: dict[str, Any]) -> str:
+    given: dict[str, Any] = {n: np.broadcast_to(np.float32(0), s) for n, s in shapes.items()}
+    given |= {n: attrs.get(n) for n in op.signature if n not in given}
+    check = getattr(module, f"_check_{op.function_name}")
+    order = check.__code__.co_varnames[: check.__code__.co_argcount]
+    defaults = {a.name: None for a in op.attrs}
+    try:
+        call = check(*(given.get(n.rstrip("_"), defaults.get(n)) for n in order))
+    except ArgumentError as error:
+        return str(error)
+    return str({r.name: r.shape for r in call.results})
+
+
+def _by_solve(path: Any, op: OpSpec, shapes: dict[str, tuple[int, ...]], attrs: dict[str, Any]) -> str:
+    try:
+        environment = solve(op, spec(path), shapes, {}, attrs)
+    except CallError as error:
+        return str(error)
+    return str(dict(environment.output_shapes))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("path", "name"), OPS_OF, ids=[n for _, n in OPS_OF])
+def test_same_answer(path: Any, name: str, seed: int) -> None:
+    op = spec(path).op(name)
+    module = generated(path)
+    rng = random.Random(f"{name} {seed}")
+    answers: list[str] = []
+    for _ in range(200):
+        shapes, attrs = _call(rng, op)
+        expected = _by_solve(path, op, shapes, attrs)
+        found = _by_check(module, op, shapes, attrs)
+        where = f"seed {seed}: {name} with {shapes} and {attrs}"
+        if "given an object" in found:  # of an object only the class is shown here
+            assert found.split(", given")[0] == expected.split(", given")[0], where
+        elif "or a list of integers: " in expected:  # what a list in place of a word must be is said shorter here
+            assert found.split(": a list")[0] == expected.split(": a list")[0], where
+        else:
+            assert found == expected, where
+        answers.append(found)
+    assert any(a.startswith("{") for a in answers), "no call was right: the test shows nothing"
+    assert any("expected" in a for a in answers), "no call was wrong: the test shows nothing"
+
+
+def test_both_are_user_errors() -> None:
+    assert issubclass(ArgumentError, UserError)
+    assert issubclass(CallError, UserError)

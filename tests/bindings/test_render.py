@@ -1,0 +1,208 @@
+"""The generated module as source: formatted, typed, the same each time, and closed to whatever text a spec holds."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opgen.bindings.generate import generate, generated_files
+from opgen.bindings.python.render import render_module
+from opgen.diagnostics import DiagnosticError, UserError
+from opgen.spec.load import load, load_text
+from tests.bindings.modules import OPS, ROOT, SAMPLES, execute, generated, imported, spec
+
+
+@pytest.mark.parametrize("path", [OPS, SAMPLES], ids=lambda p: p.stem)
+def test_as_a_formatter_would_write_it(path: Path) -> None:
+    ruff = shutil.which("ruff", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert ruff is not None
+    source = render_module(spec(path))
+    command = [ruff, "format", "--isolated", "--line-length", "120", "--stdin-filename", "x.py", "-"]
+    formatted = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+    assert formatted == source
+
+
+def test_types_are_checked(tmp_path: Path) -> None:
+    """The module passes mypy's strict mode, and a wrong word is found by it."""
+    for path in (OPS, SAMPLES):
+        (tmp_path / f"{path.stem}.py").write_text(render_module(spec(path)))
+    (tmp_path / "py.typed").touch()
+    (tmp_path / "use.py").write_text(
+        "import numpy as np\nimport nn_ops\n"
+        "x = np.ones((1, 4, 4, 1), np.float32)\n"
+        "y = nn_ops.conv2d(x, x, [1, 1, 1, 1], 'SAME', dilations=None, out=x) + 1\n"
+        "nn_ops.depthwise_conv2d(x.tolist(), x, (1, 1, 1, 1), [[0, 0], [1, 1], [1, 1], [0, 0]], rate=np.array([1, 1]))\n"
+        "nn_ops.raw_ops.Conv2D(input=x, filter=x, strides=[1, 1, 1, 1], padding='VALID')\n"
+        "nn_ops.conv2d(x, x, [1, 1, 1, 1], 'same')\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent"]
+    command += ["--cache-dir", str(tmp_path / "cache"), "."]
+    found = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT)}, check=False
+    )
+    lines = [line for line in found.stdout.splitlines() if "error" in line]
+    assert len(lines) == 1, found.stdout + found.stderr
+    assert lines[0].startswith("use.py:7: error: Argument 4")
+
+
+HOSTILE = (
+    'x """ + open("boom") \\', "a\\", '"', "*/ int main() {", "{{ 7 * 7 }} {% for %} {# #}", "é 😀 \u202e", "-->", "`|<script>",
+    ">>> open('boom', 'w')", "# not a comment", "\\N{BULLET} \\x41 %s {0} {x}", "''' + open('boom')", "line\nimport os\nos.abort()",
+)  # fmt: skip
+
+
+def _hostile_spec(text: str) -> str:
+    doc = text.replace('"""', "'''").replace("\\", "\\\\").replace('"', '\\"')
+    quoted = doc.replace("\n", "\\n")
+    message = quoted.replace("{", "(").replace("}", ")")  # braces hold expressions there
+    if doc.endswith('"'):
+        doc += " "
+    return f'''"""{doc}"""
+op Echo {{
+  """{doc}
+
+  {doc}"""
+  type T in {{float32}}
+  input x: T[count] """{doc}"""
+  attr factor: int = 1 """{doc}"""
+  attr mode: enum {{FIRST, SECOND}} = FIRST """{doc}"""
+  attr check: bool = true compatibility """{doc}"""
+  output y: T[count] """{doc}"""
+  require count >= 1 : x "{message}"
+  require count < 9 or mode == FIRST : mode "{message} {{count}}"
+  y[i] = if mode == FIRST then x[i] * T(factor) else x[i]
+  example "{quoted}" {{ x = [1, 2] y = [1, 2] }}
+}}
+'''
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_stays_in_its_place(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "echo.op"
+    path.write_text(_hostile_spec(text), encoding="utf-8")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "echo.op").write_text(_hostile_spec("plain"), encoding="utf-8")
+    files, expected = generated_files([path]), generated_files([plain / "echo.op"])
+    assert files.keys() == expected.keys()
+    assert _skeleton(files["echo.py"]) == _skeleton(expected["echo.py"])
+    for name in files:
+        if name.startswith("listings/"):
+            assert files[name] == expected[name]
+    module = imported(path, tmp_path)
+    assert module.echo(np.array([1, 2], np.float32), factor=2).tolist() == [2.0, 4.0]
+    with pytest.raises(ValueError, match="Echo: argument 'x': expected"):
+        module.echo(np.zeros(0, np.float32))
+    assert not Path("boom").exists()
+
+
+def _skeleton(source: str) -> str:
+    """The code with every string blanked."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return ast.dump(tree)
+
+
+def test_names_that_python_or_the_module_needs(tmp_path: Path) -> None:
+    text = '''
+op Len {
+  """m"""
+  type T in {float32}
+  input len: T[object, check] """a"""
+  input input: T[object, Checks] """b"""
+  attr rows: int = 1 """c"""
+  attr T_: int = 0 """c"""
+  output Call: T[object, check, Checks] """d"""
+  let tuple = max(object, 1) + rows
+  require tuple >= rows : rows "{tuple} at least {rows}"
+  Call[i, j, k] = len[i, j] * input[i, k] + T(T_)
+}
+'''
+    source = render_module(load_text(text, "names.op"))
+    tree = ast.parse(source)
+    names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    assert names == ["len_", "_check_len"]
+    module = execute("names", source, tmp_path)
+    call = module._check_len(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32), 1, 0, None)
+    assert [r.shape for r in call.results] == [(2, 3, 4)]
+
+
+def test_the_same_each_time() -> None:
+    script = (
+        "import hashlib, pathlib, sys; from opgen.bindings.generate import generated_files;"
+        "f = generated_files([pathlib.Path(sys.argv[1])]);"
+        "print(hashlib.sha256(repr(sorted(f.items())).encode()).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(ROOT / "specs")],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_the_flattened_spec_says_the_same(tmp_path: Path) -> None:
+    generate([ROOT / "specs"], tmp_path)
+    assert load(tmp_path / "nn_ops.op").ops == spec(OPS).ops
+    assert generate([ROOT / "specs"], tmp_path) == []
+    assert generate([ROOT / "specs"], tmp_path, check=True) == []
+    (tmp_path / "nn_ops.md").write_text((tmp_path / "nn_ops.md").read_text() + "x")
+    assert generate([ROOT / "specs"], tmp_path, check=True) == [tmp_path / "nn_ops.md"]
+    assert (tmp_path / "nn_ops.md").read_text().endswith("x")
+    assert not (tmp_path / "window.py").exists()
+
+
+def test_a_mistake_writes_nothing(tmp_path: Path) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (specs / "a.op").write_text((ROOT / "specs" / "window.op").read_text())
+    (specs / "b.op").write_text("op Broken {")
+    with pytest.raises(DiagnosticError):
+        generate([specs], tmp_path / "out")
+    with pytest.raises(UserError, match="cannot read"):
+        generate([tmp_path / "nowhere"], tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"no \.op file in"):
+        generate([tmp_path / "empty"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_name_that_is_no_module(tmp_path: Path) -> None:
+    path = tmp_path / "my-ops.op"
+    path.write_text(_hostile_spec("x"))
+    with pytest.raises(UserError, match="'my-ops' cannot be the name of a Python module"):
+        generated_files([path])
+
+
+def test_docstring_and_messages() -> None:
+    text = " ".join(generated(OPS).conv2d.__doc__.split())
+    for part in (
+        "input: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. A batch of images.",
+        'padding: One of "SAME", "VALID", "EXPLICIT".',
+        "T: float16, bfloat16, float32, float64, int32",
+        "output[n, y, x, g * group_outputs + k] = sum[r, s, c](",
+        "`strides`: expected 1 for the batch and channel dimensions.",
+        ">>> conv2d(",
+    ):
+        assert part in text, part
+
+
+def test_a_missing_op_file_is_said(tmp_path: Path) -> None:
+    module = execute("lonely", render_module(spec(SAMPLES)).replace('"samples.op"', '"lonely.op"'), tmp_path)
+    with pytest.raises(UserError, match=r"cannot read '.*lonely\.op'"):
+        module.mat_mul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))

@@ -1,0 +1,190 @@
+"""`opgen inspect`: every stage, and every way to ask wrongly."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from opgen.cli.highlight import colored
+from opgen.cli.inspect import LANGUAGES
+from opgen.loop.parse import parse_kernel
+from opgen.pipeline import STAGES
+from opgen.schedule.schedule import parse_schedule
+from tests.cli.conftest import ROOT, Run
+
+CALL = ("--shape", "input=1,8,8,3", "--shape", "filter=3,3,3,8", "--attr", "strides=1,1,1,1", "--attr", "padding=SAME")
+WITH = ("--specs", ROOT / "specs")
+
+
+def test_every_stage_of_the_pipeline_can_be_asked_for() -> None:
+    assert tuple(LANGUAGES) == STAGES
+
+
+@pytest.mark.parametrize("stage", ["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda"])
+@pytest.mark.parametrize("call", [(), CALL], ids=["generic", "specialised"])
+def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, ...]) -> None:
+    result = here("inspect", "Conv2D", "--stage", stage, *WITH, *call)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.endswith("\n")
+    assert "\x1b" not in result.stdout
+    signs = {
+        "spec": "op Conv2D {",
+        "model": "OpSpec(name='Conv2D'",
+        "llvm": "define",
+        "asm": ".text",
+        "cuda": "__global__",
+    }
+    assert signs.get(stage, "") in result.stdout
+
+
+def test_a_pipe_gets_the_same_text(opgen: Run, here: Run) -> None:
+    arguments = ("inspect", "Conv2D", "--stage", "asm", *WITH, *CALL)
+    assert opgen(*arguments).stdout == here(*arguments).stdout
+
+
+def test_loop_ir_and_schedules_can_be_read_back(here: Run) -> None:
+    for stage in ("loop", "scheduled", "legal"):
+        assert parse_kernel(here("inspect", "conv2d", "--stage", stage, *WITH, *CALL).stdout).name
+    assert parse_schedule(here("inspect", "conv2d", "--stage", "schedule", *WITH, *CALL).stdout).steps
+
+
+def test_a_specialised_kernel_has_no_parameters_left(here: Run) -> None:
+    generic = parse_kernel(here("inspect", "Conv2D", "--stage", "loop", *WITH).stdout)
+    special = parse_kernel(here("inspect", "Conv2D", "--stage", "loop", *WITH, *CALL).stdout)
+    assert len(generic.parameters) > 5
+    assert special.parameters == ()
+
+
+def test_type_and_layout_choose_the_variant(here: Run) -> None:
+    text = here("inspect", "Conv2D", "--stage", "loop", *WITH, "--dtype", "half", "--attr", "data_format=NCHW").stdout
+    kernel = parse_kernel(text)
+    assert {b.dtype.name for b in kernel.buffers} == {"float16"}
+    assert "NCHW" in kernel.name
+    one = here("inspect", "Conv2D", "--stage", "loop", *WITH, "--dtype", "T=half", "--attr", "data_format=NCHW").stdout
+    assert one == text
+
+
+def test_the_target_shows_in_the_assembly(here: Run) -> None:
+    call = [c.replace("filter=3,3,3,8", "filter=3,3,3,32") for c in CALL]
+
+    def assembly(target: str) -> str:
+        return here("inspect", "Conv2D", "--stage", "asm", *WITH, *call, "--target", target).stdout
+
+    assert "%zmm" in assembly("x86-64-v4")
+    assert "%zmm" not in assembly("x86-64-v3")
+    assert "%ymm" in assembly("x86-64-v3")
+    assert "fmla" in assembly("aarch64")
+
+
+def test_a_schedule_printed_edited_and_handed_in_is_used(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.schedule").write_text("# nothing but lanes\nsplit k 4 tail=exact\nvectorize k_i\n")
+    result = here("inspect", "Conv2D", "--stage", "scheduled", *WITH, *CALL, "--schedule", "mine.schedule")
+    assert result.returncode == 0
+    assert "vector for k_i in 0 .. 4:" in result.stdout
+    assert "parallel" not in result.stdout
+
+
+def test_a_wrong_schedule_is_refused_with_its_place(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.schedule").write_text("split k 4\nvectorise k_i\n")
+    result = here("inspect", "Conv2D", *WITH, *CALL, "--schedule", "mine.schedule")
+    assert result.returncode == 1
+    assert result.stderr == (
+        "mine.schedule:2:1: error[schedule]: there is no step 'vectorise'\n"
+        "   |\n"
+        " 2 | vectorise k_i\n"
+        "   | ^^^^^^^^^\n"
+        "   = help: did you mean 'vectorize'?\n"
+        "\n"
+        "1 error\n"
+    )
+
+
+def test_output_goes_to_a_file(here: Run, tmp_path: Path) -> None:
+    result = here("inspect", "Conv2D", "--stage", "llvm", *WITH, "--output", "conv.ll")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert (tmp_path / "conv.ll").read_text() == here("inspect", "Conv2D", "--stage", "llvm", *WITH).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Conv2E"], f"{ROOT / 'specs'} has no op 'Conv2E'; did you mean 'Conv2D'?"),
+        (["Conv2D", "--dtype", "flot32"], "--dtype flot32: no such type 'flot32'; did you mean 'float32'?"),
+        (
+            ["Conv2D", "--dtype", "int64"],
+            "--dtype int64: T is one of float16, bfloat16, float32, float64, int32",
+        ),
+        (["Conv2D", "--dtype", "U=float32"], "--dtype U=float32: no type variable 'U'; there is T"),
+        (["Conv2D", "--shape", "inputs=1"], "--shape inputs=1: no such name 'inputs'; did you mean 'input'?"),
+        (["Conv2D", "--shape", "input"], "--shape input: expected NAME=VALUE"),
+        (["Conv2D", "--shape", "input=1,x"], "--shape input=1,x: expected integers with commas between them"),
+        (["Conv2D", "--shape", "input=1", "--shape", "input=2"], "--shape input is given twice"),
+        (
+            ["Conv2D", "--attr", "padding=SAME"],
+            "--attr padding: the kernel for all sizes takes every value; "
+            "give shapes too: --shape input=... --shape filter=...",
+        ),
+        (
+            ["Conv2D", "--attr", "data_format=NHCW"],
+            "--attr data_format: there is no value 'NHCW'; did you mean 'NHWC'?",
+        ),
+        (["Conv2D", "--attr", "use_cudnn_on_gpu=1"], "--attr use_cudnn_on_gpu=1: expected true or false"),
+        (["Conv2D", "--target", "x86-64-v9"], "unknown target 'x86-64-v9'; did you mean 'x86-64-v4'?"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(here: Run, arguments: list[str], message: str) -> None:
+    result = here("inspect", *arguments, *WITH)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_a_call_that_has_no_meaning_is_refused(here: Run) -> None:
+    result = here("inspect", "Conv2D", *WITH, *CALL[:-1], "padding=SMAE")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: Conv2D: argument 'padding': expected one of SAME, VALID, EXPLICIT")
+
+
+def test_an_unknown_stage_is_a_wrong_command_line(here: Run) -> None:
+    assert here("inspect", "Conv2D", "--stage", "assembler", *WITH).returncode == 2
+
+
+@pytest.mark.parametrize("stage", ["spec", "model", "loop", "schedule", "llvm", "asm", "cuda"])
+def test_colours_add_nothing_but_colours(here: Run, stage: str) -> None:
+    import click
+
+    text = here("inspect", "Conv2D", "--stage", stage, *WITH).stdout
+    shown = colored(text, LANGUAGES[stage])
+    assert "\x1b[" in shown
+    assert click.unstyle(shown) == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_gets_colours_unless_it_asks_for_none(tmp_path: Path) -> None:
+    assert "\x1b[" in on_a_terminal({})
+    assert "\x1b[" not in on_a_terminal({"NO_COLOR": "1"})
+
+
+def on_a_terminal(environment: dict[str, str]) -> str:
+    """What `opgen inspect` writes to stdout when that is a terminal."""
+    import pty
+    import subprocess
+
+    outer, inner = pty.openpty()
+    command = [sys.executable, "-m", "opgen", "inspect", "Conv2D", "--stage", "spec"]
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
+    process = subprocess.Popen(command, cwd=ROOT, stdout=inner, stderr=subprocess.DEVNULL, env=env)
+    os.close(inner)
+    text = b""
+    while True:
+        try:
+            piece = os.read(outer, 4096)
+        except OSError:  # the terminal is closed
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(outer)
+    assert process.wait() == 0
+    return text.decode()

@@ -1,0 +1,105 @@
+"""The malformed calls that TensorFlow was given: each raises a typed error here, or is accepted for a stated reason."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import ml_dtypes  # noqa: F401  registers bfloat16 with numpy
+import numpy as np
+import pytest
+
+from opgen.runtime.errors import ArgumentError
+from tests.bindings.modules import OPS, generated
+from tests.golden.load import DATA
+
+CALLS = json.loads((DATA / "invalid.json").read_text())["calls"]
+
+ACCEPTED = {
+    "nn_depthwise_conv2d-593": "nested lists are tensors",
+    "nn_depthwise_conv2d-566": "a valid call",
+    "nn_depthwise_conv2d-570": "rates and strides may be combined",
+    "nn_depthwise_conv2d-571": "`rate` is a keyword of this signature (that of the first version of the interface)",
+    "nn_depthwise_conv2d-574": "unequal strides are supported",
+    "Conv2D-009": "unequal strides are supported",
+    "Conv2D-017": "a tuple is as good as a list",
+    "Conv2D-024": "a valid call",
+    "Conv2D-534": "a valid call with groups",
+    "DepthwiseConv2dNative-271": "a valid call",
+    "DepthwiseConv2dNative-280": "unequal strides are supported",
+    "DepthwiseConv2dNative-288": "a tuple is as good as a list",
+    "DepthwiseConv2dNative-302": "bytes spell a word as well as a string does",
+    "DepthwiseConv2dNative-318": "None means the default",
+    "DepthwiseConv2dNative-320": "a name is accepted",
+    "DepthwiseConv2dNative-345": "by TensorFlow's formula this window fits zero times: an empty result, as TensorFlow gives",
+    "DepthwiseConv2dNative-546": "NCHW is supported",
+}
+"""The calls that are accepted here, and why."""
+
+REFUSED = {
+    "Conv2D-012": "integral floats: `n / 2` where `n // 2` was meant must not pass where the number happens to be even",
+    "DepthwiseConv2dNative-283": "integral floats, as above",
+    "DepthwiseConv2dNative-284": "fractions: TensorFlow cuts them off silently",
+    "Conv2D-057": "arrays of two types: TensorFlow narrows the numpy one to the tensor's; here both are arrays, and none "
+    "is narrowed silently",
+}
+"""The calls that TensorFlow accepts and that are refused here, and why."""
+
+OWN_TYPE_ERROR = {
+    "Conv2D-016", "Conv2D-048", "DepthwiseConv2dNative-287", "DepthwiseConv2dNative-319", "DepthwiseConv2dNative-338",
+}  # fmt: skip
+"""A missing or an unknown keyword: Python's own TypeError, which names the function."""
+
+
+def _argument(value: Any) -> Any:
+    """An argument as the file spells it."""
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return np.ones(value["tensor"], value["dtype"])
+    if "numpy" in value:
+        return np.ones(value["numpy"], value["dtype"])
+    if "list" in value:
+        return np.ones(value["list"]).tolist()
+    if "const" in value:
+        return np.array(value["const"], None if value["dtype"] == "string" else value["dtype"])
+    return tuple(value["tuple"]) if "tuple" in value else value["bytes"].encode()
+
+
+def _run(call: dict[str, Any]) -> Any:
+    ops = generated(OPS)
+    arguments = {name: _argument(value) for name, value in call["args"].items()}
+    return getattr(ops.raw_ops, call["op"].removeprefix("tf.nn."))(**arguments)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{c['id']} {c['what']}" for c in CALLS])
+def test_call(call: dict[str, Any]) -> None:
+    if call["id"] in ACCEPTED:
+        result = _run(call)
+        assert result.ndim == 4
+        assert np.isfinite(result).all()
+        return
+    with pytest.raises((ValueError, TypeError)) as caught:
+        _run(call)
+    error = caught.value
+    if call["id"] in OWN_TYPE_ERROR:
+        assert type(error) is TypeError
+        assert call["op"] in str(error)
+    else:
+        assert isinstance(error, ArgumentError)
+        assert error.op == call["op"].removeprefix("tf.nn.")
+        assert error.argument in inspect.signature(getattr(generated(OPS).raw_ops, error.op)).parameters
+        assert error.expected
+        assert error.given
+
+
+def test_the_tables_are_about_calls_of_the_file() -> None:
+    known = {c["id"]: c for c in CALLS}
+    assert len(CALLS) == 102
+    assert set(ACCEPTED) <= set(known)
+    assert set(REFUSED) | OWN_TYPE_ERROR <= set(known)
+    assert not set(ACCEPTED) & (set(REFUSED) | OWN_TYPE_ERROR)
+    for name in known:
+        accepted_there = known[name]["eager"]["status"] == "accepted"
+        assert accepted_there <= (name in ACCEPTED or name in REFUSED), f"{name} is accepted by TensorFlow: decide"

@@ -1,0 +1,92 @@
+"""Coverage and bounds of subscripts, compared with counting."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from opgen.spec import model as m
+from opgen.spec.polynomial import digits, inside, polynomial, same
+
+
+def symbol(name: str) -> m.Expr:
+    return m.Symbol(name)
+
+
+def value(expr: m.Expr, values: dict[str, int]) -> int:
+    if isinstance(expr, m.Number):
+        return int(expr.value)
+    if isinstance(expr, m.Symbol | m.Index):
+        return values[expr.name]
+    assert isinstance(expr, m.Operation)
+    left, right = value(expr.left, values), value(expr.right, values)
+    return {"+": left + right, "-": left - right, "*": left * right}[expr.op]
+
+
+def random_linear(rng: random.Random) -> m.Expr:
+    """A sum of a few products of indices, dimensions and numbers."""
+    atoms: list[m.Expr] = [m.Index("i"), m.Index("j"), m.Symbol("n"), m.Symbol("k"), m.Number(1), m.Number(2)]
+    total: m.Expr = rng.choice(atoms)
+    for _ in range(rng.randint(0, 3)):
+        term = rng.choice(atoms)
+        if rng.random() < 0.5:
+            term = m.Operation("*", term, rng.choice(atoms))
+        total = m.Operation("+" if rng.random() < 0.6 else "-", total, term)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_proofs_hold(seed: int) -> None:
+    """What is proved inside is inside for all small sizes (0 included) and all indices in their ranges."""
+    rng = random.Random(seed)
+    subscript, extent = random_linear(rng), rng.choice([symbol("n"), m.Operation("*", symbol("n"), symbol("k"))])
+    ranges = {"i": symbol("n"), "j": symbol("k")}
+    if not inside(subscript, extent, ranges, lambda atom: 0 if isinstance(atom, m.Symbol) else None):
+        return
+    for n, k in itertools.product(range(4), repeat=2):
+        for i, j in itertools.product(range(n), range(k)):
+            at = value(subscript, {"i": i, "j": j, "n": n, "k": k})
+            assert 0 <= at < value(extent, {"n": n, "k": k}), (seed, n, k, i, j)
+
+
+@pytest.mark.parametrize(
+    ("text", "proved"),
+    [("i", True), ("n-1-i", True), ("i*k+j", True), ("i+1", False), ("i-1", False), ("n-i", False), ("j*n+i", True)],
+)
+def test_proofs_that_specs_need(text: str, proved: bool) -> None:
+    i, j, n, k = m.Index("i"), m.Index("j"), symbol("n"), symbol("k")
+    table: dict[str, m.Expr] = {
+        "i": i,
+        "n-1-i": m.Operation("-", m.Operation("-", n, m.Number(1)), i),
+        "i*k+j": m.Operation("+", m.Operation("*", i, k), j),
+        "j*n+i": m.Operation("+", m.Operation("*", j, n), i),
+        "i+1": m.Operation("+", i, m.Number(1)),
+        "i-1": m.Operation("-", i, m.Number(1)),
+        "n-i": m.Operation("-", n, i),
+    }
+    extent = m.Operation("*", n, k) if "*" in text else n
+    assert inside(table[text], extent, {"i": n, "j": k}, lambda a: 0 if isinstance(a, m.Symbol) else None) is proved
+
+
+def test_digits_of_composites() -> None:
+    a, b, c = m.Index("a"), m.Index("b"), m.Index("c")
+    big, middle, small = symbol("B"), symbol("M"), symbol("S")
+    whole = m.Operation("*", m.Operation("*", big, middle), small)
+    nested = m.Operation("+", m.Operation("*", m.Operation("+", m.Operation("*", a, middle), b), small), c)
+    assert digits(nested, whole) == [("a", big), ("b", middle), ("c", small)]
+    literal = m.Operation("+", m.Operation("*", a, m.Number(2)), b)
+    assert digits(literal, m.Number(6)) == [("a", m.Number(3)), ("b", m.Number(2))]
+    assert digits(literal, m.Number(5)) is None
+    assert digits(m.Operation("*", a, m.Number(2)), m.Number(6)) is None
+    assert digits(m.Operation("+", literal, m.Number(1)), m.Number(6)) is None
+    assert digits(m.Operation("+", m.Operation("*", a, small), m.Operation("*", b, small)), whole) is None
+
+
+def test_equal_extents() -> None:
+    n, k = symbol("n"), symbol("k")
+    assert same(m.Operation("*", n, k), m.Operation("*", k, n))
+    assert same(m.Operation("-", m.Operation("+", n, k), k), n)
+    assert not same(n, k)
+    assert polynomial(m.Negate(m.Number(3))).terms == {(): -3}
