@@ -6,15 +6,17 @@ that has no meaning raises `Refused`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+_Tap: TypeAlias = tuple[tuple[int, int], tuple[slice, slice, slice], slice, slice]
 
 
 class Refused(Exception):
@@ -54,8 +56,12 @@ class Call:
     paddings: Sequence[int]
     data_format: str
 
-    def windows(self, images: Array, weights: Array) -> tuple[Window, Window]:
-        """Those along height and width; refuses lists that reach into the batch or the channels."""
+    def nhwc(self, images: Array) -> Array:
+        """Images of the data format, with their dimensions in that order."""
+        return images.transpose([self.data_format.index(letter) for letter in "NHWC"])
+
+    def windows(self, images: Sequence[int], weights: Sequence[int]) -> tuple[Window, Window]:
+        """Those along height and width, for these shapes; refuses lists that reach into the batch or the channels."""
         at = self.data_format.index
         if any(values[at(letter)] != 1 for values in (self.strides, self.dilations) for letter in "NC"):
             raise Refused("strides and dilations of the batch and the channels are 1")
@@ -66,8 +72,8 @@ class Call:
             raise Refused("the batch and the channels are not padded")
         height, width = (
             window(
-                images.shape[at(letter)],
-                weights.shape[axis],
+                images[at(letter)],
+                weights[axis],
                 self.strides[at(letter)],
                 self.dilations[at(letter)],
                 self.padding,
@@ -78,66 +84,131 @@ class Call:
         return height, width
 
 
-def dense(images: Array, weights: Array, call: Call) -> tuple[Doubles, Doubles]:
-    """Sums over windows and the channels of a group, and the same sums of absolute values (for tolerances)."""
-    nhwc, taps, windows = _prepare(images, weights, call)
-    depth, outputs = taps.shape[2:]
-    if depth == 0 or nhwc.shape[3] % depth or outputs % (nhwc.shape[3] // depth):
-        raise Refused("channels do not make groups")
-    groups = nhwc.shape[3] // depth
-    sums = []
-    for g in range(groups):
-        mine = nhwc[..., g * depth : (g + 1) * depth]
-        its = taps[..., g * (outputs // groups) : (g + 1) * (outputs // groups)]
-        sums.append(_sum(mine, its, windows, "nyxc,ck->nyxk"))
-    return _join(sums, call)
+@dataclass(frozen=True)
+class Sums:
+    """A result in float64, and the same sums over the absolute values of the terms (for tolerances)."""
+
+    values: Doubles
+    magnitudes: Doubles
 
 
-def channelwise(images: Array, weights: Array, call: Call) -> tuple[Doubles, Doubles]:
-    """Sums over windows, channel by channel; output c * multiplier + q.  As `dense`, with the absolute sums."""
-    nhwc, taps, windows = _prepare(images, weights, call)
-    if taps.shape[2] != nhwc.shape[3]:
-        raise Refused("a filter for each channel")
-    values, magnitudes = _sum(nhwc, taps, windows, "nyxc,cq->nyxcq")
-    shape = (*values.shape[:3], -1)
-    return _join([(values.reshape(shape), magnitudes.reshape(shape))], call)
+def forward(images: Array, weights: Array, call: Call) -> Sums:
+    """Sums over windows and the channels of a group; [batch, height, width, outputs] in the data format."""
+    geometry = _Geometry.of(images.shape, weights.shape, call)
+    return Sums(*(geometry.to_format(geometry.forward(i, w)) for i, w in _with_absolute(call.nhwc(images), weights)))
 
 
-def _prepare(images: Array, weights: Array, call: Call) -> tuple[Doubles, Doubles, tuple[Window, Window]]:
-    windows = call.windows(images, weights)
-    order = [call.data_format.index(letter) for letter in "NHWC"]
-    return images.astype(np.float64).transpose(order), weights.astype(np.float64), windows
+def input_gradient(shape: Sequence[int], weights: Array, gradient: Array, call: Call) -> Sums:
+    """What a change of each image element of `shape` does to the sum of `gradient` times the result."""
+    geometry = _Geometry.of(shape, weights.shape, call).checked(gradient.shape)
+    pairs = _with_absolute(weights, call.nhwc(gradient))
+    return Sums(*(geometry.to_format(geometry.input_gradient(w, g)) for w, g in pairs))
 
 
-def _sum(nhwc: Doubles, taps: Doubles, windows: tuple[Window, Window], product: str) -> tuple[Doubles, Doubles]:
-    """One tap after the other: the images shifted by it, times its weights."""
-    rows, columns = windows
-    batch, in_height, in_width, _ = nhwc.shape
-    tall, wide = taps.shape[:2]
-    canvas = np.zeros((batch, _reach(rows, tall, in_height), _reach(columns, wide, in_width), nhwc.shape[3]))
-    canvas[:, rows.before : rows.before + in_height, columns.before : columns.before + in_width] = nhwc
-    empty = np.zeros((batch, rows.count, columns.count, nhwc.shape[3]))
-    total = np.einsum(product, empty, np.zeros(taps.shape[2:]))
-    magnitude = total.copy()
-    for r in range(tall):
-        for s in range(wide):
-            seen = canvas[:, _steps(rows, r), _steps(columns, s)]
-            total += np.einsum(product, seen, taps[r, s])
-            magnitude += np.einsum(product, np.abs(seen), np.abs(taps[r, s]))
-    return total, magnitude
+def filter_gradient(images: Array, shape: Sequence[int], gradient: Array, call: Call) -> Sums:
+    """What a change of each weight of `shape` does to the sum of `gradient` times the result."""
+    geometry = _Geometry.of(images.shape, shape, call).checked(gradient.shape)
+    pairs = _with_absolute(call.nhwc(images), call.nhwc(gradient))
+    return Sums(*(geometry.filter_gradient(i, g) for i, g in pairs))
+
+
+def channelwise(shape: Sequence[int]) -> tuple[int, int, int, int]:
+    """Filters for each channel, [height, width, channels, multiplier], as grouped ones: a group for each channel.
+
+    Channel c gives the outputs c * multiplier and on, which are those of group c.
+    """
+    height, width, channels, multiplier = shape
+    return height, width, 1, channels * multiplier
+
+
+def _with_absolute(a: Array, b: Array) -> Iterator[tuple[Doubles, Doubles]]:
+    yield a.astype(np.float64), b.astype(np.float64)
+    yield np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """The sizes of a call.  All tensors are NHWC here; `canvas` is an image with its padding, or as far as windows reach."""
+
+    batch: int
+    size: tuple[int, int]
+    taps: tuple[int, int]
+    groups: int
+    depth: int
+    outputs: int
+    windows: tuple[Window, Window]
+    data_format: str
+
+    @staticmethod
+    def of(images: Sequence[int], weights: Sequence[int], call: Call) -> _Geometry:
+        batch, height, width, channels = (images[call.data_format.index(letter)] for letter in "NHWC")
+        tall, wide, depth, outputs = weights
+        if depth == 0 or channels % depth or outputs % (channels // depth):
+            raise Refused("channels do not make groups")
+        windows = call.windows(images, weights)
+        groups = channels // depth
+        return _Geometry(batch, (height, width), (tall, wide), groups, depth, outputs, windows, call.data_format)
+
+    def checked(self, gradient: Sequence[int]) -> _Geometry:
+        """Refuses a gradient that is not in the shape of the result."""
+        if tuple(gradient) != self.output_shape:
+            raise Refused("the gradient has the shape of the result")
+        return self
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """The result's shape in the data format."""
+        sizes = {"N": self.batch, "H": self.windows[0].count, "W": self.windows[1].count, "C": self.outputs}
+        return tuple(sizes[letter] for letter in self.data_format)
+
+    def to_format(self, nhwc: Doubles) -> Doubles:
+        return nhwc.transpose(["NHWC".index(letter) for letter in self.data_format])
+
+    def forward(self, images: Doubles, weights: Doubles) -> Doubles:
+        canvas = self._canvas(images)
+        result = np.zeros((self.batch, self.windows[0].count, self.windows[1].count, self.outputs))
+        for tap, seen, channels, outputs in self._taps():
+            result[..., outputs] += np.einsum("nyxc,ck->nyxk", canvas[seen][..., channels], weights[tap][:, outputs])
+        return result
+
+    def input_gradient(self, weights: Doubles, gradient: Doubles) -> Doubles:
+        canvas = self._canvas(np.zeros((self.batch, *self.size, self.groups * self.depth)))
+        for tap, seen, channels, outputs in self._taps():
+            canvas[seen][..., channels] += np.einsum("nyxk,ck->nyxc", gradient[..., outputs], weights[tap][:, outputs])
+        return canvas[(slice(None), *self._inside())]
+
+    def filter_gradient(self, images: Doubles, gradient: Doubles) -> Doubles:
+        canvas = self._canvas(images)
+        result = np.zeros((*self.taps, self.depth, self.outputs))
+        for tap, seen, channels, outputs in self._taps():
+            product = np.einsum("nyxc,nyxk->ck", canvas[seen][..., channels], gradient[..., outputs])
+            result[tap][:, outputs] += product
+        return result
+
+    def _taps(self) -> Iterator[_Tap]:
+        """Each tap and group: the tap, what its windows see of the canvas, the group's channels and outputs."""
+        each = self.outputs // self.groups
+        for r, s, g in itertools.product(range(self.taps[0]), range(self.taps[1]), range(self.groups)):
+            seen = (slice(None), _steps(self.windows[0], r), _steps(self.windows[1], s))
+            yield (r, s), seen, slice(g * self.depth, (g + 1) * self.depth), slice(g * each, (g + 1) * each)
+
+    def _inside(self) -> tuple[slice, slice]:
+        """Where the image lies on the canvas."""
+        rows, columns = (slice(w.before, w.before + n) for w, n in zip(self.windows, self.size, strict=True))
+        return rows, columns
+
+    def _canvas(self, images: Doubles) -> Doubles:
+        reach = (_reach(w, t, n) for w, t, n in zip(self.windows, self.taps, self.size, strict=True))
+        canvas = np.zeros((self.batch, *reach, images.shape[3]))
+        canvas[(slice(None), *self._inside())] = images
+        return canvas
 
 
 def _reach(w: Window, taps: int, size: int) -> int:
-    """How far the last window goes, or the input if that is further."""
+    """How far the last window goes, or the image if that is further."""
     return max(w.before + size, (w.count - 1) * w.stride + (taps - 1) * w.dilation + 1)
 
 
 def _steps(w: Window, tap: int) -> slice:
     begin = tap * w.dilation
     return slice(begin, begin + (w.count - 1) * w.stride + 1 if w.count else begin, w.stride)
-
-
-def _join(sums: Sequence[tuple[Doubles, Doubles]], call: Call) -> tuple[Doubles, Doubles]:
-    order = ["NHWC".index(letter) for letter in call.data_format]
-    values = np.concatenate([s[0] for s in sums], axis=3).transpose(order)
-    return values, np.concatenate([s[1] for s in sums], axis=3).transpose(order)

@@ -31,11 +31,12 @@ from rich.progress import track
 from rich.table import Table
 
 from opgen.dtypes import DTYPES
+from opgen.grad import load
 from opgen.loop.interpret import interpret
 from opgen.pipeline import Pipeline, variant_of
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.errors import ArgumentError
-from opgen.spec import load, solve
+from opgen.spec import solve
 from opgen.spec.model import Attr, Module, OpSpec, Tensor
 from tools import reference
 from tools.demo.agreement import relative_error

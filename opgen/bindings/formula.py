@@ -70,7 +70,8 @@ class Formula(Printer):
                 read = f"{e.tensor}[{', '.join(self.text(i) for i in e.indices)}]"
                 return read if e.outside is None else f"({read} else {self.text(e.outside)})"
             case Reduce():
-                return f"{e.kind}[{', '.join(r.name for r in e.indices)}]({self.text(e.body)})"
+                condition = "" if e.condition is None else f" if {self.text(e.condition)}"
+                return f"{e.kind}[{', '.join(r.name for r in e.indices)}{condition}]({self.text(e.body)})"
 
     def definition(self, d: Definition) -> str:
         """`output[i, j] = ...`."""

@@ -22,7 +22,8 @@ from opgen.bindings.docs.support import support_page
 from opgen.bindings.files import MARK, apply_changes, changes
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
-from opgen.spec.load import flatten, load
+from opgen.grad.load import load
+from opgen.spec.load import flatten
 from opgen.spec.model import Module
 
 Progress = Callable[[str], None]

@@ -18,7 +18,7 @@ def command(specs: tuple[Path, ...]) -> None:
 
     SPECS are files or folders of `.op` files.
     """
-    from opgen.spec import load
+    from opgen.grad import load
 
     mistakes: dict[Diagnostic, None] = {}  # a mistake in an imported file is met once for each importer
     for path in spec_files(specs):

@@ -109,7 +109,7 @@ def pipeline(
 
 def find(name: str, specs: Path) -> tuple[Module, OpSpec]:
     """The op of that name, or whose function has it, in the spec files."""
-    from opgen.spec import load
+    from opgen.grad import load
 
     modules = [load(path) for path in spec_files((specs,))]
     known = {alias: (m, op) for m in modules for op in m.ops for alias in (op.function_name, op.name)}

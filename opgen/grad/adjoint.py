@@ -222,7 +222,7 @@ class _Adjoint:
         remaining = _contiguous_last(
             tuple(IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining), weight
         )
-        if not remaining and not conditions and not piece.guards:
+        if not remaining and not conditions and not any(any(self._inside(g, g, piece.ranges)) for g in piece.guards):
             return weight
         return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
 

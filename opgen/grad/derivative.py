@@ -106,4 +106,4 @@ def _function(e: Apply) -> Expr:
 
 
 def _refused(message: str, e: Expr) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("gradient", message, e.span)])
+    return DiagnosticError([Diagnostic("S062", message, e.span)])

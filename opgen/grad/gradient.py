@@ -1,17 +1,20 @@
 """Gradient ops: an `OpSpec` whose mathematics are derived.
 
-gradient(module, op, wrt="input")   an op made on the spot: the op's inputs and the adjoints of its outputs in,
-one adjoint out expand(module, op)                  a declared gradient (`gradient of F with respect to x`) with
-its mathematics filled in
+    gradient(module, op, wrt="input")   an op made on the spot: the inputs of `op` and the gradients with respect to its
+                                        outputs in, the gradient with respect to one input out
+    expand(module, op)                  a declared gradient (`gradient of F with respect to x`) with its mathematics in
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, did_you_mean
+from opgen.dtypes import lookup
 from opgen.grad.adjoint import adjoint
-from opgen.spec.model import Dimension, Module, OpSpec, SizeOf, Tensor
+from opgen.spec.gradients import result_dims
+from opgen.spec.model import Definition, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
 from opgen.spec.walk import reads
 
 
@@ -23,17 +26,19 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
     """
     forward = expand(module, op)
     target = _differentiable(forward, wrt)
-    seeds = {o.name: f"grad_{o.name}" for o in forward.outputs}
+    taken = {i.name for i in forward.inputs} | {a.name for a in forward.attrs} | {a.alias for a in forward.attrs}
+    seeds = {o.name: _fresh(f"grad_{o.name}", taken) for o in forward.outputs}
     cotangents = tuple(_cotangent(o, seeds[o.name]) for o in forward.outputs)
-    dims = tuple(replace(d, size=SizeOf(wrt, i), factors=()) if d.broadcast else d for i, d in enumerate(target.dims))
-    plain = tuple(replace(d, broadcast=False) for d in dims)
-    result = replace(target, name=f"grad_{wrt}", dims=plain, doc=f"The gradient with respect to `{wrt}`.")
+    result = replace(
+        target, name=f"grad_{wrt}", dims=result_dims(target), doc=f"The gradient with respect to `{wrt}`.",
+        follows=False,
+    )  # fmt: skip
     definitions = adjoint(forward, wrt, seeds, result)
     used = {r.tensor for d in definitions for r in reads(d.value)}
     inputs = tuple(
-        replace(i, shape_only=i.shape_only or i.name not in used) if isinstance(i, Tensor) else i
+        i if isinstance(i, Sizes) else replace(i, shape_only=i.shape_only or i.name not in used)
         for i in forward.inputs
-    )
+    )  # fmt: skip
     names = [i.name for i in (*inputs, *cotangents)]
     attrs = [n for n in forward.signature if n not in {i.name for i in forward.inputs}]
     return replace(
@@ -41,30 +46,49 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
         name=f"{op.name}Gradient_{wrt}",
         function_name=f"{op.function_name}_gradient_{wrt}",
         signature=(*names, *attrs),
+        type_variables=tuple(_floating(v) for v in forward.type_variables),
         inputs=(*inputs, *cotangents),
         outputs=(result,),
         definitions=definitions,
-        gradient=None,
+        gradient=Gradient(op.name, wrt, None, tuple(seeds.values())),
         examples=(),
-        doc=f"The gradient of `{op.name}` with respect to `{wrt}`.",
+        doc=f"The gradient of `{op.name}` with respect to `{wrt}`, derived from its mathematics.\n\n{op.doc}".strip(),
     )
 
 
 def expand(module: Module, op: OpSpec) -> OpSpec:
     """The op itself, or for a declared gradient the op with its definitions derived.
 
-    Its inputs that bear the name of an input of the forward op are that input; the other tensors are the adjoints of
-    the forward op's outputs, in order.
+    Raises DiagnosticError if they cannot be, or if they need values that the op does not take.
     """
     if op.gradient is None or op.definitions:
         return op
     forward = expand(module, module.op(op.gradient.op))
-    names = {t.name for t in forward.tensors}
-    cotangents = [t.name for t in op.tensors if t.name not in names]
-    seeds = dict(zip((o.name for o in forward.outputs), cotangents, strict=True))
     wrt = _differentiable(forward, op.gradient.wrt)
+    seeds = dict(zip((o.name for o in forward.outputs), op.gradient.cotangents, strict=True))
     definitions = adjoint(forward, wrt.name, seeds, op.outputs[0])
+    _check_reads(op, definitions)
     return replace(op, definitions=definitions)
+
+
+def _check_reads(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
+    """The mathematics read what the op takes, and all of it."""
+    used = {r.tensor for d in definitions for r in reads(d.value)} - {d.tensor for d in definitions}
+    given = {t.name: t for t in op.tensors}
+    found: list[Diagnostic] = []
+    for name in sorted(used):
+        if name not in given:
+            message = f"the gradient depends on the values of '{name}', which is no input of '{op.name}'"
+            found.append(Diagnostic("S060", message, op.span, f"write input {name}"))
+        elif given[name].shape_only:
+            message = f"the gradient depends on the values of '{name}': it is not shape_only"
+            found.append(Diagnostic("S060", message, given[name].span))
+    for t in op.tensors:
+        if t.name not in used and not t.shape_only:
+            message = f"the gradient does not depend on the values of '{t.name}'"
+            found.append(Diagnostic("S033", message, t.span, "mark it shape_only if only its shape counts"))
+    if found:
+        raise DiagnosticError(found)
 
 
 def _differentiable(op: OpSpec, wrt: str) -> Tensor:
@@ -72,15 +96,29 @@ def _differentiable(op: OpSpec, wrt: str) -> Tensor:
     if found is None:
         known = [t.name for t in op.tensors]
         message = f"'{op.name}' has no input tensor '{wrt}' to differentiate with respect to"
-        raise DiagnosticError([Diagnostic("gradient", message, op.span, did_you_mean(wrt, known))])
+        raise DiagnosticError([Diagnostic("S062", message, op.span, did_you_mean(wrt, known))])
     variable = op.type_variable(found.dtype)
-    if variable is not None and not any(t.is_float for t in variable.allowed):
+    types = [lookup(found.dtype)] if variable is None else list(variable.allowed)
+    if not any(t is not None and t.is_float for t in types):
         message = f"input '{wrt}' of '{op.name}' is of an integer type and has no gradient"
-        raise DiagnosticError([Diagnostic("gradient", message, found.span)])
+        raise DiagnosticError([Diagnostic("S062", message, found.span)])
+    if found.shape_only:
+        message = f"nothing depends on the values of '{wrt}', an input of '{op.name}' of which only the shape counts"
+        raise DiagnosticError([Diagnostic("S062", message, found.span)])
     return found
+
+
+def _floating(variable: TypeVariable) -> TypeVariable:
+    floats = tuple(t for t in variable.allowed if t.is_float)
+    return replace(variable, allowed=floats or variable.allowed)
 
 
 def _cotangent(output: Tensor, name: str) -> Tensor:
     """An input in the shape of an output; its sizes are checked, not solved for."""
-    dims = tuple(Dimension(d.size, d.factors) for d in output.dims)
-    return replace(output, name=name, dims=dims, doc=f"The gradient with respect to `{output.name}`.")
+    return replace(output, name=name, doc=f"The gradient with respect to `{output.name}`.", follows=True)
+
+
+def _fresh(name: str, taken: Collection[str | None]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -196,4 +196,4 @@ def _ordered_pair(form: Affine) -> tuple[Index, Index]:
 
 
 def refused(message: str, e: Expr) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("gradient", message, e.span)])
+    return DiagnosticError([Diagnostic("S062", message, e.span)])

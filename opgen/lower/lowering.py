@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from opgen.diagnostics import InternalError
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
@@ -56,6 +57,8 @@ class _Lowering:
 
     def run(self) -> Lowered:
         op = self._op
+        if not op.definitions:
+            raise InternalError(f"op {op.name} has no mathematics: derive the gradients of a module first")
         inputs = tuple(self._argument(t) for t in op.tensors if not t.shape_only)
         outputs = tuple(self._argument(t) for t in op.outputs)
         lets = tuple(self._let(d) for d in self._definitions if not d.is_output)

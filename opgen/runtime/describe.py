@@ -11,7 +11,9 @@ _ITEMS = 1 + _LENGTH // 3
 
 
 def describe(value: object) -> str:
-    """A value in a few words: literals and lists as Python writes them, arrays by type and shape, others by their class."""
+    """A value in a few words: literals and lists as Python writes them, arrays by type and shape, others by their
+    class.
+    """
     text = _text(value, 4)
     return text if len(text) <= _LENGTH else text[: _LENGTH - 3] + "..."
 

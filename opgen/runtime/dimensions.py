@@ -23,8 +23,8 @@ LARGEST = 2**63 - 1
 class DimensionChecks(OpChecks):
     """The checks of sizes.
 
-    `sizes` are a tensor's shape, or the values of a vector of sizes (then `vector`); `axis` is a position among them, in the
-    caller's order.  `names` tells in the spec's words what a number is the product of.
+    `sizes` are a tensor's shape, or the values of a vector of sizes (then `vector`); `axis` is a position among them,
+    in the caller's order.  `names` tells in the spec's words what a number is the product of.
     """
 
     def rank(self, argument: str, value: Array, rank: int) -> tuple[int, ...]:
@@ -48,6 +48,20 @@ class DimensionChecks(OpChecks):
         if sizes[axis] != expected and not (or_one and sizes[axis] == 1):
             why = f" ({names})" if names else ""
             raise self._mismatch(argument, sizes, axis, f"to be {expected}{' or 1' if or_one else ''}{why}", vector)
+
+    def whole(
+        self,
+        argument: str,
+        shape: tuple[int, ...],
+        sizes: tuple[int, ...],
+        names: tuple[str, ...],
+        layout: tuple[str, str] | None,
+    ) -> None:
+        """A tensor whose shape follows from the others; `sizes` and `names` are in logical order, as for `result`."""
+        expected = sizes if layout is None else logical(sizes, *layout)
+        if shape != expected:
+            told = ", ".join(names if layout is None else logical(names, *layout))
+            raise self.wrong_shape(argument, f"shape {list(expected)} ({told})", shape)
 
     def factor(
         self, argument: str, sizes: tuple[int, ...], axis: int, known: int, names: str, *, vector: bool = False
@@ -73,7 +87,8 @@ class DimensionChecks(OpChecks):
         *,
         vector: bool = False,
     ) -> Result:
-        """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the caller's.
+        """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the
+        caller's.
 
         If the sizes make no shape, the argument to `blame` is the first input, with the sizes `blamed`.
         """
@@ -112,5 +127,3 @@ def padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 def rows(values: tuple[int, ...], width: int) -> tuple[tuple[int, ...], ...]:
     """A flat list in rows."""
     return tuple(values[i : i + width] for i in range(0, len(values), width))
-
-

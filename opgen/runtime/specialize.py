@@ -63,7 +63,7 @@ class Library:
         """The spec."""
         with self._lock:
             if self._module is None:
-                from opgen.spec.load import load
+                from opgen.grad.load import load
 
                 self._module = load(self.path)
             return self._module

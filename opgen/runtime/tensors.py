@@ -4,7 +4,8 @@ What is accepted as a tensor:
 
 * numpy arrays and scalars of any strides and byte order.  An array that is C-contiguous, aligned and in the machine's
   byte order is read where it lies; of any other a contiguous copy is made for the call, after all checks;
-* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie;
+* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie
+  (bfloat16 by DLPack is copied, because numpy does not know it there);
 * nested lists, tuples and Python numbers.  They take the type of the first other tensor of the same type variable, and
   float32 if there is none; integers become floats where that type asks for it, never the reverse, and bools become
   nothing else.
@@ -77,6 +78,8 @@ class TensorChecks(OpChecks):
     def vector(self, argument: str, value: object, lengths: Sequence[int]) -> tuple[int, ...]:
         """The values of a vector of sizes: non-negative integers, of one of some lengths."""
         expected = f"{' or '.join(map(str, lengths))} integers"
+        if value is None:
+            raise ArgumentTypeError(self.op, argument, expected, "nothing")
         found = self.as_array(argument, value)
         array = self._vector_of(argument, value, expected) if found is None else found
         if array.size and native(array.dtype).name not in ("int32", "int64"):
@@ -131,6 +134,9 @@ class TensorChecks(OpChecks):
         try:
             return np.from_dlpack(value)
         except _FOREIGN_FAILURES as error:
+            found = _bfloat16_of(value)
+            if found is not None:
+                return found
             if hasattr(value, "__array__"):
                 return self._from_array(argument, value)
             raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
@@ -158,6 +164,16 @@ class TensorChecks(OpChecks):
                 raise self.wrong(argument, f"{name} elements", value)
         with np.errstate(over="ignore"):
             return found.astype(numpy_dtype(DTYPES[name]))
+
+
+def _bfloat16_of(value: SupportsDLPack) -> Array | None:
+    """A copy of a bfloat16 tensor, which numpy's own reader refuses; None for any other."""
+    from opgen.runtime.dlpack import bfloat16_copy
+
+    try:
+        return bfloat16_copy(value.__dlpack__())
+    except _FOREIGN_FAILURES:
+        return None
 
 
 def _is_dlpack(value: object) -> TypeGuard[SupportsDLPack]:

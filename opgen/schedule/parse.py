@@ -8,6 +8,7 @@ vectorize k_i
 parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
+pack filter 0, 1, 3, 2 -> filter_packed
 partition x_o 1, -1
 tighten r
 """
@@ -166,6 +167,13 @@ def _stage(line: Line) -> steps.Step:
     return steps.Stage(buffer, at, cast(Space, space), pad == "true", name, line.command.span)
 
 
+def _pack(line: Line) -> steps.Step:
+    _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... -> NAME", max(2, len(line.arguments)), results=1)
+    buffer = line.arguments[0].text
+    order = tuple(_integer(w) for w in line.arguments[1:])
+    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -181,6 +189,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "parallel": _one(steps.Parallel),
     "bind": _bind,
     "stage": _stage,
+    "pack": _pack,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

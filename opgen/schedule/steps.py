@@ -9,6 +9,7 @@ from opgen.diagnostics import Span
 from opgen.loop.nodes import Kernel, LoopKind, Space
 from opgen.schedule import kinds
 from opgen.schedule.fuse import fuse
+from opgen.schedule.pack import pack
 from opgen.schedule.partition import partition
 from opgen.schedule.reorder import reorder
 from opgen.schedule.split import Tail, split
@@ -124,6 +125,20 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Pack:
+    buffer: str
+    order: tuple[int, ...]
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"pack {self.buffer} {', '.join(map(str, self.order))} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pack(kernel, self.buffer, self.order, self.name)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -148,4 +163,4 @@ class Tighten:
         return tighten(kernel, self.loop)
 
 
-Step: TypeAlias = Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Partition | Tighten
+Step: TypeAlias = Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Partition | Tighten

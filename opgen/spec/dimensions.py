@@ -12,6 +12,7 @@ from opgen.diagnostics import Span
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.kinds import number
+from opgen.spec.mathematics import show
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.text import plural

@@ -10,9 +10,9 @@ from opgen.spec.visit import attrs_in, symbols_in
 from opgen.spec.walk import reads
 
 
-def check_effects(report: Report, op: m.OpSpec, target: m.OpSpec | None) -> None:
-    """Notes attributes and inputs without effect; `target` is the op whose gradient this one is."""
-    effective = _effective_attrs(op) | (set() if target is None else {a.name for a in target.attrs})
+def check_effects(report: Report, op: m.OpSpec) -> None:
+    """Notes attributes and inputs without effect."""
+    effective = _effective_attrs(op)
     for attr in op.attrs:
         if attr.span is None:
             continue
@@ -21,8 +21,6 @@ def check_effects(report: Report, op: m.OpSpec, target: m.OpSpec | None) -> None
         elif not attr.compatibility and attr.name not in effective:
             help = "mark it `compatibility` if it is accepted without effect"
             report.add("S033", f"nothing that the op computes depends on '{attr.name}'", attr.span, help)
-    if target is not None:
-        return
     read = {r.tensor for d in op.definitions for r in reads(d.value)}
     for tensor in op.tensors:
         if tensor.name not in read and not tensor.shape_only and tensor.span is not None:
@@ -54,8 +52,6 @@ def _roots(op: m.OpSpec) -> Iterator[m.Expr]:
         yield definition.value
         yield from definition.dims
         yield from (r.extent for r in definition.indices)
-    if op.gradient is not None:
-        yield from (c.value for c in op.checks if isinstance(c, m.ShapeLet))
 
 
 def _layouts(op: m.OpSpec) -> Iterator[str]:

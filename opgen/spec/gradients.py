@@ -32,6 +32,8 @@ def gradient_of(decl: s.OpDecl) -> s.GradientDecl | None:
 def check_inheritance(report: Report, decl: s.OpDecl | s.FragmentDecl) -> None:
     """Notes inherited inputs and outputs in an op or fragment that has nothing to inherit from."""
     for item in decl.items:
+        if isinstance(item, s.GradientDecl):
+            report.add("S060", "a fragment is no gradient: write this in the op", item.span)
         if isinstance(item, s.InheritedDecl):
             message = f"'{item.name.name}' has no type: only the gradient of an op inherits it"
             report.add("S060", message, item.name.span, f"write {item.keyword} {item.name.name}: T[...]")

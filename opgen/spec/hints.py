@@ -58,7 +58,8 @@ def _inside(tree: s.Expression) -> list[s.Expression]:
     if isinstance(tree, s.Call):
         return list(tree.arguments)
     if isinstance(tree, s.Reduction):
-        return [*(r.extent for r in tree.ranges if r.extent is not None), tree.body]
+        given = [r.extent for r in tree.ranges if r.extent is not None]
+        return [*given, *([] if tree.condition is None else [tree.condition]), tree.body]
     if isinstance(tree, s.Unary):
         return [tree.operand]
     if isinstance(tree, s.Binary):

@@ -109,9 +109,10 @@ class MathResolver(Resolver):
         self._reductions += 1
         body = self.resolve(tree.body)
         self._reductions -= 1
+        condition = None if tree.condition is None else Resolver(self.scope).condition(tree.condition)
         for binding in bindings:
             del self.scope.indices[binding.name]
-        if body is None:
+        if body is None or (condition is None and tree.condition is not None):
             return None
         if body.kind in (BOOL, INT):
             help = "cast it, as in float(...)" if body.kind == INT else None
@@ -130,7 +131,8 @@ class MathResolver(Resolver):
             if not binding.used:
                 self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
             ranges.append(m.IndexRange(binding.name, extent))
-        return Typed(m.Reduce(REDUCTIONS[tree.kind], tuple(ranges), body.expr, span=tree.span), body.kind)
+        kind = REDUCTIONS[tree.kind]
+        return Typed(m.Reduce(kind, tuple(ranges), body.expr, span=tree.span, condition=condition), body.kind)
 
     def bind(self, indices: list[tuple[s.Ident, s.Expression | None]]) -> list[Binding]:
         """Brings indices into scope; the caller takes them out again."""

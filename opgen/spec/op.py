@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import model as m
@@ -48,9 +48,8 @@ class OpChecker:
         checks = self._checks()
         self.interface.build_outputs()
         definitions = self._definitions()
-        gradient = self._gradient()
         built = self.interface.built
-        self._outputs_defined(definitions, gradient)
+        self._outputs_defined()
         spec = m.OpSpec(
             name=self.decl.name.name,
             function_name=snake_case(self.decl.name.name),
@@ -61,15 +60,13 @@ class OpChecker:
             outputs=tuple(built.outputs),
             checks=tuple(checks),
             definitions=tuple(definitions),
-            gradient=gradient,
             examples=self._examples(),
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
         )
         if len(self.report) > self._before:
             return None
-        if gradient is None:
-            check_effects(self.report, spec, None)
+        check_effects(self.report, spec)
         return spec if len(self.report) == self._before else None
 
     # Lets and requirements ------------------------------------------------------------------------
@@ -170,27 +167,17 @@ class OpChecker:
                 self.scope.tensors.setdefault(name, readable(definition))
         return defined
 
-    def _outputs_defined(self, definitions: Sequence[m.Definition], gradient: m.Gradient | None) -> None:
+    def _outputs_defined(self) -> None:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
         tensors = [i for i in self.items if isinstance(i, s.TensorDecl) and i.keyword == "output"]
         if not tensors:
             self.report.add("S053", f"the op '{self.decl.name.name}' has no output", self.decl.name.span)
-        if any(isinstance(i, s.GradientDecl) for i in self.items):
-            for decl in decls:
-                self.report.add("S060", "a gradient has no definitions: they are derived", decl.target.span)
-            return
         targets = {d.target.name for d in decls}
         for tensor in tensors:
             name = tensor.name.name
             if name not in targets:
                 help = f"write {name}[...] = ..."
                 self.report.add("S053", f"the output '{name}' is not defined", tensor.name.span, help)
-
-    def _gradient(self) -> m.Gradient | None:
-        decls = [i for i in self.items if isinstance(i, s.GradientDecl)]
-        for extra in decls[1:]:
-            self.report.add("S060", "an op is one gradient", extra.span)
-        return m.Gradient(decls[0].op.name, decls[0].wrt.name, decls[0].span) if decls else None
 
     def _examples(self) -> tuple[m.Example, ...]:
         decls = [i for i in self.items if isinstance(i, s.ExampleDecl)]

@@ -56,7 +56,8 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
     if isinstance(tree, s.Call):
         return (tree.function.name, "(", fill([expression(a) for a in tree.arguments]), ")")
     if isinstance(tree, s.Reduction):
-        head = (tree.kind, "[", fill([range_(r) for r in tree.ranges]), "](")
+        condition: Document = "" if tree.condition is None else (" if ", expression(tree.condition))
+        head = (tree.kind, "[", fill([range_(r) for r in tree.ranges]), condition, "](")
         return (head, Group(Nest(2, (SOFT, expression(tree.body), ")"))))
     if isinstance(tree, s.Unary):
         return _unary(tree, closed)

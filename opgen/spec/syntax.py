@@ -88,9 +88,12 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Reduction(Node):
+    """`kind[ranges if condition](body)`."""
+
     kind: str
     ranges: tuple[Range, ...]
     body: Expression
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

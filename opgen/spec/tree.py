@@ -92,8 +92,9 @@ class TreeBuilder:
         return s.Range(self.span(node), self.ident(index), None if extent is None else self.expression(extent))
 
     def _reduction(self, node: Branch) -> s.Reduction:
-        kind, *ranges, body = node.children
-        return s.Reduction(self.span(node), str(kind), tuple(map(self.range, ranges)), self.expression(body))
+        kind, *ranges, condition, body = node.children
+        given = None if condition is None else self.expression(condition)
+        return s.Reduction(self.span(node), str(kind), tuple(map(self.range, ranges)), self.expression(body), given)
 
     def _unary(self, node: Branch) -> s.Unary:
         op, operand = node.children

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from opgen.bindings.python.render import render_module
-from opgen.spec.load import flatten, load
+from opgen.grad.load import load
+from opgen.spec.load import flatten
 from opgen.spec.model import Module
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -1,8 +1,12 @@
-"""A generated check and the spec's own evaluator say the same of every call: the shapes, or the message word for word."""
+"""A generated check and the spec's own evaluator say the same of every call: the shapes, or the message word for
+word.
+"""
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,7 @@ import pytest
 from opgen.diagnostics import UserError
 from opgen.runtime.errors import ArgumentError
 from opgen.spec.arguments import CallError
-from opgen.spec.model import Attr, OpSpec
+from opgen.spec.model import Attr, Dimension, OpSpec, Sizes
 from opgen.spec.shapes import solve
 from tests.bindings.modules import OPS, SAMPLES, generated, spec
 
@@ -40,9 +44,9 @@ def _value(rng: random.Random, op: OpSpec, attr: Attr) -> Any:
     return [low if rng.random() < 0.7 else low + rng.randrange(3) for _ in range(count)]
 
 
-def _shape(rng: random.Random, op: OpSpec, index: int, symbols: dict[str, int]) -> tuple[int, ...]:
+def _shape(rng: random.Random, dimensions: tuple[Dimension, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     """The shape that the symbols give a tensor, sometimes with a size or the rank changed."""
-    dims = [int(np.prod([symbols[f] if isinstance(f, str) else f for f in d.factors])) for d in op.tensors[index].dims]
+    dims = [int(np.prod([symbols[f] if isinstance(f, str) else f for f in d.factors])) for d in dimensions]
     if rng.random() < 0.15 and dims:
         dims[rng.randrange(len(dims))] = rng.randrange(5)
     if rng.random() < 0.05:
@@ -50,23 +54,33 @@ def _shape(rng: random.Random, op: OpSpec, index: int, symbols: dict[str, int]) 
     return tuple(dims)
 
 
-def _call(rng: random.Random, op: OpSpec) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
-    names = {f for t in op.tensors for d in t.dims for f in d.factors if isinstance(f, str)}
+Shapes = dict[str, tuple[int, ...]]
+
+
+def _call(rng: random.Random, op: OpSpec) -> tuple[Shapes, Shapes, dict[str, Any]]:
+    """Shapes of tensors, values of vectors of sizes, attributes."""
+    lists = [t.dims for t in op.tensors] + [f for v in op.inputs if isinstance(v, Sizes) for f in v.forms]
+    names = {f for dims in lists for d in dims for f in d.factors if isinstance(f, str)}
     symbols = {n: rng.choice([0, 1, 1, 2, 3, 4, 6]) for n in sorted(names)}
-    shapes = {t.name: _shape(rng, op, i, symbols) for i, t in enumerate(op.tensors)}
+    shapes = {t.name: _shape(rng, t.dims, symbols) for t in op.tensors}
+    vectors = {}
+    for v in op.inputs:
+        if isinstance(v, Sizes):
+            vectors[v.name] = _shape(rng, rng.choice(v.forms), symbols)
     attrs = {a.name: _value(rng, op, a) for a in op.attrs if a.carried_by is None}
     keep = {n: v for n, v in attrs.items() if not op.attr(n).has_default or rng.random() < 0.6}
     layouts = [a for a in op.attrs if a.kind == "layout"]
     for t in op.tensors:
-        word = keep.get(t.layout or "", None)
+        word = keep.get(t.layout or "")
         order = next((a.values[0] for a in layouts if a.name == t.layout), "")
         if word in ("NCHW",) and len(shapes[t.name]) == len(order):
             shapes[t.name] = tuple(shapes[t.name][order.index(letter)] for letter in word)
-    return shapes, keep
+    return shapes, vectors, keep
 
 
-def _by_check(module: Any, op: OpSpec, shapes: dict[str, tuple[int, ...]], attrs: dict[str, Any]) -> str:
+def _by_check(module: Any, op: OpSpec, shapes: Shapes, vectors: Shapes, attrs: dict[str, Any]) -> str:
     given: dict[str, Any] = {n: np.broadcast_to(np.float32(0), s) for n, s in shapes.items()}
+    given |= {n: list(v) for n, v in vectors.items()}
     given |= {n: attrs.get(n) for n in op.signature if n not in given}
     check = getattr(module, f"_check_{op.function_name}")
     order = check.__code__.co_varnames[: check.__code__.co_argcount]
@@ -78,9 +92,9 @@ def _by_check(module: Any, op: OpSpec, shapes: dict[str, tuple[int, ...]], attrs
     return str({r.name: r.shape for r in call.results})
 
 
-def _by_solve(path: Any, op: OpSpec, shapes: dict[str, tuple[int, ...]], attrs: dict[str, Any]) -> str:
+def _by_solve(path: Any, op: OpSpec, shapes: Shapes, vectors: Shapes, attrs: dict[str, Any]) -> str:
     try:
-        environment = solve(op, spec(path), shapes, {}, attrs)
+        environment = solve(op, spec(path), shapes, vectors, attrs)
     except CallError as error:
         return str(error)
     return str(dict(environment.output_shapes))
@@ -94,10 +108,13 @@ def test_same_answer(path: Any, name: str, seed: int) -> None:
     rng = random.Random(f"{name} {seed}")
     answers: list[str] = []
     for _ in range(200):
-        shapes, attrs = _call(rng, op)
-        expected = _by_solve(path, op, shapes, attrs)
-        found = _by_check(module, op, shapes, attrs)
-        where = f"seed {seed}: {name} with {shapes} and {attrs}"
+        shapes, vectors, attrs = _call(rng, op)
+        expected = _by_solve(path, op, shapes, vectors, attrs)
+        if (follows := re.search(r"argument '(\w+)': expected shape (\[.*?\])", expected)) and rng.random() < 0.8:
+            shapes[follows[1]] = tuple(json.loads(follows[2]))
+            expected = _by_solve(path, op, shapes, vectors, attrs)
+        found = _by_check(module, op, shapes, vectors, attrs)
+        where = f"seed {seed}: {name} with {shapes}, {vectors} and {attrs}"
         if "given an object" in found:  # of an object only the class is shown here
             assert found.split(", given")[0] == expected.split(", given")[0], where
         elif "or a list of integers: " in expected:  # what a list in place of a word must be is said shorter here

@@ -69,8 +69,8 @@ def test_python_means_the_same(seed: int) -> None:
     printer = PythonPrinter(NAMES, {})
     for _ in range(200):
         values: dict[str, object] = {
-            "a": rng.randrange(-4, 5), "b": rng.randrange(-4, 5), "mode": rng.choice("XY"), "extra": rng.choice([(), (1, 2)])
-        }  # fmt: skip
+            "a": rng.randrange(-4, 5), "b": rng.randrange(-4, 5), "mode": rng.choice("XY"), "extra": rng.choice([(),
+            (1, 2)]) }  # fmt: skip
         number, condition = _integer(rng, 4), _condition(rng, 4)
         for e in (number, condition):
             source = printer.text(e)

@@ -15,7 +15,8 @@ import pytest
 from opgen.bindings.generate import generate, generated_files
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
-from opgen.spec.load import load, load_text
+from opgen.grad.load import load
+from opgen.spec.load import load_text
 from tests.bindings.modules import OPS, ROOT, SAMPLES, execute, generated, imported, spec
 
 
@@ -53,9 +54,11 @@ def test_types_are_checked(tmp_path: Path) -> None:
 
 
 HOSTILE = (
-    'x """ + open("boom") \\', "a\\", '"', "*/ int main() {", "{{ 7 * 7 }} {% for %} {# #}", "é 😀 \u202e", "-->", "`|<script>",
-    ">>> open('boom', 'w')", "# not a comment", "\\N{BULLET} \\x41 %s {0} {x}", "''' + open('boom')", "line\nimport os\nos.abort()",
-)  # fmt: skip
+    'x """ + open("boom") \\', "a\\", '"', "*/ int main() {", "{{ 7 * 7 }} {% for %} {# #}", "é 😀 \u202e", "-->",
+    "`|<script>",
+    ">>> open('boom', 'w')", "# not a comment", "\\N{BULLET} \\x41 %s {0} {x}", "''' + open('boom')",
+    "line\nimport os\nos.abort()",
+    ) # fmt: skip
 
 
 def _hostile_spec(text: str) -> str:
@@ -115,25 +118,25 @@ def _skeleton(source: str) -> str:
 
 def test_names_that_python_or_the_module_needs(tmp_path: Path) -> None:
     text = '''
-op Len {
+op Rows {
   """m"""
   type T in {float32}
   input len: T[object, check] """a"""
   input input: T[object, Checks] """b"""
-  attr rows: int = 1 """c"""
+  attr padded: int = 1 """c"""
   attr T_: int = 0 """c"""
   output Call: T[object, check, Checks] """d"""
-  let tuple = max(object, 1) + rows
-  require tuple >= rows : rows "{tuple} at least {rows}"
-  Call[i, j, k] = len[i, j] * input[i, k] + T(T_)
+  let tuple = max(object, 1) + padded
+  require tuple >= padded : padded "{tuple} at least {padded}"
+  Call[i, j, k] = len[i, j] * input[i, k] + T(T_ + padded)
 }
 '''
     source = render_module(load_text(text, "names.op"))
     tree = ast.parse(source)
     names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
-    assert names == ["len_", "_check_len"]
+    assert names == ["rows_", "_check_rows"]
     module = execute("names", source, tmp_path)
-    call = module._check_len(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32), 1, 0, None)
+    call = module._check_rows(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32), 1, 0, None)
     assert [r.shape for r in call.results] == [(2, 3, 4)]
 
 
@@ -192,14 +195,17 @@ def test_a_file_name_that_is_no_module(tmp_path: Path) -> None:
 def test_docstring_and_messages() -> None:
     text = " ".join(generated(OPS).conv2d.__doc__.split())
     for part in (
-        "input: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. A batch of images.",
-        'padding: One of "SAME", "VALID", "EXPLICIT".',
-        "T: float16, bfloat16, float32, float64, int32",
+        "input: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. A batch
+        of
+
+ images.",
+        'padding: One of "SAME", "VALID", "EXPLICIT".', "T: float16, bfloat16, float32, float64, int32",
         "output[n, y, x, g * group_outputs + k] = sum[r, s, c](",
         "`strides`: expected 1 for the batch and channel dimensions.",
         ">>> conv2d(",
-    ):
-        assert part in text, part
+
+ ): assert part in text,
+        part
 
 
 def test_a_missing_op_file_is_said(tmp_path: Path) -> None:

@@ -171,11 +171,13 @@ def _readonly() -> npt.NDArray[Any]:
         (np.empty((2, 3)), ArgumentTypeError, "expected float32[2, 3], given float64[2, 3]"),
         (np.empty((2, 3), ">f4"), ArgumentTypeError, "expected float32[2, 3], given float32[2, 3]"),
         (np.empty((3, 2), np.float32), ArgumentValueError, "expected float32[2, 3], given float32[3, 2]"),
-        (np.empty((3, 2), np.float32).T, ArgumentValueError, "expected an aligned C-contiguous array, given strides [4, 8]"),
-        (_readonly(), ArgumentValueError, "expected a writeable array, given a read-only one"),
+        (np.empty((3, 2), np.float32).T, ArgumentValueError, "expected an aligned C-contiguous array, given strides
+        [4,
+
+        8]"), (_readonly(), ArgumentValueError, "expected a writeable array, given a read-only one"),
         (X, ArgumentValueError, "expected memory apart from the inputs', given an array that overlaps one of them"),
-    ],
-)
+
+ ], )
 def test_wrong_out(out: object, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         check_out("Op", out, (2, 3), np.dtype(np.float32), [X])

@@ -12,8 +12,8 @@ from opgen.bindings.python.text import Names, comment, docstring, literal, parag
 from opgen.diagnostics import InternalError
 
 PIECES = (
-    '"', "'", "\\", '"""', "'''", "\n", "\r", "\t", "\0", "a b", " ", "{{ x }}", "{% raw %}", "*/", "//", "#", "\u202e", "\u2028",
-    "é", "😀", "\\N{BULLET}", "\\x41", ">>> import os", 'os.system("x")', "\ud800",
+    '"', "'", "\\", '"""', "'''", "\n", "\r", "\t", "\0", "a b", " ", "{{ x }}", "{% raw %}", "*/", "//", "#",
+    "\u202e", "\u2028", "é", "😀", "\\N{BULLET}", "\\x41", ">>> import os", 'os.system("x")', "\ud800",
 )  # fmt: skip
 
 
@@ -45,9 +45,10 @@ def test_no_line_becomes_a_doctest() -> None:
 
 @pytest.mark.parametrize(
     ("value", "source"),
-    [(None, "None"), (True, "True"), (3, "3"), (0.5, "0.5"), (float("inf"), 'float("inf")'), ((1, (2.0,)), "[1, [2.0]]"),
-     ("a\nb", '"a\\nb"'), ("é", '"é"'), ("\u202e", '"\\u202e"')],
-)  # fmt: skip
+    [(None, "None"), (True, "True"), (3, "3"), (0.5, "0.5"), (float("inf"), 'float("inf")'), ((1, (2.0,)),
+    "[1,
+
+ [2.0]]"), ("a\nb", '"a\\nb"'), ("é", '"é"'), ("\u202e", '"\\u202e"')], )  # fmt: skip
 def test_literals(value: object, source: str) -> None:
     assert literal(value) == source
 

@@ -1,7 +1,7 @@
 """The recorded TensorFlow cases (`data/README.md` says how they were made), as arrays that the generated ops take.
 
-    for case in cases():
-        ok, why = compare(case, op(**case.tensors, **case.attrs))
+for case in cases():
+    ok, why = compare(case, op(**case.tensors, **case.attrs))
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Array = npt.NDArray[Any]
 class Case:
     """One recorded call.
 
-    `reference` is the float64 (int32) result, at the flat positions `positions` only if those are given; `care` marks where
-    the class of a NaN or infinity counts.
+    `reference` is the float64 (int32) result, at the flat positions `positions` only if those are given; `care` marks
+    where the class of a NaN or infinity counts.
     """
 
     id: str

@@ -16,18 +16,18 @@ NN = load(ROOT / "specs/nn_ops.op")
 SAMPLES = load(ROOT / "tests/specs/samples.op")
 Shape = tuple[int, ...]
 
-GRADIENT = """
-import "nn_ops.op"
+RESIZE = """
+import "window.op"
 
-op InputGradient {
+op Resize {
   type T in {half, bfloat16, float32, float64}
-  gradient of Conv2D with respect to input
   sizes input_sizes: [batch, in_height, in_width, groups * group_channels] layout data_format
       or [in_height, in_width] where groups = 1
-  input filter: T[filter_height, filter_width, group_channels, groups * group_outputs]
-  input out_backprop: T[batch, out_height, out_width, groups * group_outputs] layout data_format
+  input filter: T[filter_height, filter_width, group_channels, groups * group_outputs] shape_only
+  input windows: T[batch, out_height, out_width, groups * group_outputs] layout data_format
   use Window2D
   output output: T[batch, in_height, in_width, groups * group_channels] layout data_format
+  output[n, y, x, g * group_channels + c] = windows[n, y + top, x + left, g] else 0
 }
 """
 
@@ -150,11 +150,11 @@ def test_payload_and_alias() -> None:
 
 
 def test_sizes_and_dimensions_that_lets_fix() -> None:
-    module = load_text(GRADIENT, "gradient", ROOT / "specs")
-    op = module.op("InputGradient")
+    module = load_text(RESIZE, "resize", ROOT / "specs")
+    op = module.op("Resize")
 
     def out(sizes: Shape, given: Shape = (1, 3, 3, 6), **attrs: AttrArgument) -> Shape:
-        shapes = {"filter": (3, 3, 2, 6), "out_backprop": given}
+        shapes = {"filter": (3, 3, 2, 6), "windows": given}
         every: dict[str, AttrArgument] = {"strides": [1, 1, 1, 1], "padding": "VALID", **attrs}
         return solve(op, module, shapes, {"input_sizes": sizes}, every).output_shapes["output"]
 
@@ -170,13 +170,13 @@ def test_sizes_and_dimensions_that_lets_fix() -> None:
             5,
             3,
         ): "argument 'input_sizes': expected element 3 to be a multiple of 2 (group_channels), given [1, 5, 5, 3]",
-        (1, 6, 5, 4): "argument 'out_backprop': expected dimension 1 to be 4 (out_height), given shape [1, 3, 3, 6]",
-        (2, 5, 5, 4): "argument 'out_backprop': expected dimension 0 to be 2 (batch), given shape [1, 3, 3, 6]",
+        (1, 6, 5, 4): "argument 'windows': expected dimension 1 to be 4 (out_height), given shape [1, 3, 3, 6]",
+        (2, 5, 5, 4): "argument 'windows': expected dimension 0 to be 2 (batch), given shape [1, 3, 3, 6]",
     }
     for sizes, message in refusals.items():
         with pytest.raises(CallError) as caught:
             out(sizes)
-        assert str(caught.value) == f"InputGradient: {message}"
+        assert str(caught.value) == f"Resize: {message}"
 
 
 REFUSALS: list[tuple[dict[str, AttrArgument], tuple[Shape, Shape] | None, str]] = [

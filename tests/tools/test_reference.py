@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from tools.reference import Call, Refused, channelwise, dense, window
+from tools.reference import Call, Refused, channelwise, filter_gradient, forward, input_gradient, window
 
 
 def by_hand(images: np.ndarray, weights: np.ndarray, call: Call, groups: int) -> np.ndarray:
     """One element after the other, NHWC."""
-    rows, columns = call.windows(images, weights)
+    rows, columns = call.windows(images.shape, weights.shape)
     depth, outputs = weights.shape[2:]
     result = np.zeros((images.shape[0], rows.count, columns.count, outputs))
     for n, y, x, k in np.ndindex(*result.shape):
@@ -35,31 +35,48 @@ def test_dense_sums(seed: int) -> None:
     padding = ("SAME", "VALID", "EXPLICIT")[seed % 3]
     pads = (0, 0, 1, 2, 0, 3, 0, 0) if padding == "EXPLICIT" else ()
     call = Call(strides, dilations, padding, pads, "NHWC")
-    values, magnitudes = dense(images, weights, call)
-    np.testing.assert_allclose(values, by_hand(images, weights, call, groups), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(magnitudes, by_hand(abs(images), abs(weights), call, groups), rtol=0, atol=1e-12)
+    sums = forward(images, weights, call)
+    np.testing.assert_allclose(sums.values, by_hand(images, weights, call, groups), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(sums.magnitudes, by_hand(abs(images), abs(weights), call, groups), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_channelwise_sums_are_dense_sums_with_a_group_for_each_channel(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(9))
+def test_gradients_are_the_slopes_of_the_result(seed: int) -> None:
+    """The result is linear in each argument, so that its change is the slope, but for rounding."""
     rng = np.random.default_rng(seed)
-    images = rng.standard_normal((1, 5, 6, 3))
-    weights = rng.standard_normal((3, 2, 3, 2))
-    call = Call([1, 1 + seed % 2, 2, 1], [1, 1, 1 + seed % 3, 1], ("SAME", "VALID")[seed % 2], (), "NHWC")
-    grouped, _ = dense(images, weights.reshape(3, 2, 1, 6), call)
-    np.testing.assert_allclose(channelwise(images, weights, call)[0], grouped, rtol=0, atol=1e-12)
+    images, weights = rng.standard_normal((1, 4, 5, 4)), rng.standard_normal((2, 3, 2, 6))
+    padding = ("SAME", "VALID", "EXPLICIT")[seed % 3]
+    pads = (0, 0, 1, 2, 0, 3, 0, 0) if padding == "EXPLICIT" else ()
+    call = Call([1, 1 + seed % 2, 2, 1], [1, 1, 1 + seed // 2 % 2, 1], padding, pads, "NHWC")
+    gradient = rng.standard_normal(forward(images, weights, call).values.shape)
+    for where, slopes in (
+        (images, input_gradient(images.shape, weights, gradient, call).values),
+        (weights, filter_gradient(images, weights.shape, gradient, call).values),
+    ):
+        for index in map(tuple, rng.integers(0, where.shape, (5, 4))):
+            before = (forward(images, weights, call).values * gradient).sum()
+            where[index] += 1
+            after = (forward(images, weights, call).values * gradient).sum()
+            where[index] -= 1
+            assert after - before == pytest.approx(slopes[index], abs=1e-9)
+
+
+def test_a_filter_for_each_channel_is_a_group_for_each_channel() -> None:
+    rng = np.random.default_rng(0)
+    images, weights = rng.standard_normal((1, 4, 4, 2)), rng.standard_normal((1, 1, 2, 3))
+    call = Call([1, 1, 1, 1], [1, 1, 1, 1], "VALID", (), "NHWC")
+    result = forward(images, weights.reshape(channelwise(weights.shape)), call).values
+    for c, q in itertools.product(range(2), range(3)):
+        np.testing.assert_array_equal(result[..., c * 3 + q], images[..., c] * weights[0, 0, c, q])
 
 
 def test_data_formats_are_transpositions_of_each_other() -> None:
     rng = np.random.default_rng(0)
     images, weights = rng.standard_normal((2, 5, 6, 3)), rng.standard_normal((3, 3, 3, 4))
-    last, _ = dense(images, weights, Call([1, 2, 1, 1], [1, 1, 2, 1], "EXPLICIT", (0, 0, 1, 0, 2, 1, 0, 0), "NHWC"))
-    first, _ = dense(
-        images.transpose(0, 3, 1, 2),
-        weights,
-        Call([1, 1, 2, 1], [1, 1, 1, 2], "EXPLICIT", (0, 0, 0, 0, 1, 0, 2, 1), "NCHW"),
-    )
-    np.testing.assert_array_equal(first.transpose(0, 2, 3, 1), last)
+    last = forward(images, weights, Call([1, 2, 1, 1], [1, 1, 2, 1], "EXPLICIT", (0, 0, 1, 0, 2, 1, 0, 0), "NHWC"))
+    call = Call([1, 1, 2, 1], [1, 1, 1, 2], "EXPLICIT", (0, 0, 0, 0, 1, 0, 2, 1), "NCHW")
+    first = forward(images.transpose(0, 3, 1, 2), weights, call)
+    np.testing.assert_array_equal(first.values.transpose(0, 2, 3, 1), last.values)
 
 
 def test_same_puts_the_odd_place_last() -> None:
@@ -81,4 +98,10 @@ def test_same_puts_the_odd_place_last() -> None:
 )
 def test_calls_without_a_meaning_are_refused(call: Call) -> None:
     with pytest.raises(Refused):
-        dense(np.zeros((1, 4, 4, 1)), np.zeros((2, 2, 1, 1)), call)
+        forward(np.zeros((1, 4, 4, 1)), np.zeros((2, 2, 1, 1)), call)
+
+
+def test_a_gradient_in_another_shape_is_refused() -> None:
+    call = Call([1, 1, 1, 1], [1, 1, 1, 1], "SAME", (), "NHWC")
+    with pytest.raises(Refused, match="the gradient has the shape of the result"):
+        input_gradient((1, 4, 4, 1), np.zeros((2, 2, 1, 1)), np.zeros((1, 3, 4, 1)), call)

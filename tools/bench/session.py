@@ -59,7 +59,7 @@ def _take_turns(case: Case, threads: int, ready: list[Contestant], seed: int, ro
     """Each contestant's samples.  A worker holds one prepared call: it prepares again when its variant changes."""
     taken: Times = {c.title: [] for c in ready}
     holds = {id(c.worker): c for c in ready}
-    for turn in range(rounds):
+    for turn in range(rounds if ready else 0):
         for contestant in ready[turn % len(ready) :] + ready[: turn % len(ready)]:
             if holds[id(contestant.worker)] is not contestant:
                 contestant.prepare(case, seed, threads, None)

@@ -27,7 +27,6 @@ Array = npt.NDArray[Any]
 Op: TypeAlias = Callable[..., Array]
 
 DTYPES = {"float32": np.float32, "float64": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
-REFERENCES = {"dense": reference.dense, "channelwise": reference.channelwise}
 
 
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,8 +77,8 @@ def apply(ops: dict[str, Op], photo: npt.NDArray[np.float64]) -> tuple[list[tupl
         for dtype, scalar in DTYPES.items():
             images, weights = effect.images(photo).astype(scalar), effect.weights.astype(scalar)
             result = run(functions[effect.op], effect, images, weights)
-            values, magnitudes = REFERENCES[effect.op](images, weights, effect.call())
-            error = relative_error(result, values, magnitudes, dtype, effect.terms)
+            taps = weights if effect.op == "dense" else weights.reshape(reference.channelwise(weights.shape))
+            error = relative_error(result, reference.forward(images, taps, effect.call()), dtype, effect.terms)
             rows[effect.op, dtype].add(error <= 1, error)
             if dtype == "float32":
                 panels.append((effect.title, effect.picture(result)))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.dtypes import DTYPES
+from tools.reference import Sums
 
 Array = npt.NDArray[Any]
 
@@ -30,17 +31,18 @@ class Agreement:
         self.worst = max(self.worst, worst)
 
 
-def relative_error(result: Array, expected: Array, magnitudes: Array, dtype: str, roundings: int = 8) -> float:
-    """The largest |result - expected| over u * |expected| + roundings * ua * (the sum of the terms' absolute values).
+def relative_error(result: Array, expected: Sums, dtype: str, roundings: int = 8) -> float:
+    """The largest |result - value| over u * |value| + roundings * ua * (the sum of the terms' absolute values).
 
     u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  A sum of n terms makes n
     roundings; for random terms they cancel, so that 8 are enough.  Integers must be equal.
     """
-    if result.shape != expected.shape:
+    values = expected.values
+    if result.shape != values.shape:
         return float("inf")
     kind = DTYPES[dtype]
     if not kind.is_float:
-        return 0.0 if np.array_equal(result, expected) else float("inf")
-    limit = 2.0**-kind.precision * np.abs(expected) + roundings * 2.0**-kind.compute_type.precision * magnitudes
-    error = np.abs(result.astype(np.float64) - expected)
+        return 0.0 if np.array_equal(result, values) else float("inf")
+    limit = 2.0**-kind.precision * np.abs(values) + roundings * 2.0**-kind.compute_type.precision * expected.magnitudes
+    error = np.abs(result.astype(np.float64) - values)
     return float(np.max(error / np.maximum(limit, np.finfo(np.float64).tiny), initial=0.0))

@@ -16,7 +16,9 @@ _C = "auto break case char const continue default do double else enum extern flo
 _C += " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
 _CPP = "alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t char8_t class compl concept constexpr"
 _CPP += " const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable"
-_CPP += " namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
+_CPP += (
+    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
+)
 _CPP += " static_assert static_cast template this thread_local throw true try typeid typename using virtual wchar_t xor"
 _CPP += " xor_eq NULL errno stdin stdout stderr assert offsetof main linux unix typeof"
 KEYWORDS = frozenset(f"{_C} {_CPP}".split())

@@ -6,6 +6,7 @@ import re
 
 import jinja2
 
+from opgen.bindings.python.layout import fit
 from opgen.bindings.python.text import literal
 from opgen.bindings.python.view import ModuleView, module_view
 from opgen.spec.model import Module
@@ -31,6 +32,7 @@ _environment = jinja2.Environment(
     autoescape=False,  # Python, not HTML: the view holds escaped source only
 )
 _environment.filters["literal"] = literal
+_environment.filters["fit"] = lambda statement, indent=0: "\n".join(" " * indent + s for s in fit(statement, indent))
 
 
 def render_module(module: Module, *, source: str | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opgen.bindings.python.text import Names
-from opgen.spec.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes, Tensor
+from opgen.spec.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes
 
 RESERVED = frozenset(
     {
@@ -18,7 +18,8 @@ RESERVED = frozenset(
             "Checks",
             "Integers",
             "Library",
-            "Literal", "Numbers",
+            "Literal",
+            "Numbers",
             "Sequence",
             "TensorLike",
         ),
@@ -97,9 +98,11 @@ def symbols(op: OpSpec) -> list[str]:
     """The dimensions and named integers of an op, in the order in which they come up."""
     found: dict[str, None] = {}
     for given in op.inputs:
-        forms = (given.dims,) if isinstance(given, Tensor) else given.forms
+        forms = given.forms if isinstance(given, Sizes) else () if given.follows else (given.dims,)
         for dim in (d for form in forms for d in form):
             found.update(dict.fromkeys(f for f in dim.factors if isinstance(f, str)))
+        if isinstance(given, Sizes):
+            found.update(dict.fromkeys(symbol for fixed in given.bindings for symbol, _ in fixed))
     for check in op.checks:
         if isinstance(check, ShapeLet):
             found.update(dict.fromkeys(check.names))

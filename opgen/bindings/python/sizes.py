@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opgen.bindings.python.attributes import tuple_literal
 from opgen.bindings.python.scope import OpScope
@@ -27,6 +27,7 @@ class _Equation:
     size: str
     dim: Dimension
     vector: bool
+    follows: bool = False
 
     @property
     def symbol(self) -> str | None:
@@ -51,13 +52,13 @@ class SizeStatements:
     # Shapes and values ------------------------------------------------------------------------------
 
     def _shapes(self) -> Iterator[str]:
-        for t in self._op.tensors:
-            name = self._scope.arguments[t.name]
-            yield f"{self._scope.shape(t.name)} = check.rank({literal(t.name)}, {name}, {t.rank})"
-        for v in self._vectors:
-            name = self._scope.arguments[v.name]
-            lengths = tuple(len(form) for form in v.forms)
-            yield f"{name} = check.vector({literal(v.name)}, {name}, {tuple_literal(lengths)})"
+        for given in self._op.inputs:
+            name = self._scope.arguments[given.name]
+            if isinstance(given, Tensor):
+                yield f"{self._scope.shape(given.name)} = check.rank({literal(given.name)}, {name}, {given.rank})"
+            else:
+                lengths = tuple(len(form) for form in given.forms)
+                yield f"{name} = check.vector({literal(given.name)}, {name}, {tuple_literal(lengths)})"
 
     def _worlds(self, last: bool) -> Iterator[str]:
         """The equations for each choice of a form for every vector of sizes."""
@@ -95,11 +96,12 @@ class _World:
         """The statements before the op's lets, or after them."""
         equations = list(self._equations())
         if last:
-            for equation in (e for e in equations if self._after_lets(e)):
+            for equation in (e for e in equations if self._after_lets(e) and not e.follows):
                 self._same(equation)
             return self._lines
         self._bind_fixed()
-        self._unpack([e for e in equations if not self._after_lets(e)])
+        plain = [e for e in equations if not self._after_lets(e)]
+        self._unpack([e for e in plain if not e.follows], [e for e in plain if e.follows])
         return self._lines
 
     def _after_lets(self, e: _Equation) -> bool:
@@ -108,9 +110,10 @@ class _World:
     # Naming sizes -----------------------------------------------------------------------------------
 
     def _equations(self) -> Iterator[_Equation]:
-        for given in (*self._op.tensors, *(i for i in self._op.inputs if isinstance(i, Sizes))):
+        for given in self._op.inputs:
             if isinstance(given, Tensor):
-                yield from self._of(given.name, self._scope.shape(given.name), given.dims, given.layout, False)
+                found = self._of(given.name, self._scope.shape(given.name), given.dims, given.layout, False)
+                yield from (replace(e, follows=given.follows) for e in found)
             else:
                 form = self._forms[given.name]
                 local = self._scope.arguments[given.name]
@@ -136,8 +139,11 @@ class _World:
                 self._lines.append(f"{self._scope.symbols[symbol]} = {value}")
                 self._known.add(symbol)
 
-    def _unpack(self, equations: list[_Equation]) -> None:
-        """Name the sizes that are symbols, input by input; then take the other equations."""
+    def _unpack(self, equations: list[_Equation], following: list[_Equation]) -> None:
+        """Name the sizes that are symbols, input by input; then take the other equations.
+
+        `following` are sizes of tensors whose shapes follow: they serve where a symbol would stay unknown.
+        """
         waiting: list[_Equation] = []
         stretching = {e.symbol for e in equations if e.dim.broadcast}
         for _, group in itertools.groupby(equations, key=lambda e: e.argument):
@@ -155,7 +161,7 @@ class _World:
                 waiting.append(e)
             self._name(members[0], targets)
         self._stretch(waiting, stretching)
-        self._solve(waiting)
+        self._solve(waiting, following)
 
     def _name(self, first: _Equation, targets: list[str]) -> None:
         if set(targets) <= {"_"}:
@@ -188,27 +194,46 @@ class _World:
             if len(members) == 1:
                 equations.remove(members[0])
 
-    def _solve(self, waiting: list[_Equation]) -> None:
+    def _solve(self, waiting: list[_Equation], following: list[_Equation]) -> None:
         """Round after round, what has at most one unknown factor."""
+        waiting = self._settle(waiting)
+        while (last := next((e for e in following if len(self._unknown(e)) == 1), None)) is not None:
+            self._use(last)
+            waiting = self._settle(waiting)
+        if waiting:
+            names = ", ".join(str(e.dim.factors) for e in waiting)
+            raise InternalError(f"op {self._op.name}: dimensions {names} are not determined")
+
+    def _settle(self, waiting: list[_Equation]) -> list[_Equation]:
+        """Uses equations until what is left has several unknowns each; those are given back."""
         while waiting:
             rest = [e for e in waiting if not self._use(e)]
             if len(rest) == len(waiting):
-                names = ", ".join(str(e.dim.factors) for e in rest)
-                raise InternalError(f"op {self._op.name}: dimensions {names} are not determined")
+                break
             waiting = rest
+        return waiting
+
+    def _unknown(self, e: _Equation) -> list[str]:
+        return [f for f in e.dim.factors if isinstance(f, str) and f not in self._known]
 
     def _use(self, e: _Equation) -> bool:
-        unknown = [f for f in e.dim.factors if isinstance(f, str) and f not in self._known]
+        unknown = self._unknown(e)
         if len(unknown) > 1:
             return False
         if not unknown:
             self._same(e)
             return True
+        if len(e.dim.factors) == 1:
+            self._lines.append(f"{self._scope.symbols[unknown[0]]} = {e.local}[{e.axis}]")
+            self._known.add(unknown[0])
+            return True
         others = [f for f in e.dim.factors if f != unknown[0]]
+        if not others:
+            self._known.add(unknown[0])
+            self._lines.append(f"{self._scope.symbols[unknown[0]]} = {e.size}")
+            return True
         options = [self._product(others), literal(_names(others)), *(["vector=True"] if e.vector else [])]
-        self._lines.append(
-            f"{self._scope.symbols[unknown[0]]} = check.factor({', '.join([self._place(e), *options])})"
-        )
+        self._lines.append(f"{self._scope.symbols[unknown[0]]} = check.factor({', '.join([self._place(e), *options])})")
         self._known.add(unknown[0])
         return True
 

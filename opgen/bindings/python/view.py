@@ -18,6 +18,7 @@ from opgen.bindings.python.layout import fit
 from opgen.bindings.python.scope import RESERVED, OpScope
 from opgen.bindings.python.sizes import SizeStatements
 from opgen.bindings.python.text import Names, comment, docstring, literal, paragraphs
+from opgen.spec.dimensions import size_name
 from opgen.spec.model import AttrValue, Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Tensor
 from opgen.spec.walk import subexpressions
 
@@ -115,8 +116,8 @@ def _shape_expressions(op: OpSpec) -> Iterator[Expr]:
         else:
             yield check.condition
             yield from (p for p in check.expected if not isinstance(p, str))
-    for output in op.outputs:
-        yield from (d.size for d in output.dims)
+    for tensor in (*op.outputs, *(t for t in op.tensors if t.follows)):
+        yield from (d.size for d in tensor.dims)
 
 
 # Shape functions ------------------------------------------------------------------------------------------------------
@@ -193,6 +194,27 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
     for check in op.checks:
         yield from _let(check, scope, printer) if isinstance(check, ShapeLet) else _require(check, scope, printer)
     yield from sizes.last
+    for t in op.tensors:
+        if t.follows:
+            yield _follows(t, scope, printer)
+
+
+def _follows(t: Tensor, scope: OpScope, printer: PythonPrinter) -> str:
+    """The statement that compares a tensor's whole shape with what follows for it from the rest."""
+    sizes = _tuple([printer.text(d.size) for d in t.dims])
+    names = tuple_literal(tuple(size_name(d) for d in t.dims))
+    return f"check.whole({literal(t.name)}, {scope.shape(t.name)}, {sizes}, {names}, {_layout(t, scope)})"
+
+
+def _tuple(parts: list[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _layout(t: Tensor, scope: OpScope) -> str:
+    """The logical order of a tensor's dimensions and the caller's; None if it has only one."""
+    if t.layout is None:
+        return "None"
+    return f"({literal(scope.op.attr(t.layout).values[0])}, {scope.arguments[t.layout]})"
 
 
 def _types(op: OpSpec, scope: OpScope) -> Iterator[str]:
@@ -235,7 +257,10 @@ def _given(scope: OpScope, argument: str) -> str:
         return scope.arguments[argument]
     carried = scope.op.attr(attr.payload[1])
     values = scope.arguments[carried.name]
-    return f"{f'rows({values}, {carried.shape[1]})' if len(carried.shape) > 1 else values} or {scope.arguments[argument]}"
+    return f"{f'rows({values}, {carried.shape[1]})' if len(carried.shape) > 1 else
+    values} or
+
+    {scope.arguments[argument]}"
 
 
 def _message(check: Require, printer: PythonPrinter) -> str:
@@ -273,12 +298,8 @@ def _mapping(items: dict[str, str]) -> str:
 
 
 def _result(op: OpSpec, scope: OpScope, printer: PythonPrinter, t: Tensor) -> str:
-    sizes = [printer.text(d.size) for d in t.dims]
-    shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
-    layout = "None"
-    if t.layout is not None:
-        layout = f"({literal(op.attr(t.layout).values[0])}, {scope.arguments[t.layout]})"
+    shape = _tuple([printer.text(d.size) for d in t.dims])
     dtype = scope.types[t.dtype] if op.type_variable(t.dtype) is not None else literal(t.dtype)
     first = op.inputs[0]
     blamed = scope.shape(first.name) if isinstance(first, Tensor) else f"{scope.arguments[first.name]}, vector=True"
-    return f"check.result({literal(t.name)}, {shape}, {layout}, {dtype}, {literal(first.name)}, {blamed})"
+    return f"check.result({literal(t.name)}, {shape}, {_layout(t, scope)}, {dtype}, {literal(first.name)}, {blamed})"

@@ -9,7 +9,8 @@ W]`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -59,6 +60,7 @@ def why_dependent(loop: For, context: Context) -> str | None:
     """Why iterations may depend on each other, in a sentence's words; None if they are certain not to."""
     if any(isinstance(s, Barrier) for s in walk(loop.body)):
         return f"a barrier stands in the loop over '{loop.var}'"
+    iterations = _Iterations(loop, context)
     accesses = list(_accesses(loop.body, (), frozenset()))
     stored = {a.buffer for a in accesses if a.is_store}
     for number, first in enumerate(accesses):
@@ -67,7 +69,7 @@ def why_dependent(loop: For, context: Context) -> str | None:
         for second in accesses[number:]:
             if second.buffer != first.buffer or not (first.is_store or second.is_store):
                 continue
-            if not (_apart(loop, context, first, second) and _apart(loop, context, second, first)):
+            if not (iterations.apart(first, second) and iterations.apart(second, first)):
                 return _reason(loop, first, second)
     return None
 
@@ -114,23 +116,64 @@ def _access(
     return _Access(buffer, tuple(per_lane(i) for i in indices), is_store, path)
 
 
-def _apart(loop: For, context: Context, early: _Access, late: _Access) -> bool:
-    """Whether `early` in one iteration and `late` in a later one always touch different elements."""
-    inner = context.with_loop(loop.var, loop.start, loop.stop)
-    later = Var(_copied(loop.var), INDEX)
-    inner = inner.with_loop(later.name, b.add(Var(loop.var, INDEX), 1), loop.stop)
-    copies: dict[str, Expr] = {loop.var: later}
-    for lanes in {step.lanes for step in late.path if isinstance(step, _Loop) and step.lanes}:
-        copies[lane_variable(lanes).name] = Var(_copied(lane_variable(lanes).name), INDEX)
-    inner = _enter(inner, early.path)
-    for step in late.path:
-        copied, copies = _copy(step, copies)
-        inner = _enter(inner, (copied,))
-    first = tuple(inner.resolve(i) for i in early.indices)
-    second = tuple(inner.resolve(_rename(context.resolve(i), copies, context)) for i in late.indices)
-    if any(n.type.lanes > 1 for i in (*first, *second) for n in walk_expr(per_lane(i))):
-        return False
-    return _differ(inner, first, second, context.shapes.get(early.buffer))
+@dataclass
+class _Iterations:
+    """Two iterations of a loop, an earlier and a later one, side by side."""
+
+    loop: For
+    context: Context
+    _decided: dict[tuple[Expr, Expr], bool] = field(default_factory=dict)
+
+    @property
+    def later(self) -> Var:
+        return Var(_copied(self.loop.var), INDEX)
+
+    @cached_property
+    def both(self) -> Context:
+        """What holds where the two iterations' variables are known, and nothing of what is inside them."""
+        inner = self.context.with_loop(self.loop.var, self.loop.start, self.loop.stop)
+        return inner.with_loop(self.later.name, b.add(Var(self.loop.var, INDEX), 1), self.loop.stop)
+
+    def apart(self, early: _Access, late: _Access) -> bool:
+        """Whether `early` in one iteration and `late` in a later one always touch different elements."""
+        inner_names = {name for step in early.path + late.path for name in _bound(step)}
+        if any(self._apart_outside(i, j, inner_names) for i, j in zip(early.indices, late.indices, strict=True)):
+            return True
+        copies: dict[str, Expr] = {self.loop.var: self.later}
+        for lanes in {step.lanes for step in late.path if isinstance(step, _Loop) and step.lanes}:
+            copies[lane_variable(lanes).name] = Var(_copied(lane_variable(lanes).name), INDEX)
+        inner = _enter(self.both, early.path)
+        for step in late.path:
+            copied, copies = _copy(step, copies)
+            inner = _enter(inner, (copied,))
+        first = tuple(inner.resolve(i) for i in early.indices)
+        second = tuple(inner.resolve(_rename(self.context.resolve(i), copies, self.context)) for i in late.indices)
+        if any(n.type.lanes > 1 for i in (*first, *second) for n in walk_expr(per_lane(i))):
+            return False
+        return _differ(inner, first, second, self.context.shapes.get(early.buffer))
+
+    def _apart_outside(self, i: Expr, j: Expr, inner_names: set[str]) -> bool:
+        """Whether two indices differ because of the loop's variable alone: quick, and the case of most loops."""
+        for n in (*walk_expr(i), *walk_expr(j)):
+            if isinstance(n, Load) or n.type.lanes > 1:
+                return False
+            if isinstance(n, Var) and (n.name in inner_names or n.name in self.both.values):
+                return False
+        if (i, j) not in self._decided:
+            moved = _rename(j, {self.loop.var: self.later})
+            self._decided[i, j] = self.both.proves(b.compare("ne", i, moved))
+        return self._decided[i, j]
+
+
+def _bound(step: _Step) -> tuple[str, ...]:
+    """The name that a step of a path binds."""
+    match step:
+        case _Loop():
+            return (step.var,)
+        case _Name():
+            return (step.var.name,)
+        case _Guard():
+            return ()
 
 
 def _differ(

@@ -1,0 +1,160 @@
+"""Expressions of the shape language as C.
+
+Integers are exact in the spec's language, so each operation on them is a call that remembers what does not fit (see
+`library_internal.h`); conditions and floating arithmetic are plain C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from opgen.bindings.expressions import ATOM, CONDITIONAL, UNARY, Printer
+from opgen.diagnostics import InternalError
+from opgen.spec.model import (
+    AttrValue,
+    Conditional,
+    EnumArgument,
+    EnumIs,
+    Expr,
+    FunctionCall,
+    Negate,
+    Not,
+    Number,
+    Operation,
+    Present,
+    SizeOf,
+)
+from opgen.spec.walk import subexpressions
+
+_CALLS = {"+": "add", "-": "sub", "*": "mul", "//": "div", "%": "mod", "ceildiv": "ceildiv", "pow": "pow"}
+_PURE = ("min", "max")
+
+
+class CPrinter(Printer):
+    """Prints with the names that a scope gave.
+
+    `helper` begins the library's internal names; `math` is the pointer to what remembers failures; `symbols` are the
+    spellings of symbols; `word` and `attribute` those of an enumeration's value and of (an element of) an attribute;
+    `argument_of` the value of an enumerated argument of a function.
+    """
+
+    operators: ClassVar[dict[str, str]] = {"not": "!", "and": "&&", "or": "||"}
+
+    def __init__(
+        self,
+        helper: str,
+        math: str,
+        symbols: Mapping[str, str],
+        functions: Mapping[str, str],
+        is_word: Callable[[EnumIs], str],
+        enum_argument: Callable[[str, int, EnumArgument], str],
+        attribute: Callable[[AttrValue], str] | None = None,
+        size: Callable[[SizeOf], str] | None = None,
+        present: Callable[[Present], str] | None = None,
+        is_float: Callable[[AttrValue], bool] | None = None,
+    ) -> None:
+        self._helper = helper
+        self._math = math
+        self._symbols = symbols
+        self._functions = functions
+        self._is_word = is_word
+        self._enum_argument = enum_argument
+        self._attribute = attribute
+        self._size = size
+        self._present = present
+        self._is_float = is_float
+
+    def number(self, value: int | float | bool) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return integer(value)
+        return number(value)
+
+    def symbol(self, name: str) -> str:
+        return self._symbols[name]
+
+    def word(self, value: str) -> str:
+        raise InternalError(f"the word {value!r} stands in no function's argument")
+
+    def attribute(self, e: AttrValue) -> str:
+        if self._attribute is None:
+            raise InternalError(f"attribute {e.attr!r} in a function")
+        return self._attribute(e)
+
+    def comparison_with_word(self, e: EnumIs) -> str:
+        return self._is_word(e)
+
+    def present(self, e: Present) -> str:
+        if self._present is None:
+            raise InternalError(f"attribute {e.attr!r} in a function")
+        return self._present(e)
+
+    def size_of(self, e: SizeOf) -> str:
+        if self._size is None:
+            raise InternalError(f"a size of {e.tensor!r} in a function")
+        return self._size(e)
+
+    def print(self, e: Expr) -> tuple[str, int]:
+        if isinstance(e, Negate) and not self.floating(e):
+            return f"{self._helper}_sub({self._math}, 0, {self.text(e.operand)})", ATOM
+        if isinstance(e, Not):
+            return f"!{self.text(e.operand, ATOM)}", UNARY
+        return super().print(e)
+
+    def text(self, e: Expr, around: int = CONDITIONAL) -> str:
+        """An expression; a mixture of `&&` and `||` has parentheses, as compilers ask for."""
+        mixed = isinstance(e, Operation) and e.op == "and" and around == 1
+        return f"({super().text(e)})" if mixed else super().text(e, around)
+
+    def operation(self, e: Operation) -> tuple[str, int]:
+        if self.floating(e) or e.op not in (*_CALLS, *_PURE):
+            return super().operation(e)
+        left, right = self.text(e.left), self.text(e.right)
+        if e.op in _PURE:
+            return f"{self._helper}_{e.op}({left}, {right})", ATOM
+        return f"{self._helper}_{_CALLS[e.op]}({self._math}, {left}, {right})", ATOM
+
+    def function_like(self, e: Operation) -> str:
+        names = {"min": "fmin", "max": "fmax", "pow": "pow"}
+        return f"{names[e.op]}({self.text(e.left)}, {self.text(e.right)})"
+
+    def conditional(self, e: Conditional) -> str:
+        return f"{self.text(e.condition, 1)} ? {self.text(e.if_true, 1)} : {self.text(e.if_false)}"
+
+    def call(self, e: FunctionCall) -> str:
+        arguments = [
+            self._enum_argument(e.function, i, a) if isinstance(a, EnumArgument) else self.text(a)
+            for i, a in enumerate(e.arguments)
+        ]
+        return f"{self._functions[e.function]}({', '.join([self._math, str(e.result), *arguments])})"
+
+    def floating(self, e: Expr) -> bool:
+        """Whether an arithmetic expression has a floating value."""
+        if isinstance(e, Operation) and e.op in ("==", "!=", "<", "<=", ">", ">=", "and", "or"):
+            return False
+        return any(
+            (isinstance(n, Number) and isinstance(n.value, float))
+            or (isinstance(n, AttrValue) and self._is_float is not None and self._is_float(n))
+            or (isinstance(n, Operation) and n.op == "/")
+            for n in subexpressions(e)
+        )
+
+
+def integer(value: int) -> str:
+    """An integer literal of 64 bits."""
+    if value == -(2**63):
+        return "INT64_MIN"
+    if value == 2**63 - 1:
+        return "INT64_MAX"
+    return str(value) if -(2**31) < value < 2**31 else f"INT64_C({value})"
+
+
+def number(value: float) -> str:
+    """A floating literal."""
+    if value != value:
+        return "NAN"
+    if value in (float("inf"), float("-inf")):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(float(value))

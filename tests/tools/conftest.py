@@ -1,0 +1,22 @@
+"""The generated module that the tools work with, made once from the specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from opgen.bindings.generate import generate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The path of `nn_ops.py`; kernels that are built go to a cache beside it."""
+    folder = tmp_path_factory.mktemp("generated")
+    generate([ROOT / "specs"], folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPGEN_CACHE_DIR", str(folder / "cache"))
+        yield folder / "nn_ops.py"

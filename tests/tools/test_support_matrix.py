@@ -1,0 +1,122 @@
+"""The support matrix: a part of it is right, and a planted fault of each kind is found."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from opgen.runtime.errors import ArgumentValueError
+from opgen.spec import load
+from tests.tools.conftest import ROOT
+from tools import support_matrix
+from tools.support_matrix import Cell, Matrix, cells
+
+MODULE = load(ROOT / "specs" / "nn_ops.op")
+DENSE = MODULE.op("Conv2D")
+Function = Callable[..., np.ndarray]
+
+
+@pytest.fixture
+def functions(generated: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("OPGEN_SPECIALIZE", "never")
+    found = importlib.util.spec_from_file_location("matrix_ops", generated)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return dict(vars(module))
+
+
+def cell(padding: str, strides: tuple[int, ...] = (1, 2, 1, 1)) -> Cell:
+    """The first float32 cell without padding lists, in NHWC and without dilation."""
+    wanted = {"padding": padding, "strides": strides, "dilations": (1, 1, 1, 1), "data_format": "NHWC"}
+    return next(c for c in cells(DENSE) if c.dtype == "float32" and dict(c.attrs) == wanted)
+
+
+def test_a_part_of_the_matrix_is_right(generated: Path) -> None:
+    result = CliRunner().invoke(
+        support_matrix.main, ["--quick", "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
+    )
+    assert result.exit_code == 0, result.output
+    for op in MODULE.ops:
+        assert op.name in result.output
+
+
+def test_the_cells_of_an_op_cover_all_its_types_words_and_integers() -> None:
+    seen: dict[str, set[object]] = {}
+    for c in cells(DENSE):
+        seen.setdefault("dtype", set()).add(c.dtype)
+        for name, value in c.attrs:
+            seen.setdefault(name, set()).add(value)
+        assert "use_cudnn_on_gpu" not in dict(c.attrs)
+    assert seen["dtype"] == {"float16", "bfloat16", "float32", "float64", "int32"}
+    assert seen["data_format"] == {"NHWC", "NCHW"}
+    assert seen["padding"] == {"SAME", "VALID", "EXPLICIT"}
+    assert len(seen["strides"]) == len(seen["dilations"]) == 16
+
+
+def test_a_right_cell_and_a_rightly_refused_one(functions: dict[str, Any]) -> None:
+    matrix = Matrix(MODULE, functions, seed=0)
+    assert matrix.judge(cell("SAME"), 0) == "right"
+    assert matrix.judge(cell("SAME", (2, 1, 1, 1)), 0) == "refused rightly"
+    assert matrix.judge(cell("EXPLICIT"), 0) == "refused rightly"
+
+
+def wrong_by_one_bit(function: Function) -> Function:
+    def faulty(**arguments: object) -> np.ndarray:
+        result = function(**arguments).copy()
+        result.view(np.uint8).reshape(-1)[0] ^= 1
+        return result
+
+    return faulty
+
+
+def refusing(_: Function) -> Function:
+    def faulty(**arguments: object) -> np.ndarray:
+        raise ArgumentValueError("Conv2D", "strides", "something else", "this")
+
+    return faulty
+
+
+def broken(_: Function) -> Function:
+    def faulty(**arguments: object) -> np.ndarray:
+        raise ZeroDivisionError("division by zero")
+
+    return faulty
+
+
+def accepting(function: Function) -> Function:
+    def faulty(**arguments: object) -> np.ndarray:
+        return function(**{**arguments, "strides": [1, 1, 1, 1]})
+
+    return faulty
+
+
+@pytest.mark.parametrize(
+    ("fault", "strides", "verdict"),
+    [
+        (wrong_by_one_bit, (1, 2, 1, 1), "wrong: differs from the interpreter"),
+        (accepting, (1, 2, 1, 1), "wrong: differs from the interpreter"),
+        (refusing, (1, 2, 1, 1), "refused: Conv2D: argument 'strides': expected something else, given this"),
+        (broken, (1, 2, 1, 1), "wrong: ZeroDivisionError: division by zero"),
+        (accepting, (2, 1, 1, 1), "wrong: accepted, though it has no meaning"),
+    ],
+)
+def test_faults_are_found(
+    functions: dict[str, Any], fault: Callable[[Function], Function], strides: tuple[int, ...], verdict: str
+) -> None:
+    functions["conv2d"] = fault(functions["conv2d"])
+    assert Matrix(MODULE, functions, seed=0).judge(cell("SAME", strides), 0) == verdict
+
+
+def test_an_error_of_the_meaning_itself_is_found(functions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel and interpreter agree, and both are wrong: only the reference can tell."""
+    right = support_matrix.expected
+    monkeypatch.setattr(support_matrix, "expected", lambda c, t: (right(c, t)[0] + 1e-4, right(c, t)[1]))
+    assert Matrix(MODULE, functions, seed=0).judge(cell("SAME"), 0).endswith("times the error that rounding allows")
