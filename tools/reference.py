@@ -58,7 +58,8 @@ class Call:
 
     def nhwc(self, images: Array) -> Array:
         """Images of the data format, with their dimensions in that order."""
-        return images.transpose([self.data_format.index(letter) for letter in "NHWC"])
+        ordered: Array = images.transpose([self.data_format.index(letter) for letter in "NHWC"])
+        return ordered
 
     def windows(self, images: Sequence[int], weights: Sequence[int]) -> tuple[Window, Window]:
         """Those along height and width, for these shapes; refuses lists that reach into the batch or the channels."""
@@ -128,7 +129,7 @@ def _with_absolute(a: Array, b: Array) -> Iterator[tuple[Doubles, Doubles]]:
 
 @dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a call.  All tensors are NHWC here; `canvas` is an image with its padding, or as far as windows reach."""
+    """The sizes of a call.  Images are NHWC here; a canvas is an image with its padding, or as far as windows reach."""
 
     batch: int
     size: tuple[int, int]
@@ -162,7 +163,8 @@ class _Geometry:
         return tuple(sizes[letter] for letter in self.data_format)
 
     def to_format(self, nhwc: Doubles) -> Doubles:
-        return nhwc.transpose(["NHWC".index(letter) for letter in self.data_format])
+        ordered: Doubles = nhwc.transpose(["NHWC".index(letter) for letter in self.data_format])
+        return ordered
 
     def forward(self, images: Doubles, weights: Doubles) -> Doubles:
         canvas = self._canvas(images)
@@ -175,7 +177,7 @@ class _Geometry:
         canvas = self._canvas(np.zeros((self.batch, *self.size, self.groups * self.depth)))
         for tap, seen, channels, outputs in self._taps():
             canvas[seen][..., channels] += np.einsum("nyxk,ck->nyxc", gradient[..., outputs], weights[tap][:, outputs])
-        return canvas[(slice(None), *self._inside())]
+        return canvas[self._inside()]
 
     def filter_gradient(self, images: Doubles, gradient: Doubles) -> Doubles:
         canvas = self._canvas(images)
@@ -192,15 +194,15 @@ class _Geometry:
             seen = (slice(None), _steps(self.windows[0], r), _steps(self.windows[1], s))
             yield (r, s), seen, slice(g * self.depth, (g + 1) * self.depth), slice(g * each, (g + 1) * each)
 
-    def _inside(self) -> tuple[slice, slice]:
-        """Where the image lies on the canvas."""
+    def _inside(self) -> tuple[slice, slice, slice]:
+        """Where the images lie on the canvas."""
         rows, columns = (slice(w.before, w.before + n) for w, n in zip(self.windows, self.size, strict=True))
-        return rows, columns
+        return slice(None), rows, columns
 
     def _canvas(self, images: Doubles) -> Doubles:
         reach = (_reach(w, t, n) for w, t, n in zip(self.windows, self.taps, self.size, strict=True))
         canvas = np.zeros((self.batch, *reach, images.shape[3]))
-        canvas[(slice(None), *self._inside())] = images
+        canvas[self._inside()] = images
         return canvas
 
 

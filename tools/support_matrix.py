@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 import os
 import sys
 import time
@@ -37,7 +38,7 @@ from opgen.pipeline import Pipeline, variant_of
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.errors import ArgumentError
 from opgen.spec import solve
-from opgen.spec.model import Attr, Module, OpSpec, Tensor
+from opgen.spec.model import Attr, Dimension, Module, OpSpec, Sizes
 from tools import reference
 from tools.demo.agreement import relative_error
 
@@ -64,40 +65,76 @@ PADS = {"N": (0, 0), "C": (0, 0), "H": (1, 2), "W": (2, 0)}
 """The padding before and after each dimension where a list of it is given."""
 
 QUICK = 31
-"""`--quick` computes one cell in so many (a prime, so that no value is left out throughout)."""
+"""`--quick` tries one cell in so many (a prime, so that no value is left out throughout)."""
+
+REFUSALS = 11
+"""Of the cells without a meaning, which are most, one in so many is tried."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One call: an op, its type, the shapes of its inputs and its attributes, both as a caller gives them."""
+    """One call: an op, its type, and its arguments as a caller gives them.
+
+    `images` and `weights` are the shapes of the forward op's arguments, to which a gradient op's belong.
+    """
 
     op: OpSpec
     dtype: str
+    images: tuple[int, ...]
+    weights: tuple[int, ...]
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    sizes: tuple[tuple[str, tuple[int, ...]], ...]
     attrs: tuple[tuple[str, Value], ...]
 
     def __str__(self) -> str:
         shapes = ", ".join(f"{name} {list(shape)}" for name, shape in self.shapes)
-        attrs = ", ".join(f"{name}={value}" for name, value in self.attrs)
-        return f"{self.op.name} {self.dtype}: {shapes}; {attrs}"
+        rest = ", ".join(f"{name}={value}" for name, value in (*self.sizes, *self.attrs))
+        return f"{self.op.name} {self.dtype}: {shapes}; {rest}"
+
+    @property
+    def call(self) -> reference.Call:
+        """The call as the reference takes it."""
+        return reference_call(dict(self.attrs))
+
+    @property
+    def has_meaning(self) -> bool:
+        try:
+            self.call.windows(self.images, self.weights)
+        except reference.Refused:
+            return False
+        return True
 
 
-# The cells -----------------------------------------------------------------------------------------------------------
+# The cells ------------------------------------------------------------------------------------------------------
 
 
-def cells(op: OpSpec) -> Iterator[Cell]:
+def cells(module: Module, op: OpSpec) -> Iterator[Cell]:
     """Every cell of an op, in a fixed order."""
-    symbols = sorted({f for t in op.tensors for d in t.dims for f in d.factors if isinstance(f, str)})
+    forward = op if op.gradient is None else module.op(op.gradient.op)
+    symbols = sorted({f for t in forward.tensors for d in t.dims for f in d.factors if isinstance(f, str)})
     choices = [[(a.name, value) for value in candidates(op, a)] for a in op.attrs if not a.compatibility]
-    for variable in op.type_variables[0].allowed:
-        for sizes in itertools.product(*(SIZES[s] for s in symbols)):
-            for attrs in itertools.product(*choices):
-                given = {name: value for name, value in attrs if value is not None}
-                if any(a.carried_by in given and given[str(a.carried_by)] != () for a in op.attrs if a.name in given):
-                    continue
-                named = dict(zip(symbols, sizes, strict=True))
-                shapes = tuple((t.name, shape_of(op, t, named, given)) for t in op.tensors)
-                yield Cell(op, variable.name, shapes, tuple(given.items()))
+    sizes = [dict(zip(symbols, values, strict=True)) for values in itertools.product(*(SIZES[s] for s in symbols))]
+    for dtype, named in itertools.product(op.type_variables[0].allowed, sizes):
+        for chosen in itertools.product(*choices):
+            attrs = {name: value for name, value in chosen if value is not None}
+            yield from cells_of_call(forward, op, dtype.name, named, attrs)
+
+
+def cells_of_call(
+    forward: OpSpec, op: OpSpec, dtype: str, sizes: dict[str, int], attrs: Mapping[str, Value]
+) -> Iterator[Cell]:
+    """A cell for each form in which the op's inputs of sizes can be given."""
+    images, weights = (shape_of(forward, t.dims, t.layout, sizes, attrs) for t in forward.tensors)
+    counts = window_counts(images, weights, attrs)
+    sizes = {**sizes, "out_height": counts[0], "out_width": counts[1]}
+    shapes = tuple((t.name, shape_of(op, t.dims, t.layout, sizes, attrs)) for t in op.tensors)
+    vectors = [i for i in op.inputs if isinstance(i, Sizes)]
+    for forms in itertools.product(*(range(len(v.forms)) for v in vectors)):
+        pairs = list(zip(vectors, forms, strict=True))
+        fixed = [b for v, n in pairs if v.bindings for b in v.bindings[n]]
+        if all(sizes[name] == value for name, value in fixed):
+            given = tuple((v.name, shape_of(op, v.forms[n], v.layouts[n], sizes, attrs)) for v, n in pairs)
+            yield Cell(op, dtype, images, weights, shapes, given, tuple(attrs.items()))
 
 
 def candidates(op: OpSpec, attr: Attr) -> list[Value | None]:
@@ -108,7 +145,7 @@ def candidates(op: OpSpec, attr: Attr) -> list[Value | None]:
         words: list[Value | None] = [w for w in attr.values if attr.payload is None or w != attr.payload[0]]
         return words if attr.payload is None else [*words, *pad_lists(op, op.attr(attr.payload[1]))]
     if len(attr.shape) == 2:
-        return [None, *(_flat(pairs) for pairs in pad_lists(op, attr))]
+        return [None, *(flat(pairs) for pairs in pad_lists(op, attr))]
     return list(itertools.product((1, 2), repeat=attr.shape[0]))
 
 
@@ -118,7 +155,7 @@ def pad_lists(op: OpSpec, attr: Attr) -> list[Pairs]:
     return [tuple(PADS[letter] for letter in layout) for layout in layouts]
 
 
-def _flat(value: Value) -> tuple[int, ...]:
+def flat(value: Value) -> tuple[int, ...]:
     """The integers of a list, or of a list of pairs."""
     items: list[int] = []
     for item in value:
@@ -126,37 +163,62 @@ def _flat(value: Value) -> tuple[int, ...]:
     return tuple(items)
 
 
-def shape_of(op: OpSpec, tensor: Tensor, sizes: Mapping[str, int], attrs: Mapping[str, Value]) -> tuple[int, ...]:
-    """A tensor's shape in the caller's order."""
-    logical = [int(np.prod([f if isinstance(f, int) else sizes[f] for f in d.factors])) for d in tensor.dims]
-    if tensor.layout is None:
+def shape_of(
+    op: OpSpec, dims: Sequence[Dimension], layout: str | None, sizes: Mapping[str, int], attrs: Mapping[str, Value]
+) -> tuple[int, ...]:
+    """Dimensions in the caller's order."""
+    logical = [math.prod(f if isinstance(f, int) else sizes[f] for f in d.factors) for d in dims]
+    if layout is None:
         return tuple(logical)
-    letters = op.attr(tensor.layout).values[0]
-    return tuple(logical[letters.index(letter)] for letter in str(attrs[tensor.layout]))
+    letters = op.attr(layout).values[0]
+    return tuple(logical[letters.index(letter)] for letter in str(attrs[layout]))
 
 
-# What a cell should give ---------------------------------------------------------------------------------------------
+# What a cell should give ----------------------------------------------------------------------------------------
 
 
-def expected(cell: Cell, tensors: Mapping[str, Array]) -> tuple[Array, Array]:
-    """The float64 reference and the sums of absolute terms; raises `reference.Refused` for a call without a meaning."""
-    attrs = dict(cell.attrs)
+def reference_call(attrs: Mapping[str, Value]) -> reference.Call:
     padding, paddings = attrs["padding"], attrs.get("explicit_paddings", ())
     if not isinstance(padding, str):
         padding, paddings = "EXPLICIT", padding
     data_format = str(attrs["data_format"])
-    dilations = _flat(attrs["dilations"]) if "dilations" in attrs else _spatial(data_format, _flat(attrs["rate"]))
-    call = reference.Call(_flat(attrs["strides"]), dilations, padding, _flat(paddings), data_format)
-    compute = reference.dense if cell.op.name == "Conv2D" else reference.channelwise
-    return compute(tensors["input"], tensors["filter"], call)
+    dilations = flat(attrs["dilations"]) if "dilations" in attrs else spatial(data_format, flat(attrs["rate"]))
+    return reference.Call(flat(attrs["strides"]), dilations, padding, flat(paddings), data_format)
 
 
-def _spatial(data_format: str, pair: Sequence[int]) -> tuple[int, ...]:
+def spatial(data_format: str, pair: Sequence[int]) -> tuple[int, ...]:
+    """A list in the order of the data format, from the numbers for height and width."""
     by_letter = {"H": pair[0], "W": pair[1]}
     return tuple(by_letter.get(letter, 1) for letter in data_format)
 
 
-# What it gives -------------------------------------------------------------------------------------------------------
+def window_counts(images: Sequence[int], weights: Sequence[int], attrs: Mapping[str, Value]) -> tuple[int, int]:
+    """How many windows there are along height and width; 1 for a call without a meaning."""
+    try:
+        height, width = reference_call(attrs).windows(images, weights)
+    except reference.Refused:
+        return 1, 1
+    return height.count, width.count
+
+
+def expected(cell: Cell, tensors: Mapping[str, Array]) -> reference.Sums:
+    """The float64 reference of a cell that has a meaning."""
+    dense = cell.op.name.startswith("Conv2D")
+
+    def grouped(shape: Sequence[int]) -> Sequence[int]:
+        return shape if dense else reference.channelwise(shape)
+
+    weights = tensors["filter"].reshape(grouped(cell.weights)) if "filter" in tensors else None
+    if cell.op.gradient is None and weights is not None:
+        return reference.forward(tensors["input"], weights, cell.call)
+    gradient = tensors["out_backprop"]
+    if cell.op.gradient is not None and cell.op.gradient.wrt == "input" and weights is not None:
+        return reference.input_gradient(cell.images, weights, gradient, cell.call)
+    sums = reference.filter_gradient(tensors["input"], grouped(cell.weights), gradient, cell.call)
+    return reference.Sums(sums.values.reshape(cell.weights), sums.magnitudes.reshape(cell.weights))
+
+
+# What it gives --------------------------------------------------------------------------------------------------
 
 
 class Matrix:
@@ -171,22 +233,19 @@ class Matrix:
     def judge(self, cell: Cell, number: int) -> str:
         """`right`, `refused rightly`, or what is wrong."""
         tensors = self._tensors(cell, number)
+        arguments = {**tensors, **dict(cell.sizes), **dict(cell.attrs)}
         try:
-            values, magnitudes = expected(cell, tensors)
-        except reference.Refused:
-            values = None
-        try:
-            result = self._functions[cell.op.function_name](**tensors, **dict(cell.attrs))
+            result = self._functions[cell.op.function_name](**arguments)
         except ArgumentError as refusal:
-            return "refused rightly" if values is None else f"refused: {refusal}"
+            return f"refused: {refusal}" if cell.has_meaning else "refused rightly"
         except Exception as failure:  # one broken cell must not hide the others
             return f"wrong: {type(failure).__name__}: {failure}"
-        if values is None:
+        if not cell.has_meaning:
             return "wrong: accepted, though it has no meaning"
         interpreted = self._interpreted(cell, tensors)
         if result.dtype != interpreted.dtype or result.tobytes() != interpreted.tobytes():
             return "wrong: differs from the interpreter"
-        error = relative_error(result, values, magnitudes, cell.dtype)
+        error = relative_error(result, expected(cell, tensors), cell.dtype)
         return "right" if error <= 1 else f"wrong: {error:.3g} times the error that rounding allows"
 
     def _tensors(self, cell: Cell, number: int) -> dict[str, Array]:
@@ -197,30 +256,47 @@ class Matrix:
         return {name: rng.standard_normal(shape).astype(dtype) for name, shape in cell.shapes}
 
     def _interpreted(self, cell: Cell, tensors: Mapping[str, Array]) -> Array:
-        call = solve(cell.op, self._module, dict(cell.shapes), {}, dict(cell.attrs))
+        call = solve(cell.op, self._module, dict(cell.shapes), dict(cell.sizes), dict(cell.attrs))
         words = {name: value for name, value in call.attrs.items() if isinstance(value, str)}
         variant = variant_of(cell.op, {cell.op.type_variables[0].name: cell.dtype}, words)
         key = (cell.op.name, variant)
         if key not in self._pipelines:
             self._pipelines[key] = Pipeline(self._module, cell.op, variant)
         pipeline = self._pipelines[key]
-        return interpret(pipeline.lowered.kernel, tensors, pipeline.values(call))[cell.op.outputs[0].name]
+        kernel = pipeline.lowered.kernel
+        reads = {b.name: tensors[b.name] for b in kernel.inputs}
+        return interpret(kernel, reads, pipeline.values(call))[cell.op.outputs[0].name]
+
+
+def chosen_cells(module: Module, ops: Sequence[OpSpec], quick: bool) -> list[tuple[int, Cell]]:
+    """What is tried, numbered: all cells with a meaning and some without; of both some if it is to be quick."""
+    meaningful: list[Cell] = []
+    others: list[Cell] = []
+    for op in ops:
+        for cell in cells(module, op):
+            (meaningful if cell.has_meaning else others).append(cell)
+    chosen = [*meaningful[:: QUICK if quick else 1], *others[:: REFUSALS * (QUICK if quick else 1)]]
+    return list(enumerate(chosen))
 
 
 @click.command("support_matrix", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--quick", is_flag=True, help=f"One cell in {QUICK}.")
+@click.option("--quick", is_flag=True, help=f"Only one cell in {QUICK}.")
+@click.option("--op", "names", multiple=True, help="Only this op (may be given several times).")
 @click.option("--specs", type=click.Path(exists=True, path_type=Path), default=ROOT / "specs" / "nn_ops.op")
 @click.option("--module", "generated", type=click.Path(exists=True, path_type=Path),
               default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
-def main(quick: bool, specs: Path, generated: Path, seed: int) -> None:
+def main(quick: bool, names: tuple[str, ...], specs: Path, generated: Path, seed: int) -> None:
     """Computes every cell of the support matrix and says how many are right."""
     os.environ["OPGEN_SPECIALIZE"] = "never"  # so that cells share kernels
     begin = time.perf_counter()
     module = load(specs)
     sys.path.insert(0, str(generated.resolve().parent))
     matrix = Matrix(module, vars(importlib.import_module(generated.stem)), seed)
-    chosen = [(n, c) for n, c in enumerate(c for op in module.ops for c in cells(op)) if not quick or n % QUICK == 0]
+    unknown = sorted(set(names) - {op.name for op in module.ops})
+    if unknown:
+        raise click.UsageError(f"no op named {', '.join(unknown)} in {specs}")
+    chosen = chosen_cells(module, [op for op in module.ops if not names or op.name in names], quick)
     verdicts = [(cell, matrix.judge(cell, number)) for number, cell in
                 track(chosen, "cells", console=Console(stderr=True), transient=True)]  # fmt: skip
     wrong = show(verdicts)
@@ -231,7 +307,7 @@ def main(quick: bool, specs: Path, generated: Path, seed: int) -> None:
 def show(verdicts: Sequence[tuple[Cell, str]]) -> int:
     """The counts for each op and type, then the first cells that are not right; how many those are."""
     table = Table(title="support matrix", title_justify="left")
-    for name in ("op", "type", "with a meaning: right", "wrong", "refused", "without: refused", "accepted"):
+    for name in ("op", "type", "right", "wrong", "refused", "no meaning: refused", "accepted"):
         table.add_column(name, justify="left" if name in ("op", "type") else "right")
     counts: dict[tuple[str, str], Counter[str]] = {}
     for cell, verdict in verdicts:
@@ -240,7 +316,7 @@ def show(verdicts: Sequence[tuple[Cell, str]]) -> int:
     for (op, dtype), count in counts.items():
         kinds = ("right", "wrong", "refused", "refused rightly", "accepted")
         table.add_row(op, dtype, *(str(count[kind]) for kind in kinds))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
     failures = [(cell, verdict) for cell, verdict in verdicts if verdict not in ("right", "refused rightly")]
     for cell, verdict in failures[:20]:
         print(f"{verdict}\n    {cell}")

@@ -8,6 +8,7 @@ from opgen.cli.group import OpgenGroup
 
 COMMANDS = {
     "generate": "Write typed modules, stubs and documentation from specs.",
+    "build": "Compile C and C++ libraries ahead of time.",
     "check": "Check specs; show every mistake with its place.",
     "fmt": "Bring specs into the one layout.",
     "inspect": "Print what becomes of an op, stage by stage.",

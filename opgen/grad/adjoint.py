@@ -8,7 +8,7 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opgen.grad.algebra import ZERO, add, choose, conjunction, conjuncts, mul
@@ -69,6 +69,8 @@ class _Adjoint:
         self._wanted = self._dependents()
         self._pieces: dict[str, list[_Piece]] = {}
         self._new: list[Definition] = []
+        self._made: dict[str, Definition] = {}
+        self._seeded = {seeds[o.name]: o for o in op.outputs}
 
     def run(self) -> tuple[Definition, ...]:
         for definition in reversed(self._forward.values()):
@@ -156,8 +158,12 @@ class _Adjoint:
 
     def _define(self, name: str, like: Definition, value: Expr, dtype: str) -> str:
         name = self._fresh(name)
-        self._new.append(replace(like, tensor=name, value=value, dtype=dtype, is_output=False))
+        self._keep(replace(like, tensor=name, value=value, dtype=dtype, is_output=False))
         return name
+
+    def _keep(self, d: Definition) -> None:
+        self._new.append(d)
+        self._made[d.tensor] = d
 
     def _fresh(self, name: str) -> str:
         candidate, count = name, 1
@@ -172,7 +178,7 @@ class _Adjoint:
     def _finish_let(self, d: Definition) -> None:
         name = self._fresh(f"grad_{d.tensor}")
         self._adjoints[d.tensor] = name
-        self._new.append(self._gathered(d.tensor, name, d.dims, d.dtype, (None,) * len(d.dims), is_output=False))
+        self._keep(self._gathered(d.tensor, name, d.dims, d.dtype, (None,) * len(d.dims), is_output=False))
 
     def _gathered(
         self,
@@ -192,11 +198,11 @@ class _Adjoint:
                 Equation(s, t, size, a)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
-            value = add(value, self._gather(piece, equations, {r.name for r in ranges}))
+            value = add(value, self._gather(piece, equations, {r.name: r for r in ranges}))
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         return Definition(name, ranges, targets, value, dtype, dims, is_output)
 
-    def _gather(self, piece: _Piece, equations: list[Equation], targets: set[str]) -> Expr:
+    def _gather(self, piece: _Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> Expr:
         """The sum of a piece over all iterations that read the target's element."""
         hidden = {r.name: Index(f"{r.name}'") for r in piece.ranges}
         rename: Mapping[str, Expr] = hidden
@@ -215,6 +221,9 @@ class _Adjoint:
         weight = settled(piece.weight)
         present = set(reads(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
+        implied = self._implied(present) | {c for r in targets.values() for c in within(Index(r.name), r.extent)}
+        if solution.remaining:  # else a condition shows that the element may be read nowhere
+            conditions = [c for c in conditions if c not in implied]
         for guard in piece.guards:
             moved = settled(guard)
             if guard != piece.read and moved not in present and isinstance(moved, Read):
@@ -226,6 +235,16 @@ class _Adjoint:
             return weight
         return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
 
+    def _implied(self, present: Collection[Read]) -> set[Expr]:
+        """The conditions under which a term is left out anyway: a read of it is outside."""
+        found: set[Expr] = set()
+        for read in present:
+            for axis, subscript in enumerate(read.indices):
+                size = self._size(read.tensor, axis)
+                if size is not None and read.outside is None:
+                    found.update(within(subscript, size))
+        return found
+
     def _inside(self, guard: Read, moved: Read, ranges: tuple[IndexRange, ...]) -> Iterator[Expr]:
         """The conditions that a read of the forward term is inside its tensor, where that is not plain."""
         extents = {r.name: r.extent for r in ranges}
@@ -236,8 +255,11 @@ class _Adjoint:
 
     def _size(self, tensor: str, axis: int) -> Expr | None:
         """The size of a dimension; None if it stretches."""
-        if tensor in self._forward:
-            return self._forward[tensor].dims[axis]
+        for known in (self._forward, self._made):
+            if tensor in known:
+                return known[tensor].dims[axis]
+        if tensor in self._seeded:
+            return self._seeded[tensor].dims[axis].size
         dim = next(t for t in self._op.tensors if t.name == tensor).dims[axis]
         return None if dim.broadcast else dim.size
 
@@ -308,7 +330,7 @@ def _letter(op: OpSpec, tensor: str, axis: int) -> str:
     return f"z{axis}"
 
 
-def _shown(hidden: list[str], taken: set[str]) -> dict[str, Expr]:
+def _shown(hidden: list[str], taken: Collection[str]) -> dict[str, Expr]:
     """The names of indices that are summed over, as they were in the forward mathematics where that is free."""
     result: dict[str, Expr] = {}
     used = set(taken)

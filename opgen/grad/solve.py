@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import ONE, ZERO, Affine, affine, is_number, mul, negate, sub
-from opgen.spec.model import Conditional, Expr, Index, IndexRange, Operation
-from opgen.spec.walk import index_names, substitute_indices
+from opgen.spec.model import Conditional, Expr, Index, IndexRange, Number, Operation
+from opgen.spec.polynomial import Polynomial, polynomial
+from opgen.spec.walk import index_names, substitute_indices, transform
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class _Solver:
         open_names = [n for n in self._extents if n not in self._values]
         remaining = [IndexRange(n, self._extents[n]) for n in open_names]
         remaining += [IndexRange(n, extent) for n, extent in self._added.items()]
-        conditions = tuple(dict.fromkeys(substitute_indices(c, self._values) for c in self._conditions))
-        return Solution(dict(self._values), tuple(remaining), conditions)
+        found = (transform(exact, substitute_indices(c, self._values)) for c in self._conditions)
+        conditions = tuple(c for c in dict.fromkeys(found) if c != Operation("==", ZERO, ZERO))
+        values = {n: transform(exact, v) for n, v in self._values.items()}
+        return Solution(values, tuple(remaining), conditions)
 
     def _is_open(self, e: Expr) -> bool:
         return isinstance(e, Index) and e.name in self._extents and e.name not in self._values
@@ -193,6 +196,32 @@ def _is_pair(form: Affine, radix: Expr) -> bool:
 def _ordered_pair(form: Affine) -> tuple[Index, Index]:
     high, low = sorted(form.coefficients, key=lambda n: form.coefficients[n] == ONE)
     return Index(high), Index(low)
+
+
+def exact(e: Expr) -> Expr:
+    """A quotient or remainder of a product by one of its factors, worked out; any other expression as it is."""
+    if not isinstance(e, Operation) or e.op not in ("//", "%"):
+        return e
+    dividend, divisor = polynomial(e.left), polynomial(e.right)
+    if len(dividend.terms) != 1 or len(divisor.terms) != 1:
+        return e
+    (above, count), (below, each) = next(iter(dividend.terms.items())), next(iter(divisor.terms.items()))
+    rest = list(above)
+    for atom in below:
+        if atom not in rest:
+            return e
+        rest.remove(atom)
+    if count % each:
+        return e
+    return ZERO if e.op == "%" else _product(Polynomial({tuple(rest): count // each}))
+
+
+def _product(single: Polynomial) -> Expr:
+    (atoms, coefficient) = next(iter(single.terms.items()))
+    value: Expr = Number(coefficient)
+    for atom in atoms:
+        value = mul(value, atom)
+    return value
 
 
 def refused(message: str, e: Expr) -> DiagnosticError:

@@ -69,7 +69,8 @@ def bfloat16_copy(capsule: object) -> npt.NDArray[Any] | None:
     _rename(capsule, _USED)
     if managed.deleter:
         managed.deleter(address)
-    return found.view(ml_dtypes.bfloat16)
+    result: npt.NDArray[Any] = found.view(ml_dtypes.bfloat16)
+    return result
 
 
 def _view(t: _Tensor, shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -79,5 +80,5 @@ def _view(t: _Tensor, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     low = sum(min(0, (n - 1) * s) for n, s in zip(shape, steps, strict=True))
     high = sum(max(0, (n - 1) * s) for n, s in zip(shape, steps, strict=True))
     words = (ctypes.c_uint16 * (high - low + 1)).from_address(t.data + t.byte_offset + 2 * low)
-    flat = np.frombuffer(words, np.uint16)
+    flat = np.ctypeslib.as_array(words)
     return np.lib.stride_tricks.as_strided(flat[-low:], shape, [2 * s for s in steps], writeable=False)

@@ -13,11 +13,11 @@ from typing import Literal
 
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
-from opgen.schedule.cpu import CpuNest
-from opgen.schedule.cuda import CudaNest
-from opgen.schedule.nests import nests
+from opgen.schedule.auto.cpu import CpuNest
+from opgen.schedule.auto.cuda import CudaNest
+from opgen.schedule.auto.nests import nests
+from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.trial import Trial
 
 Target = Literal["cpu", "cuda"]
 
@@ -30,7 +30,7 @@ def default_schedule(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 6
 def scheduled(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> tuple[Schedule, Kernel]:
     """The default schedule, and the kernel after it (so that it need not be applied again)."""
     trial = Trial(kernel)
-    for nest in nests(kernel.body):
+    for nest in nests(kernel):
         match kind:
             case "cpu":
                 CpuNest(nest, trial, vector_bytes).run()

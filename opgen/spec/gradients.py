@@ -66,7 +66,7 @@ class GradientChecker:
         types = self._types()
         inputs = tuple(self._inputs())
         outputs = tuple(self._outputs(wrt, inputs))
-        self._complete(wrt, outputs)
+        self._complete(wrt)
         if len(self.report) > self._before:
             return None
         lets = [n for c in self.forward.checks if isinstance(c, m.ShapeLet) for n in c.names]
@@ -236,14 +236,16 @@ class GradientChecker:
                 follows=False,
             )  # fmt: skip
 
-    def _complete(self, wrt: m.Tensor | None, outputs: Sequence[m.Tensor]) -> None:
+    def _complete(self, wrt: m.Tensor | None) -> None:
+        """Notes what is missing, where nothing that is there is wrong."""
+        if wrt is None or len(self.report) > self._before:
+            return
         for output in self.forward.outputs:
             if output.name not in self.cotangents:
                 message = f"no input holds the gradient with respect to '{output.name}'"
                 self.report.add("S060", message, self.gradient.span, f"write input ... like {output.name}")
         declared = [i for i in self.decl.items if isinstance(i, s.InheritedDecl) and i.keyword == "output"]
-        typed = [i for i in self.decl.items if isinstance(i, s.TensorDecl)]
-        if wrt is not None and not typed and (len(declared) != 1 or len(outputs) > 1):
+        if len(declared) != 1:
             message = f"a gradient with respect to '{wrt.name}' has one output"
             self.report.add("S060", message, self.gradient.span, f"write output ... like {wrt.name}")
 

@@ -28,13 +28,14 @@ WRONG: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
     (lambda: check.rank("x", np.ones(2), 2), ArgumentValueError, "'x': expected a tensor of rank 2, given shape [2]"),
     (lambda: check.same("x", (2, 4), 1, 3, "k"), ArgumentValueError,
      "'x': expected dimension 1 to be 3 (k), given shape [2, 4]"),
-    (lambda: check.same("x", (2, 4), 1, 3, ""), ArgumentValueError, "'x': expected dimension 1 to be 3, given shape
-    [2, 4]"), (lambda: check.same("x", (2, 4), 1, 3, "k", or_one=True), ArgumentValueError,
-     "'x': expected dimension 1 to be 3 or 1 (k),
-     given shape [2, 4]"), (lambda: check.same("n", (2, 4), 1, 3, "k", vector=True), ArgumentValueError,
+    (lambda: check.same("x", (2, 4), 1, 3, ""), ArgumentValueError,
+     "'x': expected dimension 1 to be 3, given shape [2, 4]"),
+    (lambda: check.same("x", (2, 4), 1, 3, "k", or_one=True), ArgumentValueError,
+     "'x': expected dimension 1 to be 3 or 1 (k), given shape [2, 4]"),
+    (lambda: check.same("n", (2, 4), 1, 3, "k", vector=True), ArgumentValueError,
      "'n': expected element 1 to be 3 (k), given [2, 4]"),
-    (lambda: check.factor("x", (2, 4), 1, 3, "k"),
-    ArgumentValueError, "'x': expected dimension 1 to be a multiple of 3 (k), given shape [2, 4]"),
+    (lambda: check.factor("x", (2, 4), 1, 3, "k"), ArgumentValueError,
+     "'x': expected dimension 1 to be a multiple of 3 (k), given shape [2, 4]"),
     (lambda: check.factor("x", (2, 4), 1, 0, "k"), ArgumentValueError,
      "'x': expected dimension 1 to be 0 (k is 0), given shape [2, 4]"),
     (lambda: check.result("y", (2, -1), None, "float32", "x", (2, 4)), ArgumentValueError,
@@ -43,8 +44,7 @@ WRONG: list[tuple[Callable[[], object], type[ArgumentError], str]] = [
      "'x': expected sizes that give 'y' a shape (computed [4294967296, 2147483648]), given shape [2, 4]"),
     (lambda: check.result("y", (2**31, 2**31), None, "float32", "x", (2, 4)), ArgumentMemoryError,
      "'y': expected a result of at most 9223372036854775807 bytes, given float32[2147483648, 2147483648]"),
-]  #
-fmt: skip
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), WRONG, ids=[m for _, _, m in WRONG])

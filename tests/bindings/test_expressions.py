@@ -16,7 +16,7 @@ from opgen.spec.model import Conditional, EnumIs, Expr, Negate, Not, Number, Ope
 NAMES = {"a": "a", "b": "b", "mode": "mode", "extra": "extra"}
 OP = load_text(
     'op F { """f""" type T in {float32} input x: T[a, b] """x""" attr mode: enum {X, Y} """m""" '
-    'attr extra: int[2] = [] """e""" output y: T[a, b] """y""" require present(extra) or mode == X or a > 0 : extra "e" '
+    'attr extra: int[2] = [] """e""" output y: T[a, b] """y""" require present(extra) or a > 0 : extra "e" '
     "y[i, j] = if mode == X then x[i, j] * T(extra[0]) else x[i, j] }"
 ).op("F")
 INTEGERS: tuple[Operator, ...] = ("+", "-", "*", "//", "%", "min", "max", "ceildiv")

@@ -39,7 +39,8 @@ def test_types_are_checked(tmp_path: Path) -> None:
         "import numpy as np\nimport nn_ops\n"
         "x = np.ones((1, 4, 4, 1), np.float32)\n"
         "y = nn_ops.conv2d(x, x, [1, 1, 1, 1], 'SAME', dilations=None, out=x) + 1\n"
-        "nn_ops.depthwise_conv2d(x.tolist(), x, (1, 1, 1, 1), [[0, 0], [1, 1], [1, 1], [0, 0]], rate=np.array([1, 1]))\n"
+        "pads = [[0, 0], [1, 1], [1, 1], [0, 0]]\n"
+        "nn_ops.depthwise_conv2d(x.tolist(), x, (1, 1, 1, 1), pads, rate=np.array([1, 1]))\n"
         "nn_ops.raw_ops.Conv2D(input=x, filter=x, strides=[1, 1, 1, 1], padding='VALID')\n"
         "nn_ops.conv2d(x, x, [1, 1, 1, 1], 'same')\n"
     )
@@ -50,15 +51,14 @@ def test_types_are_checked(tmp_path: Path) -> None:
     )
     lines = [line for line in found.stdout.splitlines() if "error" in line]
     assert len(lines) == 1, found.stdout + found.stderr
-    assert lines[0].startswith("use.py:7: error: Argument 4")
+    assert lines[0].startswith("use.py:8: error: Argument 4")
 
 
 HOSTILE = (
     'x """ + open("boom") \\', "a\\", '"', "*/ int main() {", "{{ 7 * 7 }} {% for %} {# #}", "é 😀 \u202e", "-->",
-    "`|<script>",
     ">>> open('boom', 'w')", "# not a comment", "\\N{BULLET} \\x41 %s {0} {x}", "''' + open('boom')",
-    "line\nimport os\nos.abort()",
-    ) # fmt: skip
+    "line\nimport os\nos.abort()", "`|<script>",
+)  # fmt: skip
 
 
 def _hostile_spec(text: str) -> str:
@@ -195,17 +195,14 @@ def test_a_file_name_that_is_no_module(tmp_path: Path) -> None:
 def test_docstring_and_messages() -> None:
     text = " ".join(generated(OPS).conv2d.__doc__.split())
     for part in (
-        "input: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. A batch
-        of
-
- images.",
-        'padding: One of "SAME", "VALID", "EXPLICIT".', "T: float16, bfloat16, float32, float64, int32",
+        "input: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`.",
+        'padding: One of "SAME", "VALID", "EXPLICIT".',
+        "T: float16, bfloat16, float32, float64, int32",
         "output[n, y, x, g * group_outputs + k] = sum[r, s, c](",
         "`strides`: expected 1 for the batch and channel dimensions.",
         ">>> conv2d(",
-
- ): assert part in text,
-        part
+    ):
+        assert part in text, part
 
 
 def test_a_missing_op_file_is_said(tmp_path: Path) -> None:

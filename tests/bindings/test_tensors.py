@@ -55,7 +55,9 @@ class WithBoth(WithArray):
 
 
 @pytest.mark.parametrize(
-    "given", [X, WithDLPack(X), WithArray(X), WithBoth(X), memoryview(X), X.view(np.matrix)], ids=lambda g: type(g).__name__
+    "given",
+    [X, WithDLPack(X), WithArray(X), WithBoth(X), memoryview(X), X.view(np.matrix)],
+    ids=lambda g: type(g).__name__,
 )
 def test_read_where_it_lies(given: object) -> None:
     name, (found,) = check.common_type(ALL, {"x": given})
@@ -98,7 +100,8 @@ def test_lists_alone_are_float32() -> None:
         ({"x": np.ma.masked_array(X)}, "'x': expected a tensor without a mask, given float32[2, 3]"),
         ({"x": WithDLPack(X, device=2)},
          "'x': expected a tensor in this machine's memory, given an object of type WithDLPack on a device"),
-        ({"x": WithArray(X, refuse=True)}, "'x': expected a readable tensor, given an object of type WithArray (requires grad)"),
+        ({"x": WithArray(X, refuse=True)},
+         "'x': expected a readable tensor, given an object of type WithArray (requires grad)"),
         ({"x": X, "y": [True]}, "'y': expected float32 elements, given [True]"),
         ({"x": X, "y": ["1"]}, "'y': expected float32 elements, given ['1']"),
         ({"x": X, "y": [None]}, "'y': expected float32 elements, given [None]"),
@@ -171,13 +174,15 @@ def _readonly() -> npt.NDArray[Any]:
         (np.empty((2, 3)), ArgumentTypeError, "expected float32[2, 3], given float64[2, 3]"),
         (np.empty((2, 3), ">f4"), ArgumentTypeError, "expected float32[2, 3], given float32[2, 3]"),
         (np.empty((3, 2), np.float32), ArgumentValueError, "expected float32[2, 3], given float32[3, 2]"),
-        (np.empty((3, 2), np.float32).T, ArgumentValueError, "expected an aligned C-contiguous array, given strides
-        [4,
-
-        8]"), (_readonly(), ArgumentValueError, "expected a writeable array, given a read-only one"),
+        (
+            np.empty((3, 2), np.float32).T,
+            ArgumentValueError,
+            "expected an aligned C-contiguous array, given strides [4, 8]",
+        ),
+        (_readonly(), ArgumentValueError, "expected a writeable array, given a read-only one"),
         (X, ArgumentValueError, "expected memory apart from the inputs', given an array that overlaps one of them"),
-
- ], )
+    ],
+)
 def test_wrong_out(out: object, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         check_out("Op", out, (2, 3), np.dtype(np.float32), [X])

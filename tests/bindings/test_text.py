@@ -13,7 +13,8 @@ from opgen.diagnostics import InternalError
 
 PIECES = (
     '"', "'", "\\", '"""', "'''", "\n", "\r", "\t", "\0", "a b", " ", "{{ x }}", "{% raw %}", "*/", "//", "#",
-    "\u202e", "\u2028", "é", "😀", "\\N{BULLET}", "\\x41", ">>> import os", 'os.system("x")', "\ud800",
+    "\u202e", "\u2028",
+    "é", "😀", "\\N{BULLET}", "\\x41", ">>> import os", 'os.system("x")', "\ud800",
 )  # fmt: skip
 
 
@@ -45,10 +46,10 @@ def test_no_line_becomes_a_doctest() -> None:
 
 @pytest.mark.parametrize(
     ("value", "source"),
-    [(None, "None"), (True, "True"), (3, "3"), (0.5, "0.5"), (float("inf"), 'float("inf")'), ((1, (2.0,)),
-    "[1,
-
- [2.0]]"), ("a\nb", '"a\\nb"'), ("é", '"é"'), ("\u202e", '"\\u202e"')], )  # fmt: skip
+    [(None, "None"), (True, "True"), (3, "3"), (0.5, "0.5"), (float("inf"), 'float("inf")'),
+     ((1, (2.0,)), "[1, [2.0]]"),
+     ("a\nb", '"a\\nb"'), ("é", '"é"'), ("\u202e", '"\\u202e"')],
+)  # fmt: skip
 def test_literals(value: object, source: str) -> None:
     assert literal(value) == source
 
@@ -67,10 +68,10 @@ def test_long_statements_are_taken_apart() -> None:
     names = [f"argument_{i}" for i in range(20)]
     lines = fit(f"x = f({', '.join(names)})", 4)
     assert lines == ["x = f(", *(f"    {n}," for n in names), ")"]
-    middle = fit(f"x = f({', '.join(names[:8] + ['y' * 14])})", 4)
-    assert middle == ["x = f(", "    " + ", ".join(names[:8] + ['y' * 14]), ")"]
+    middle = fit(f"x = f({', '.join([*names[:8], 'y' * 14])})", 4)
+    assert middle == ["x = f(", "    " + ", ".join([*names[:8], "y" * 14]), ")"]
 
 
 def test_brackets_in_strings_do_not_count() -> None:
     text = '"' + ")" * 50 + '\\"' + "(" * 50 + '"'
-    assert fit(f"f({text}, {text[:60]}x\")", 0)[0] == "f("
+    assert fit(f'f({text}, {text[:60]}x")', 0)[0] == "f("

@@ -146,4 +146,4 @@ def _close(case: Case, found: Array) -> tuple[bool, str]:
 
 
 def _class(a: Array) -> Array:
-    return np.isnan(a) * 1 + np.isposinf(a) * 2 + np.isneginf(a) * 3
+    return np.asarray(np.isnan(a) * 1 + np.isposinf(a) * 2 + np.isneginf(a) * 3)

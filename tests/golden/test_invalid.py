@@ -32,19 +32,18 @@ ACCEPTED = {
     "DepthwiseConv2dNative-302": "bytes spell a word as well as a string does",
     "DepthwiseConv2dNative-318": "None means the default",
     "DepthwiseConv2dNative-320": "a name is accepted",
-    "DepthwiseConv2dNative-345": "by TensorFlow's formula this window fits zero times: an empty result, as
-    TensorFlow
-
- gives", "DepthwiseConv2dNative-546": "NCHW is supported", }
+    "DepthwiseConv2dNative-345": "by TensorFlow's formula it fits 0 times: an empty result, as TensorFlow gives",
+    "DepthwiseConv2dNative-546": "NCHW is supported",
+}
 """The calls that are accepted here, and why."""
 
 REFUSED = {
     "Conv2D-012": "integral floats: `n / 2` where `n // 2` was meant must not pass where the number happens to be even",
     "DepthwiseConv2dNative-283": "integral floats, as above",
     "DepthwiseConv2dNative-284": "fractions: TensorFlow cuts them off silently",
-    "Conv2D-057": "arrays of two types: TensorFlow narrows the numpy one to the tensor's; here both are arrays,
-    and none
-    " "is narrowed silently", }
+    "Conv2D-057": "arrays of two types: TensorFlow narrows the numpy one to the tensor's type; here both are arrays, "
+    "and none is narrowed silently",
+}
 """The calls that TensorFlow accepts and that are refused here, and why."""
 
 OWN_TYPE_ERROR = {

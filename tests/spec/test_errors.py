@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from opgen.diagnostics import DiagnosticError
-from opgen.spec import load
+from opgen.grad import load
 from opgen.spec.codes import CODES
 
 FOLDER = Path(__file__).parent.parent / "errors"

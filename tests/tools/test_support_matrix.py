@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from opgen.runtime.errors import ArgumentValueError
 from opgen.spec import load
 from tests.tools.conftest import ROOT
 from tools import support_matrix
+from tools.reference import Sums
 from tools.support_matrix import Cell, Matrix, cells
 
 MODULE = load(ROOT / "specs" / "nn_ops.op")
 DENSE = MODULE.op("Conv2D")
+OPS = ("--op", "Conv2D", "--op", "DepthwiseConv2dNative", "--op", "Conv2DBackpropFilter")
 Function = Callable[..., np.ndarray]
 
 
@@ -36,21 +38,21 @@ def functions(generated: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
 def cell(padding: str, strides: tuple[int, ...] = (1, 2, 1, 1)) -> Cell:
     """The first float32 cell without padding lists, in NHWC and without dilation."""
     wanted = {"padding": padding, "strides": strides, "dilations": (1, 1, 1, 1), "data_format": "NHWC"}
-    return next(c for c in cells(DENSE) if c.dtype == "float32" and dict(c.attrs) == wanted)
+    return next(c for c in cells(MODULE, DENSE) if c.dtype == "float32" and dict(c.attrs) == wanted)
 
 
 def test_a_part_of_the_matrix_is_right(generated: Path) -> None:
     result = CliRunner().invoke(
-        support_matrix.main, ["--quick", "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
+        support_matrix.main, ["--quick", *OPS, "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
     )
     assert result.exit_code == 0, result.output
-    for op in MODULE.ops:
-        assert op.name in result.output
+    for name in (*OPS[1::2], "float16", "bfloat16", "float32", "float64", "int32"):
+        assert name in result.output
 
 
 def test_the_cells_of_an_op_cover_all_its_types_words_and_integers() -> None:
     seen: dict[str, set[object]] = {}
-    for c in cells(DENSE):
+    for c in cells(MODULE, DENSE):
         seen.setdefault("dtype", set()).add(c.dtype)
         for name, value in c.attrs:
             seen.setdefault(name, set()).add(value)
@@ -59,6 +61,17 @@ def test_the_cells_of_an_op_cover_all_its_types_words_and_integers() -> None:
     assert seen["data_format"] == {"NHWC", "NCHW"}
     assert seen["padding"] == {"SAME", "VALID", "EXPLICIT"}
     assert len(seen["strides"]) == len(seen["dilations"]) == 16
+
+
+def test_sizes_are_given_in_every_form_that_means_the_same() -> None:
+    op = MODULE.op("Conv2DBackpropInput")
+    lengths = {(len(dict(c.sizes)["input_sizes"]), c.images[-1] // c.weights[2]) for c in cells(MODULE, op)
+               if dict(c.attrs)["data_format"] == "NHWC"}  # fmt: skip
+    assert lengths == {(4, 1), (4, 2), (2, 1)}
+
+
+def test_an_unknown_op_is_refused() -> None:
+    assert CliRunner().invoke(support_matrix.main, ["--op", "Conv3D"]).exit_code == 2
 
 
 def test_a_right_cell_and_a_rightly_refused_one(functions: dict[str, Any]) -> None:
@@ -118,5 +131,10 @@ def test_faults_are_found(
 def test_an_error_of_the_meaning_itself_is_found(functions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernel and interpreter agree, and both are wrong: only the reference can tell."""
     right = support_matrix.expected
-    monkeypatch.setattr(support_matrix, "expected", lambda c, t: (right(c, t)[0] + 1e-4, right(c, t)[1]))
+
+    def wrong(c: Cell, tensors: Mapping[str, np.ndarray]) -> Sums:
+        sums = right(c, tensors)
+        return Sums(sums.values + 1e-4, sums.magnitudes)
+
+    monkeypatch.setattr(support_matrix, "expected", wrong)
     assert Matrix(MODULE, functions, seed=0).judge(cell("SAME"), 0).endswith("times the error that rounding allows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -35,8 +36,8 @@ class Effect:
     @property
     def terms(self) -> int:
         """How many terms each sum has."""
-        height, width, depth, _ = self.weights.shape
-        return height * width * (depth if self.op == "dense" else 1)
+        sizes = self.weights.shape[: 3 if self.op == "dense" else 2]
+        return math.prod(int(n) for n in sizes)
 
     def images(self, photo: Array) -> Array:
         """The photograph [height, width, channels] as a batch of one in this effect's format."""

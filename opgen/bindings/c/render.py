@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import jinja2
 
 from opgen.bindings.c.header import header_view
-from opgen.bindings.c.text import string
+from opgen.bindings.c.layout import fitted
+from opgen.bindings.c.library import LibraryView
+from opgen.bindings.c.text import one_line, string
+from opgen.dtypes import DTYPES, DType
 from opgen.spec.model import Module
 
 environment = jinja2.Environment(
@@ -19,7 +25,73 @@ environment = jinja2.Environment(
 environment.filters["string"] = string
 
 
+@dataclass(frozen=True)
+class KernelTable:
+    """The compiled kernels of one architecture.
+
+    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level; `rooms` the C that
+    tells the memory of those that need some; `specials` the number of the variant and the parameters' values.
+    """
+
+    levels: tuple[str, ...]
+    symbols: tuple[tuple[str, ...], ...]
+    rooms: Mapping[str, tuple[str, ...]]
+    specials: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class _Type:
+    """A scalar type: its name, the code of its kind, its size in bits."""
+
+    name: str
+    code: str
+    bits: int
+
+
 def render_header(module: Module, prefix: str | None = None, source: str | None = None) -> str:
     """The C header of a module; `prefix` (the module's name if not given) begins every name."""
     view = header_view(module, prefix or module.name, source or f"{module.name}.op")
     return environment.get_template("library.h.jinja").render(v=view)
+
+
+def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dict[str, str]:
+    """The sources of the glue but for the table of kernels; the keys follow the library's prefix in files' names."""
+    context = {"v": view, "p": f"{view.prefix}_k", "types": [_type(t) for t in DTYPES.values()], "levels": table.levels}
+
+    def text(template: str) -> str:
+        return fitted(environment.get_template(f"{template}.jinja").render(context))
+
+    return {
+        ".c": text("library.c"),
+        **{name: text(name) for name in ("internal.h", "checks.c", "cpu.c", "threads.c")},
+    }
+
+
+def render_kernels(view: LibraryView, table: KernelTable) -> str:
+    """The source that holds the table of kernels."""
+    general = len(view.kernels)
+    rooms = {symbol: f"room_{i}" for i, symbol in enumerate(table.rooms)}
+    kernels = [_kernel(row, rooms) for row in table.symbols]
+    comments = [one_line(v.lowered.kernel.name) for v in view.kernels]
+    return environment.get_template("kernels.c.jinja").render(
+        v=view,
+        p=f"{view.prefix}_k",
+        levels=table.levels,
+        declared=sorted({s for row in table.symbols for s in row}),
+        rooms=[{"name": rooms[s], "lines": lines} for s, lines in table.rooms.items()],
+        kinds=["".join("f" if p.dtype.is_float else "i" for p in v.lowered.kernel.parameters) for v in view.kernels],
+        kernels=[{**k, "comment": c} for k, c in zip(kernels[:general], comments, strict=True)],
+        specials=[
+            {"number": n, "values": list(values) or [0], "kernel": {**k, "comment": comments[n]}}
+            for (n, values), k in zip(table.specials, kernels[general:], strict=True)
+        ],
+    )
+
+
+def _kernel(row: tuple[str, ...], rooms: Mapping[str, str]) -> dict[str, list[str]]:
+    return {"run": list(row), "room": [rooms.get(s, "NULL") for s in row]}
+
+
+def _type(t: DType) -> _Type:
+    code = {"bool": "BOOL", "int": "INT", "float": "FLOAT"}[t.kind]
+    return _Type(t.name, "BFLOAT" if t.name == "bfloat16" else code, t.bits)

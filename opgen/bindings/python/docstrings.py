@@ -100,7 +100,8 @@ def _list(attr: Attr) -> str:
     count = 1
     for n in attr.shape:
         count *= n
-    return f"{count} {'numbers' if attr.kind == 'float' else 'integers'}{_bounds(attr)}{', or none' if attr.optional else ''}"
+    what = "numbers" if attr.kind == "float" else "integers"
+    return f"{count} {what}{_bounds(attr)}{', or none' if attr.optional else ''}"
 
 
 def _bounds(attr: Attr) -> str:

@@ -257,10 +257,8 @@ def _given(scope: OpScope, argument: str) -> str:
         return scope.arguments[argument]
     carried = scope.op.attr(attr.payload[1])
     values = scope.arguments[carried.name]
-    return f"{f'rows({values}, {carried.shape[1]})' if len(carried.shape) > 1 else
-    values} or
-
-    {scope.arguments[argument]}"
+    shown = f"rows({values}, {carried.shape[1]})" if len(carried.shape) > 1 else values
+    return f"{shown} or {scope.arguments[argument]}"
 
 
 def _message(check: Require, printer: PythonPrinter) -> str:

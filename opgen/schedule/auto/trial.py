@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opgen.loop.nodes import Kernel
+from opgen.schedule.auto.nests import Nest, nests
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Fuse, Step
@@ -29,6 +30,10 @@ class Trial:
         self.kernel = kernel
         self.steps += steps
         return True
+
+    def nest(self, loop: str) -> Nest:
+        """The nest that holds a loop, as it is now."""
+        return next(n for n in nests(self.kernel) if loop in n.names)
 
     def fresh(self, name: str) -> str:
         """A loop name that is not taken."""

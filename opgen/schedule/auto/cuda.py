@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opgen.schedule.nests import Nest, contiguous_loop
+from opgen.schedule.auto.nests import Nest, contiguous_loop
+from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Bind, Reorder, Split
-from opgen.schedule.trial import Trial
 
 THREADS = 256
 """Threads of a block, where the loop along them is long enough."""

@@ -1,22 +1,25 @@
-"""What a loop nest is, by its structure: what the automatic schedule goes by."""
+"""What a loop nest is, by its structure: what the automatic scheduler goes by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Alloc, Block, Const, Expr, For, If, Let, Load, Stmt, Store
-from opgen.loop.walk import free_vars, loads, stores, walk
+from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.walk import free_vars, loads, stores, walk, walk_expr
 from opgen.passes.unroll import constant_extent
+
+Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops each of which holds only the next, and what the last one holds."""
+    """Loops each of which holds only the next, and what the last one holds; `shapes` are those of all buffers."""
 
     loops: tuple[For, ...]
     core: Stmt
+    shapes: Shapes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,33 +55,44 @@ class Nest:
         return tuple(s.condition for s in walk(self.core) if isinstance(s, If))
 
 
-def nests(s: Stmt) -> Iterator[Nest]:
-    """The outermost nests of a statement, in program order."""
+def nests(kernel: Kernel) -> list[Nest]:
+    """The outermost nests of a kernel, in program order."""
+    shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
+    shapes |= {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
+    return list(_nests(kernel.body, shapes))
+
+
+def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
     match s:
         case For():
-            yield _nest(s)
+            yield _nest(s, shapes)
         case Block():
             for p in s.statements:
-                yield from nests(p)
+                yield from _nests(p, shapes)
         case Let() | Alloc():
-            yield from nests(s.body)
+            yield from _nests(s.body, shapes)
         case If():
-            yield from nests(s.then)
+            yield from _nests(s.then, shapes)
             if s.otherwise is not None:
-                yield from nests(s.otherwise)
+                yield from _nests(s.otherwise, shapes)
         case _:
             return
 
 
-def _nest(s: For) -> Nest:
+def _nest(s: For, shapes: Shapes) -> Nest:
     loops = [s]
     while isinstance(loops[-1].body, For):
         loops.append(loops[-1].body)
-    return Nest(tuple(loops), loops[-1].body)
+    return Nest(tuple(loops), loops[-1].body, shapes)
 
 
-def is_contiguous(indices: tuple[Expr, ...], var: str) -> bool:
-    """Whether consecutive values of a variable access consecutive elements."""
+def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:
+    """Whether consecutive values of a variable access consecutive elements (dimensions of size 1 do not count)."""
+    indices = list(access.indices)
+    for size in reversed(shapes.get(access.buffer, ())):
+        if size != Const(1) or len(indices) < 2:
+            break
+        indices.pop()
     if not indices or any(var in free_vars(i) for i in indices[:-1]):
         return False
     form = linear(indices[-1], var)
@@ -93,7 +107,7 @@ def depends(e: Expr | tuple[Expr, ...], var: str) -> bool:
 def contiguous_loop(nest: Nest) -> str | None:
     """The innermost loop along which all results lie consecutively in memory."""
     for name in reversed(nest.names):
-        if nest.results and all(is_contiguous(s.indices, name) for s in nest.results):
+        if nest.results and all(is_contiguous(s, name, nest.shapes) for s in nest.results):
             return name
     return None
 
@@ -101,19 +115,36 @@ def contiguous_loop(nest: Nest) -> str | None:
 def worth_lanes(nest: Nest, name: str) -> bool:
     """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own."""
     touched = [e for e in nest.outside_loads if depends(e.indices, name)]
-    consecutive = sum(is_contiguous(e.indices, name) for e in touched)
+    consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
     return not touched or 2 * consecutive > len(touched)
 
 
-def reused_across(nest: Nest, vector: str) -> str | None:
-    """The innermost other loop on which a consecutive read does not depend: tiling it reads that once a tile."""
-    if not any(constant_extent(s) != 1 for s in nest.inner_loops):
-        return None
-    rows = [e for e in nest.outside_loads if is_contiguous(e.indices, vector)]
-    for name in reversed(nest.names):
-        if name != vector and any(not depends(e.indices, name) for e in rows):
-            return name
-    return None
+def reduces(nest: Nest) -> bool:
+    """Whether the core repeats anything."""
+    return any(constant_extent(s) != 1 for s in nest.inner_loops)
+
+
+def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
+    """The loops, innermost first, on which some read of the lanes does not depend: tiling them reads that once a
+    tile.
+    """
+    rows = [e for e in nest.outside_loads if is_contiguous(e, vector, nest.shapes)]
+    others = [n for n in reversed(nest.names) if n != vector]
+    return [n for n in others if any(not depends(e.indices, n) for e in rows)]
+
+
+def divisibility(nest: Nest) -> dict[str, int]:
+    """The loops whose value must be of some class modulo a constant, by conditions `e % c == 0`, with that constant."""
+    found: dict[str, int] = {}
+    for condition in nest.conditions:
+        for e in walk_expr(condition):
+            match e:
+                case Compare("eq", Binary("mod", inner, Const(int(step))), Const(0)):
+                    for name in nest.names:
+                        form = linear(inner, name)
+                        if form is not None and form[0] in (Const(1), Const(-1)):
+                            found[name] = step
+    return found
 
 
 def width_in_bytes(nest: Nest) -> int:

@@ -1,0 +1,203 @@
+"""From a spec to a C library on disk.
+
+    DIR/include/NAME.h           the interface
+    DIR/lib/libNAME.so.ABI       the shared library; libNAME.so points to it
+    DIR/lib/libNAME.a            the static library
+    DIR/lib/ARCHITECTURE/...     the same for other architectures, or their kernels' objects where no compiler is found
+    DIR/src/NAME/*.c             the glue, to be read
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from opgen.bindings.c.compile import Compiled, compile_task
+from opgen.bindings.c.header import ABI
+from opgen.bindings.c.kernels import Bound, Special, Task, X86_LEVELS, levels, serving, specialised, task
+from opgen.bindings.c.library import LibraryView, library_view
+from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
+from opgen.bindings.c.names import OpNames
+from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
+from opgen.diagnostics import UserError, did_you_mean
+from opgen.loop.nodes import Kernel
+from opgen.spec.model import Module
+
+Progress = Callable[[int, int, str], None]
+"""Told how many kernels are done, of how many, and what is being done."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to build: `prefix` begins every name (None: the module's name); `ops` None means all."""
+
+    targets: tuple[str, ...] = ()
+    ops: tuple[str, ...] | None = None
+    prefix: str | None = None
+    specials: tuple[Special, ...] = ()
+    jobs: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was made: the paths, how many kernels there are and how many of them were compiled now."""
+
+    files: tuple[Path, ...]
+    kernels: int
+    compiled: int
+
+
+def host_targets() -> tuple[str, ...]:
+    """All levels of this machine's architecture."""
+    return X86_LEVELS if platform.machine() == "x86_64" else ("aarch64",)
+
+
+def build(module: Module, source: str, folder: Path, options: Options, progress: Progress | None = None) -> Built:
+    """Build a module's library into a folder."""
+    return _Build(_chosen(module, options.ops), source, folder, options, progress or (lambda *_: None)).run()
+
+
+def _chosen(module: Module, names: tuple[str, ...] | None) -> Module:
+    if names is None:
+        return module
+    known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"there is {', '.join(o.name for o in module.ops)}"
+            raise UserError(f"no such op '{name}'; {hint}")
+    wanted = {known[n].name for n in names}
+    return replace(module, ops=tuple(o for o in module.ops if o.name in wanted))
+
+
+def public_names(module: Module, prefix: str) -> list[str]:
+    """Every symbol of the library."""
+    names = [f"{prefix}_{n}" for n in ("abi_version", "last_error", "set_num_threads", "get_num_threads", "cpu_level")]
+    for op in module.ops:
+        n = OpNames(op, prefix)
+        names += [n.function, n.shape, n.workspace, n.with_workspace, *([n.attrs_default] if op.attrs else [])]
+    return names
+
+
+class _Build:
+    def __init__(self, module: Module, source: str, folder: Path, options: Options, progress: Progress) -> None:
+        self.module = module
+        self.folder = folder
+        self.options = options
+        self.progress = progress
+        self.prefix = options.prefix or module.name
+        self.source = source
+        self.view: LibraryView = library_view(module, self.prefix, source)
+        self.specials = self._specials()
+
+    def _specials(self) -> list[Bound]:
+        first = {o.op.name: o.first for o in self.view.ops}
+        return [specialised(self.module, self.view.kernels, first, s) for s in self.options.specials]
+
+    def run(self) -> Built:
+        wanted = levels(self.options.targets or host_targets())
+        tasks = {(a, level, i): self._task(a, level, kernel, wanted) for a, level, i, kernel in self._all(wanted)}
+        unique = list(dict.fromkeys(t for t in tasks.values()))
+        compiled = self._compile(unique)
+        files = [self._write("include", f"{self.prefix}.h", render_header(self.module, self.prefix, self.source))]
+        for architecture, names in wanted.items():
+            table = self._table(architecture, names, tasks, compiled)
+            symbols = dict.fromkeys(t.symbol for (a, _, _), t in tasks.items() if a == architecture)
+            files += self._library(architecture, table, {s: compiled[s] for s in symbols})
+        return Built(tuple(files), len(compiled), sum(not c.cached for c in compiled.values()))
+
+    # Kernels --------------------------------------------------------------------------------------
+
+    def _all(self, wanted: Mapping[str, Sequence[str]]) -> list[tuple[str, str, int, Kernel]]:
+        """Every kernel for every level; specialised ones are numbered after the general ones."""
+        kernels = [v.lowered.kernel for v in self.view.kernels] + [b.kernel for b in self.specials]
+        return [(a, level, i, k) for a, names in wanted.items() for level in names for i, k in enumerate(kernels)]
+
+    def _task(self, architecture: str, level: str, kernel: Kernel, wanted: Mapping[str, Sequence[str]]) -> Task:
+        return task(kernel, serving(kernel, level, wanted[architecture]), self.prefix)
+
+    def _compile(self, tasks: Sequence[Task]) -> dict[str, Compiled]:
+        found: dict[str, Compiled] = {}
+        self.progress(0, len(tasks), "compiling kernels")
+        if self.options.jobs <= 1:
+            results = map(compile_task, tasks)
+            for done in results:
+                found[done.symbol] = done
+                self.progress(len(found), len(tasks), "compiling kernels")
+            return found
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self.options.jobs, mp_context=context) as pool:
+            for done in pool.map(compile_task, tasks, chunksize=4):
+                found[done.symbol] = done
+                self.progress(len(found), len(tasks), "compiling kernels")
+        return found
+
+    def _table(
+        self,
+        architecture: str,
+        names: Sequence[str],
+        tasks: Mapping[tuple[str, str, int], Task],
+        compiled: Mapping[str, Compiled],
+    ) -> KernelTable:
+        count = len(self.view.kernels) + len(self.specials)
+        return KernelTable(
+            levels=tuple(names),
+            symbols=tuple(tuple(tasks[architecture, level, i].symbol for level in names) for i in range(count)),
+            rooms={s: c.room for s, c in compiled.items() if c.room},
+            specials=tuple((b.number, b.values) for b in self.specials),
+        )
+
+    # Files ----------------------------------------------------------------------------------------
+
+    def _write(self, where: str, name: str, text: str) -> Path:
+        path = self.folder / where / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text() != text:
+            path.write_text(text)
+        return path
+
+    def _library(self, architecture: str, table: KernelTable, compiled: Mapping[str, Compiled]) -> list[Path]:
+        """The libraries of one architecture; only objects where there is no compiler for it."""
+        own = architecture == platform.machine()
+        tools = Tools.host() if own else Tools.cross(architecture)
+        place = self.folder / "lib" if own else self.folder / "lib" / f"{architecture}-linux-gnu"
+        place.mkdir(parents=True, exist_ok=True)
+        if tools is None:
+            return self._objects(place / "objects", compiled)
+        src = f"src/{self.prefix}" if own else f"src/{self.prefix}-{architecture}"
+        texts = {**render_sources(self.view, self.module, table), "kernels.c": render_kernels(self.view, table)}
+        paths = [self._write(src, f"{self.prefix}{'_' if n[0] != '.' else ''}{n}", t) for n, t in texts.items()]
+        header = self.folder / "include" / f"{self.prefix}.h"
+        shutil.copyfile(header, self.folder / src / header.name)
+        self.progress(0, 0, f"linking for {architecture}")
+        with tempfile.TemporaryDirectory(dir=place, prefix=".build-") as temporary:
+            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, Path(temporary).resolve(), place)
+
+    def _link(
+        self, tools: Tools, sources: Sequence[Path], compiled: Mapping[str, Compiled], work: Path, place: Path
+    ) -> list[Path]:
+        objects = compile_sources(tools, [s.resolve() for s in sources], work, self.options.jobs)
+        objects += self._objects(work, compiled)
+        shared, static = f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
+        link_shared(tools, objects, public_names(self.module, self.prefix), work / shared)
+        archive(tools, objects, work / static)
+        link = place / f"lib{self.prefix}.so"
+        for name in (shared, static):
+            os.replace(work / name, place / name)
+        (work / link.name).symlink_to(shared)
+        os.replace(work / link.name, link)
+        return [place / shared, link, place / static]
+
+    def _objects(self, folder: Path, compiled: Mapping[str, Compiled]) -> list[Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for symbol, found in compiled.items():
+            paths.append(folder / f"{symbol}.o")
+            paths[-1].write_bytes(found.code)
+        return paths

@@ -1,0 +1,68 @@
+"""A kernel to an object file, in a process of its own, through the kernel cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import opgen
+from opgen.bindings.c.kernels import VECTOR_BYTES, Task
+from opgen.bindings.c.room import room_lines
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.compile import object_code
+from opgen.codegen.llvm.target import Target
+from opgen.loop.print import print_kernel
+from opgen.passes.legalize import legalize
+from opgen.runtime import cache
+from opgen.schedule.default import scheduled
+
+_SOURCES = ("loop", "passes", "schedule", "bindings/c")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The object file of a task, the C lines that tell the memory it needs, and whether it came from the cache."""
+
+    symbol: str
+    code: bytes
+    room: tuple[str, ...]
+    cached: bool
+
+
+def compile_task(task: Task) -> Compiled:
+    """Schedule, legalise, emit and compile; or find in the cache what that gave before."""
+    target = Target.from_name(task.target)
+    identity = cache.code_identity(target, print_kernel(task.kernel))
+    key = cache.key_of({**identity, "library": task.helper, "sources": _fingerprint()})
+    found = cache.default().load(key)
+    if found is not None:
+        head, _, code = found.partition(b"\n")
+        return Compiled(task.symbol, code, tuple(json.loads(head)), True)
+    kernel = legalize(scheduled(task.kernel, "cpu", VECTOR_BYTES[task.target])[1])
+    code = object_code(_own(emit(kernel, target), task), target)
+    room = room_lines(kernel, task.helper)
+    cache.default().store(key, json.dumps(room).encode() + b"\n" + code)
+    return Compiled(task.symbol, code, tuple(room), False)
+
+
+def _own(ir: str, task: Task) -> str:
+    """The library's own memory functions in place of malloc and free, and an entry that stays inside the library."""
+    ir = re.sub(r"@(malloc|free)\(", rf"@{task.helper}_\1(", ir)
+    return ir.replace(f"define i32 @{task.symbol}(", f"define hidden i32 @{task.symbol}(")
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """A hash of the sources that decide what a kernel becomes (the emitter's own is in the identity)."""
+    digest = hashlib.sha256()
+    root = Path(opgen.__path__[0])
+    for room in _SOURCES:
+        for path in sorted((root / room).rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root)}:{len(content)}:".encode())
+            digest.update(content)
+    return digest.hexdigest()

@@ -1,0 +1,162 @@
+"""Which kernels a library holds: one for each variant of each op and each level of the CPU, and specialised ones.
+
+Kernels that do the same have the same code: two ops whose loops differ in nothing but names share one symbol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opgen.bindings.c.library import VariantView
+from opgen.diagnostics import InternalError, UserError, did_you_mean
+from opgen.loop.bind import bind
+from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Let, Load, Stmt, Store, Var
+from opgen.loop.print import print_kernel
+from opgen.loop.walk import map_expr, map_stmt, walk
+from opgen.lower import structural_attrs
+from opgen.passes.simplify import simplify
+from opgen.spec.environment import evaluate
+from opgen.spec.model import Module
+from opgen.spec.shapes import AttrArgument, solve
+
+X86_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+VECTOR_BYTES = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64, "aarch64": 16}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel to be compiled: unscheduled, for a target, under a symbol; `helper` begins the library's internal names."""
+
+    kernel: Kernel
+    target: str
+    symbol: str
+    helper: str
+
+
+@dataclass(frozen=True)
+class Special:
+    """A call that gets kernels of its own: types by type variable, the rest as `opgen.spec.shapes.solve` takes it."""
+
+    op: str
+    types: Mapping[str, str]
+    shapes: Mapping[str, Sequence[int]]
+    sizes: Mapping[str, Sequence[int]]
+    attrs: Mapping[str, AttrArgument]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A specialised kernel: for which variant, and the value of each parameter (0 for a floating one)."""
+
+    number: int
+    values: tuple[int, ...]
+    kernel: Kernel
+
+
+def levels(targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The levels of each architecture, lowest first; the lowest level of an architecture is always among them."""
+    unknown = [t for t in targets if t not in VECTOR_BYTES]
+    if unknown:
+        hint = did_you_mean(unknown[0], VECTOR_BYTES) or f"there is {', '.join(VECTOR_BYTES)}"
+        raise UserError(f"no such target '{unknown[0]}'; {hint}")
+    found: dict[str, tuple[str, ...]] = {}
+    if any(t in X86_LEVELS for t in targets):
+        found["x86_64"] = tuple(x for x in X86_LEVELS if x in targets or x == X86_LEVELS[0])
+    if "aarch64" in targets:
+        found["aarch64"] = ("aarch64",)
+    return found
+
+
+def serving(kernel: Kernel, level: str, available: Sequence[str]) -> str:
+    """The level whose code a kernel runs at a level.
+
+    x86-64-v2 has nothing over x86-64 for floating types (what counts there are vectors and fused arithmetic, which
+    come with v3); for integers it has the multiplication of vectors.
+    """
+    floating = not any(b.dtype.is_int for b in kernel.buffers)
+    return X86_LEVELS[0] if level == X86_LEVELS[1] and floating and X86_LEVELS[0] in available else level
+
+
+def task(kernel: Kernel, target: str, prefix: str) -> Task:
+    """The task for a kernel; equal kernels have equal tasks."""
+    plain = canonical(kernel)
+    digest = hashlib.sha256(print_kernel(plain).encode()).hexdigest()[:16]
+    symbol = f"{prefix}_k_{digest}_{target.replace('-', '_')}"
+    return Task(replace(plain, name=symbol), target, symbol, f"{prefix}_k")
+
+
+def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[str, int], special: Special) -> Bound:
+    """The kernel for one call.  Raises UserError if the call is wrong."""
+    op = module.op(special.op)
+    call = solve(op, module, special.shapes, special.sizes, special.attrs)
+    words = {a.name: call.attrs[a.name] for a in structural_attrs(op)}
+    for number in range(first[op.name], len(kernels)):
+        view = kernels[number]
+        if dict(view.variant.types) == dict(special.types) and dict(view.variant.values) == words:
+            break
+    else:
+        raise InternalError(f"op {op.name} has no variant of {dict(special.types)} and {words}")
+    kernel = view.lowered.kernel
+    values: list[int] = []
+    for parameter, e in zip(kernel.parameters, view.lowered.arguments, strict=True):
+        values.append(0 if parameter.dtype.is_float else int(evaluate(e, call)))
+    fixed = {p.name: v for p, v in zip(kernel.parameters, values, strict=True) if not p.dtype.is_float}
+    return Bound(number, tuple(values), simplify(bind(kernel, fixed)))
+
+
+# Names ----------------------------------------------------------------------------------------------
+
+
+def canonical(kernel: Kernel) -> Kernel:
+    """The kernel under names that say nothing, so that kernels that do the same are equal."""
+    names: dict[str, str] = {}
+    for letter, found in (
+        ("i", [b.name for b in kernel.inputs]),
+        ("o", [b.name for b in kernel.outputs]),
+        ("p", [p.name for p in kernel.parameters]),
+        ("v", [n for s in walk(kernel.body) for n in _declared(s)]),
+    ):
+        for name in found:
+            names.setdefault(name, f"{letter}{len(names)}")
+
+    def expr(e: Expr) -> Expr:
+        if isinstance(e, Var):
+            return Var(names[e.name], e.type)
+        return Load(names[e.buffer], e.indices, e.dtype, e.mask) if isinstance(e, Load) else e
+
+    def buffer(b: Buffer) -> Buffer:
+        return replace(b, name=names[b.name], shape=tuple(map_expr(expr, d) for d in b.shape))
+
+    def stmt(s: Stmt) -> Stmt:
+        match s:
+            case For():
+                return replace(s, var=names[s.var])
+            case Let():
+                return replace(s, var=Var(names[s.var.name], s.var.type))
+            case Alloc():
+                return replace(s, buffer=replace(s.buffer, name=names[s.buffer.name]))
+            case Store():
+                return replace(s, buffer=names[s.buffer])
+        return s
+
+    return Kernel(
+        name="kernel",
+        inputs=tuple(map(buffer, kernel.inputs)),
+        outputs=tuple(map(buffer, kernel.outputs)),
+        parameters=tuple(replace(p, name=names[p.name]) for p in kernel.parameters),
+        body=map_stmt(kernel.body, expr=expr, stmt=stmt),
+        assumptions=tuple(map_expr(expr, a) for a in kernel.assumptions),
+    )
+
+
+def _declared(s: Stmt) -> tuple[str, ...]:
+    match s:
+        case For():
+            return (s.var,)
+        case Let():
+            return (s.var.name,)
+        case Alloc():
+            return (s.buffer.name,)
+    return ()

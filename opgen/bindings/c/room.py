@@ -1,0 +1,68 @@
+"""The memory that a kernel allocates, as C: for callers who bring their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from opgen.loop.nodes import Alloc, Binary, Cast, Compare, Const, Expr, For, Kernel, Select, Stmt, Unary, Var
+from opgen.loop.walk import parts
+
+_CALLS = {"+": "add", "-": "sub", "*": "mul", "//": "div", "%": "mod"}
+_ALIGNMENT = 63
+"""What a kernel asks for beyond a buffer's bytes, to align it."""
+
+
+def room_lines(kernel: Kernel, helper: str) -> list[str]:
+    """Statements that add to `*shared` what is allocated once and to `*each` what each thread of the parallel loop
+    allocates, from the parameters `p`; none if the kernel allocates nothing.
+    """
+    parameters = {p.name: f"p[{i}]" for i, p in enumerate(kernel.parameters)}
+    lines: list[str] = []
+    for alloc, parallel in _allocations(kernel.body, False):
+        text = str(alloc.buffer.dtype.bytes)
+        for extent in alloc.buffer.shape:
+            printed = _text(extent, parameters, helper)
+            if printed is None:
+                return ["return false; /* a size that only the kernel knows */"]
+            text = f"{helper}_mul(m, {text}, {printed})"
+        lines.append(f"*{'each' if parallel else 'shared'} += {helper}_room((size_t){text} + {_ALIGNMENT});")
+    return lines
+
+
+def _allocations(s: Stmt, parallel: bool) -> Iterator[tuple[Alloc, bool]]:
+    """The buffers on the heap, and whether each is inside a parallel loop."""
+    if isinstance(s, Alloc) and s.buffer.space == "heap":
+        yield s, parallel
+    inside = parallel or (isinstance(s, For) and s.kind == "parallel")
+    for part in parts(s):
+        yield from _allocations(part, inside)
+
+
+def _text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:
+    """An integer expression over the kernel's parameters; None if it is over anything else."""
+    match e:
+        case Const():
+            return str(int(e.value))
+        case Var():
+            return parameters.get(e.name)
+        case Cast():
+            return _text(e.operand, parameters, helper)
+        case Unary(op="not"):
+            operand = _text(e.operand, parameters, helper)
+            return None if operand is None else f"!({operand})"
+        case Binary() | Compare():
+            left, right = _text(e.left, parameters, helper), _text(e.right, parameters, helper)
+            return None if left is None or right is None else _binary(e.op, left, right, helper)
+        case Select():
+            texts = [_text(x, parameters, helper) for x in (e.condition, e.if_true, e.if_false)]
+            return None if None in texts else f"({texts[0]} ? {texts[1]} : {texts[2]})"
+    return None
+
+
+def _binary(op: str, left: str, right: str, helper: str) -> str | None:
+    if op in _CALLS:
+        return f"{helper}_{_CALLS[op]}(m, {left}, {right})"
+    if op in ("min", "max"):
+        return f"{helper}_{op}({left}, {right})"
+    spelt = {"and": "&&", "or": "||"}.get(op, op)
+    return f"({left} {spelt} {right})" if spelt in ("&&", "||", "<", "<=", ">", ">=", "==", "!=") else None

@@ -1,0 +1,133 @@
+"""The comments of a generated class, in the order of TensorFlow's: what it does, arguments, attributes, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opgen.bindings.c.names import spellings
+from opgen.bindings.c.text import one_line, paragraphs, wrapped
+from opgen.bindings.c.values import elements, plain_words
+from opgen.bindings.cpp.attributes import optional_attrs, required_attrs
+from opgen.bindings.cpp.names import ClassNames
+from opgen.bindings.formula import Formula
+from opgen.spec.model import Attr, Definition, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.walk import subexpressions
+
+_TEXT = 110
+
+
+def class_comment(op: OpSpec, names: ClassNames) -> tuple[str, ...]:
+    """The lines of a class's comment."""
+    return tuple(_class_comment(op, names))
+
+
+def function_comment(op: OpSpec, names: ClassNames) -> tuple[str, ...]:
+    """The lines of a direct function's comment."""
+    results = "the result" if len(op.outputs) == 1 else "the results in their order"
+    text = f"{op.name} at once, without a graph: {results}, or why there are none. See ops::{names.cls}."
+    return tuple(wrapped(text, _TEXT, hanging=""))
+
+
+def setter_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
+    """The lines of each setter's comment, by the attribute's spelling."""
+    comments: dict[str, tuple[str, ...]] = {}
+    for attr in optional_attrs(op):
+        comments[attr.name] = (*wrapped(_attribute(op, attr), _TEXT - 4, hanging=""), *_default(attr))
+        if attr.alias is not None:
+            comments[attr.alias] = tuple(wrapped(f"Another name for `{attr.name}`: not beside it.", _TEXT - 4))
+    return comments
+
+
+def _class_comment(op: OpSpec, names: ClassNames) -> Iterator[str]:
+    formula = Formula(op)
+    yield from paragraphs(op.doc or op.name, _TEXT)
+    yield from ("", "Arguments:", "* scope: A Scope object")
+    for given in op.inputs:
+        yield from _item(names.parameters[given.name], _input(formula, given))
+    for attr in required_attrs(op):
+        yield from _item(names.parameters[attr.name], _attribute(op, attr))
+    optional = [s for a in optional_attrs(op) for s in spellings(a)]
+    if optional:
+        yield from ("", "Optional attributes (see `Attrs`):")
+        yield from wrapped(", ".join(names.setters[s] for s in optional) + ".", _TEXT, hanging="")
+    yield from ("", "Returns:")
+    for output in op.outputs:
+        yield from _item(names.outputs[output.name], f"{_tensor(formula, output)} {output.doc}")
+    for v in op.type_variables:
+        yield from ("", *wrapped(f"Type {v.name}: {', '.join(t.name for t in v.allowed)}.", _TEXT))
+    yield from ("", "Formula:", *_formulas(op, formula))
+    yield from _requirements(op, formula)
+
+
+def _item(name: str, text: str) -> list[str]:
+    return wrapped(f"* {name}: {text}", _TEXT, hanging="  ")
+
+
+def _input(formula: Formula, given: Tensor | Sizes) -> str:
+    if isinstance(given, Tensor):
+        return f"{_tensor(formula, given)} {given.doc}" + (" Only its shape counts." if given.shape_only else "")
+    forms = (f"[{', '.join(formula.dimension(d) for d in form)}]" for form in given.forms)
+    return f"An int32 vector {' or '.join(forms)}. {given.doc}"
+
+
+def _tensor(formula: Formula, t: Tensor) -> str:
+    return formula.tensor(t) + (f" in the order of `{t.layout}`." if t.layout is not None else ".")
+
+
+def _attribute(op: OpSpec, attr: Attr) -> str:
+    deprecated = "" if attr.deprecated is None else f" Deprecated: {attr.deprecated}"
+    return f"{_values(op, attr)} {attr.doc}{deprecated}"
+
+
+def _values(op: OpSpec, attr: Attr) -> str:
+    if attr.kind in ("enum", "layout"):
+        words = ", ".join(f'"{w}"' for w in plain_words(attr))
+        return f"One of {words}" + ("." if attr.payload is None else f", or {_numbers(op.attr(attr.payload[1]))}.")
+    if attr.shape:
+        text = _numbers(attr)
+        return f"{text[0].upper()}{text[1:]}."
+    return {"int": f"An integer{_bounds(attr)}.", "float": f"A number{_bounds(attr)}.", "bool": "true or false."}[
+        attr.kind
+    ]
+
+
+def _numbers(attr: Attr) -> str:
+    kind = "numbers" if attr.kind == "float" else "integers"
+    rows = f" ({attr.shape[0]} rows of {attr.shape[1]})" if len(attr.shape) > 1 else ""
+    none = ", or none" if attr.optional and attr.carried_by is None else ""
+    return f"{elements(attr)} {kind}{rows}{_bounds(attr)}{none}"
+
+
+def _bounds(attr: Attr) -> str:
+    low = "" if attr.minimum is None else f", at least {attr.minimum}"
+    return low + ("" if attr.maximum is None else f", at most {attr.maximum}")
+
+
+def _default(attr: Attr) -> Sequence[str]:
+    if not attr.has_default or attr.default is None:
+        return ()
+    shown = list(attr.default) if isinstance(attr.default, tuple) else attr.default
+    text = f'"{shown}"' if isinstance(shown, str) else str(shown).lower()
+    return ("", one_line(f"Defaults to {text}"))
+
+
+def _formulas(op: OpSpec, formula: Formula) -> Iterator[str]:
+    for check in op.checks:
+        if isinstance(check, ShapeLet):
+            yield from wrapped(formula.let(check), _TEXT, "    ")
+    for d in op.definitions:
+        yield from wrapped(f"{formula.definition(d)}{_ranges(d, formula)}", _TEXT, "    ")
+
+
+def _ranges(d: Definition, formula: Formula) -> str:
+    ranges = [r for e in subexpressions(d.value) if isinstance(e, Reduce) for r in e.indices]
+    return f" for {formula.ranges(tuple(dict.fromkeys(ranges)))}" if ranges else ""
+
+
+def _requirements(op: OpSpec, formula: Formula) -> Iterator[str]:
+    requirements = [c for c in op.checks if isinstance(c, Require)]
+    if requirements:
+        yield from ("", "Required:")
+    for check in requirements:
+        text = "".join(p if isinstance(p, str) else f"{{{formula.text(p)}}}" for p in check.expected)
+        yield from wrapped(f"`{check.argument}`: expected {text}.", _TEXT, "    ")

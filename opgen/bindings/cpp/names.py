@@ -1,0 +1,54 @@
+"""The names of an op in C++: its class, setters, members and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opgen.bindings.c.text import Names
+from opgen.spec.model import Attr, OpSpec
+
+SUPPORT = (
+    *("error", "gtl", "internal", "ops", "half", "bfloat16", "int32", "int64", "string", "operator"),
+    *("Status", "StatusOr", "StatusCode", "StringPiece", "OkStatus", "TensorShape", "PartialTensorShape", "DataType"),
+    *("DataTypeToEnum", "DataTypeString", "DataTypeSize", "Tensor", "TensorMap", "Node", "Output", "OutputHash"),
+    *("Operation", "Input", "Scope", "ClientSession"),
+    *(f"DT_{t}" for t in ("INVALID", "FLOAT", "DOUBLE", "INT32", "INT64", "BOOL", "BFLOAT16", "HALF")),
+)
+"""Names of the library's namespace."""
+
+_PARAMETERS = ("scope", "attrs", "call", "results", "status", "x", "ret", "std", "int64_t")
+
+
+class ClassNames:
+    """The names within one op's class; `cls` is the class's own.
+
+    `setters` and `storage` are those of each spelling of an optional attribute, `parameters` of what a call must give,
+    `outputs` of the results.
+    """
+
+    def __init__(self, op: OpSpec, cls: str, spellings: Iterable[str], required: Iterable[Attr]) -> None:
+        self.cls = cls
+        members = Names((cls, "operation", "node", "Attrs", "Output", "Input"))
+        self.setters = {s: members.fresh(camel_case(s)) for s in spellings}
+        self.outputs = {o.name: members.fresh(o.name) for o in op.outputs}
+        storage = Names((*self.setters.values(), "ret", "x"))
+        self.storage = {s: storage.fresh(f"{s}_") for s in self.setters}
+        parameters = Names((*_PARAMETERS, cls, *self.setters.values(), *self.outputs.values()))
+        self.parameters = {n: parameters.fresh(n) for n in (*(i.name for i in op.inputs), *(a.name for a in required))}
+
+
+def camel_case(name: str) -> str:
+    """`data_format` as `DataFormat`."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_")) or name
+
+
+def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
+    """The name of each op's class."""
+    names = Names(("Const", "Placeholder"))
+    return {op.name: names.fresh(op.name) for op in ops}
+
+
+def function_names(ops: Iterable[OpSpec], namespace: str) -> dict[str, str]:
+    """The name of each op's direct function."""
+    names = Names((*SUPPORT, namespace))
+    return {op.name: names.fresh(op.function_name) for op in ops}

@@ -1,0 +1,140 @@
+"""The header as its templates need it: every name chosen, every text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opgen.bindings.c.names import OpNames, spellings
+from opgen.bindings.c.text import one_line, paragraphs
+from opgen.bindings.cpp.attributes import (
+    FieldView,
+    ParameterView,
+    SetterView,
+    argument_type,
+    choices,
+    fields,
+    optional_attrs,
+    setters,
+)
+from opgen.bindings.cpp.documentation import class_comment, function_comment, setter_comments
+from opgen.bindings.cpp.names import ClassNames, class_names, function_names
+from opgen.spec.model import Attr, Module, OpSpec, Sizes, Tensor
+
+ENUMS = {
+    "float32": "DT_FLOAT",
+    "float64": "DT_DOUBLE",
+    "float16": "DT_HALF",
+    "bfloat16": "DT_BFLOAT16",
+    "int32": "DT_INT32",
+    "int64": "DT_INT64",
+    "bool": "DT_BOOL",
+}
+"""The DataType of each scalar type."""
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """A result: its member, and the input that has its type (-1: it always has `enum`)."""
+
+    name: str
+    typed_by: int
+    enum: str
+
+
+@dataclass(frozen=True)
+class OpView:
+    """An op.  `forms` are the parameters of each form of a call that stand for attributes; `c` has its names in C."""
+
+    name: str
+    c: OpNames
+    cls: str
+    call: str
+    function: str
+    comment: tuple[str, ...]
+    function_comment: tuple[str, ...]
+    inputs: tuple[str, ...]
+    sizes: tuple[bool, ...]
+    forms: tuple[tuple[ParameterView, ...], ...]
+    fields: tuple[FieldView, ...]
+    setters: tuple[SetterView, ...]
+    outputs: tuple[OutputView, ...]
+    stored: tuple[tuple[str, str], ...]
+
+    @property
+    def attrs(self) -> bool:
+        """Whether there are optional attributes."""
+        return bool(self.setters)
+
+
+@dataclass(frozen=True)
+class HeaderView:
+    """`namespace` holds everything; `prefix` and `macro` begin the C library's names; `source` names the spec."""
+
+    namespace: str
+    prefix: str
+    macro: str
+    source: str
+    doc: tuple[str, ...]
+    most_inputs: int
+    most_outputs: int
+    ops: tuple[OpView, ...]
+
+
+def header_view(module: Module, namespace: str, prefix: str, source: str) -> HeaderView:
+    """The view of a module's header."""
+    classes = class_names(module.ops)
+    functions = function_names(module.ops, namespace)
+    return HeaderView(
+        namespace=namespace,
+        prefix=prefix,
+        macro=prefix.upper(),
+        source=one_line(source),
+        doc=tuple(paragraphs(module.doc or module.name, 110)),
+        most_inputs=max([1, *(len(op.inputs) for op in module.ops)]),
+        most_outputs=max([1, *(len(op.outputs) for op in module.ops)]),
+        ops=tuple(_op(op, prefix, classes[op.name], functions[op.name]) for op in module.ops),
+    )
+
+
+def op_names(op: OpSpec, cls: str) -> ClassNames:
+    """The names within an op's class."""
+    return ClassNames(op, cls, (s for a in optional_attrs(op) for s in spellings(a)), _parameters(op))
+
+
+def _parameters(op: OpSpec) -> list[Attr]:
+    """Every attribute that is a parameter of some form of a call."""
+    return list(dict.fromkeys(a for form in choices(op) for a in form))
+
+
+def _op(op: OpSpec, prefix: str, cls: str, function: str) -> OpView:
+    c = OpNames(op, prefix)
+    names = op_names(op, cls)
+    return OpView(
+        name=op.name,
+        c=c,
+        cls=cls,
+        call=f"{cls}Call",
+        function=function,
+        comment=class_comment(op, names),
+        function_comment=function_comment(op, names),
+        inputs=tuple(names.parameters[i.name] for i in op.inputs),
+        sizes=tuple(isinstance(i, Sizes) for i in op.inputs),
+        forms=tuple(
+            tuple(ParameterView(argument_type(a), names.parameters[a.name], c.fields[a.name]) for a in form)
+            for form in choices(op)
+        ),
+        fields=tuple(fields(op, c)),
+        setters=tuple(setters(op, names, setter_comments(op))),
+        outputs=tuple(_outputs(op, names)),
+        stored=tuple((c.fields[s], names.storage[s]) for s in names.storage),
+    )
+
+
+def _outputs(op: OpSpec, names: ClassNames) -> Iterator[OutputView]:
+    for output in op.outputs:
+        inputs = [i for i, t in enumerate(op.inputs) if isinstance(t, Tensor) and t.dtype == output.dtype]
+        if op.type_variable(output.dtype) is None:
+            yield OutputView(names.outputs[output.name], -1, ENUMS[output.dtype])
+        else:
+            yield OutputView(names.outputs[output.name], inputs[0] if inputs else -1, "DT_INVALID")

@@ -1,0 +1,116 @@
+"""`opgen build`: specs to C and C++ libraries, compiled ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opgen.cli.options import SPECS, spec_files
+
+if TYPE_CHECKING:
+    from opgen.bindings.c.build import Progress
+    from opgen.bindings.c.kernels import Special
+    from opgen.spec.model import Module
+
+
+@click.command("build")
+@SPECS
+@click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False, path_type=Path),
+              help="The folder to write to.")  # fmt: skip
+@click.option("--target", "targets", help="Levels of CPUs, with commas: x86-64-v2, x86-64-v3, x86-64-v4, aarch64.")
+@click.option("--ops", help="Build only these ops, with commas.")
+@click.option("--specialize", "specials", multiple=True,
+              help="A call that gets kernels of its own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
+@click.option("--prefix", help="What every name begins with; the spec's name if not given.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; all processors if not given.")
+def command(
+    specs: tuple[Path, ...],
+    folder: Path,
+    targets: str | None,
+    ops: str | None,
+    specials: tuple[str, ...],
+    prefix: str | None,
+    jobs: int | None,
+) -> None:
+    """Compiles the ops of each spec file into a shared and a static library with a C interface.
+
+    SPECS are files or folders of `.op` files.  Kernels are built for all sizes and types, for several levels of CPUs
+    in one library; kernels that were built before come from the cache.
+    """
+    from opgen.bindings.c.build import Options, build
+    from opgen.grad.load import load
+
+    options = Options(
+        targets=tuple(t.strip() for t in targets.split(",")) if targets else (),
+        ops=tuple(o.strip() for o in ops.split(",")) if ops else None,
+        prefix=prefix,
+        **({"jobs": jobs} if jobs else {}),
+    )
+    for path in spec_files(specs):
+        module = load(path)
+        if not module.ops:
+            continue
+        from dataclasses import replace
+
+        with _bar() as progress:
+            chosen = replace(options, specials=tuple(_specials(module, specials)))
+            built = build(module, path.name, folder, chosen, progress)
+        for file in built.files:
+            click.echo(f"wrote  {file}")
+        click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now")
+
+
+def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special]:
+    for text in texts:
+        path = Path(text)
+        lines = path.read_text().splitlines() if path.is_file() else [text]
+        for line in lines:
+            call = line.partition("#")[0].strip()
+            if call:
+                yield _special(module, call)
+
+
+def _special(module: Module, text: str) -> Special:
+    """`OP:NAME=VALUE:...`, where a name is a tensor, a vector of sizes, a type variable or an attribute."""
+    from opgen.bindings.c.kernels import Special
+    from opgen.cli.arguments import read_arguments
+    from opgen.diagnostics import UserError, did_you_mean
+    from opgen.spec.model import Sizes
+
+    name, *parts = text.split(":")
+    known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise UserError(f"--specialize {text}: no such op '{name}'" + (f"; {hint}" if hint else ""))
+    op = known[name]
+    tensors = {t.name for t in op.tensors}
+    vectors = {i.name for i in op.inputs if isinstance(i, Sizes)}
+    types = {v.name for v in op.type_variables}
+    groups: dict[str, list[str]] = {"dtype": [], "shape": [], "sizes": [], "attr": []}
+    for part in parts:
+        key = part.partition("=")[0]
+        kind = "shape" if key in tensors else "sizes" if key in vectors else "dtype" if key in types else "attr"
+        groups[kind].append(part)
+    found = read_arguments(op, groups["dtype"], groups["shape"], groups["sizes"], groups["attr"])
+    return Special(op.name, found.types, found.shapes, found.sizes, found.attrs)
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """A bar of what is done on stderr, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task("reading specs", total=None)
+
+        def progress(done: int, total: int, what: str) -> None:
+            bar.update(shown, completed=done, total=total or None, description=what)
+
+        yield progress

@@ -1,0 +1,91 @@
+"""The automatic schedule of one nest for a CPU with vector registers.
+
+Classes of nests, told apart by how they access memory:
+
+contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
+window          a reduction in which every read depends on the lanes: `window.py`
+elementwise     anything else whose results lie consecutively: lanes along them
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.schedule.auto.contraction import Contraction
+from opgen.schedule.auto.nests import (
+    Nest,
+    contiguous_loop,
+    depends,
+    loops_of_reuse,
+    reduces,
+    width_in_bytes,
+    worth_lanes,
+)
+from opgen.schedule.auto.prepare import Phases, pack_strided, split_phases
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.window import Window
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+
+
+@dataclass(frozen=True)
+class CpuNest:
+    nest: Nest
+    trial: Trial
+    vector_bytes: int
+
+    def run(self) -> None:
+        vector = contiguous_loop(self.nest)
+        if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
+            return
+        self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
+
+    def _lanes(self, extent: int | None) -> int:
+        """As many as a register holds; for a shorter loop the greatest power of two that fits."""
+        lanes = max(1, self.vector_bytes // width_in_bytes(self.nest))
+        while extent is not None and lanes > max(1, extent):
+            lanes //= 2
+        return lanes
+
+    def _elementwise(self, vector: str) -> bool:
+        """Lanes along one loop, everything else as it was."""
+        nest = self.trial.nest(vector)
+        extent = nest.extent(vector)
+        lanes = self._lanes(extent)
+        if lanes < 2 or not worth_lanes(nest, vector):
+            return False
+        outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
+        others = [n for n in nest.names if n != vector]
+        order = () if vector == nest.names[-1] else (Reorder((*others, outer, inner)),)
+        overlap = extent is not None and extent % lanes != 0
+        tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
+        for tail in tails:
+            if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
+                self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
+                return True
+        return False
+
+    def _reduction(self, vector: str) -> bool:
+        """A tile of accumulators in registers; only where all extents are known."""
+        nest = self.nest
+        width = nest.extent(vector)
+        constant = all(nest.extent(n) is not None for n in nest.names)
+        lanes = self._lanes(width)
+        if not constant or width is None or lanes < 2 or not reduces(nest) or len(nest.allocations) != 1:
+            return False
+        before = self.trial.kernel, list(self.trial.steps)
+        nest = pack_strided(nest, vector, self.trial)
+        if worth_lanes(nest, vector) and loops_of_reuse(nest, vector):
+            phases = split_phases(nest, self.trial)
+            if self._tiled(self.trial.nest(vector), vector, lanes, phases):
+                return True
+        self.trial.kernel, self.trial.steps = before
+        return False
+
+    def _tiled(self, nest: Nest, vector: str, lanes: int, phases: Phases) -> bool:
+        mixes = any(not depends(e.indices, vector) for e in nest.outside_loads)
+        shape = Contraction if mixes else Window
+        return shape(nest, self.trial, vector, lanes, phases).run()

@@ -1,0 +1,79 @@
+"""What is done to a nest before it is tiled: inputs packed for consecutive lanes, loops split into phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.loop.nodes import Const, Kernel, Load
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step
+
+BLOCK = 16
+"""Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
+
+
+def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
+    """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
+    if not reduces(nest):
+        return nest
+    scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
+    for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
+        axis = _own_axis(load, vector)
+        if is_contiguous(load, vector, nest.shapes) or axis is None or not scalar:
+            continue
+        if load.buffer in {i.name for i in trial.kernel.inputs}:
+            _pack(load.buffer, axis, trial)
+    return trial.nest(vector)
+
+
+def _own_axis(load: Load, vector: str) -> int | None:
+    """The dimension that the vector loop alone walks along, if there is one."""
+    axes = [i for i, e in enumerate(load.indices) if depends(e, vector)]
+    return axes[0] if len(axes) == 1 else None
+
+
+def _pack(buffer: str, axis: int, trial: Trial) -> None:
+    rank = len(_shape(trial.kernel, buffer))
+    order = (*(d for d in range(rank) if d != axis), axis)
+    name = trial.fresh(f"{buffer}_packed")
+    if not trial.take(Pack(buffer, order, name)):
+        return
+    outer = [f"{name}_{d}" for d in range(rank - 2)]
+    row, column = f"{name}_{rank - 2}", f"{name}_{rank - 1}"
+    blocks: list[Step] = []
+    for loop, dimension in ((row, order[-2]), (column, axis)):
+        size = _shape(trial.kernel, buffer)[dimension]
+        whole = isinstance(size, Const) and int(size.value) % BLOCK == 0
+        blocks.append(Split(loop, BLOCK, "exact" if whole else "min", f"{loop}_o", f"{loop}_i"))
+    blocks.append(Reorder((*outer, f"{row}_o", f"{column}_o", f"{row}_i", f"{column}_i")))
+    trial.take(*blocks)
+    trial.fused_prefix([*outer, f"{row}_o"][:2] if outer else [f"{row}_o"], Parallel)
+
+
+def _shape(kernel: Kernel, buffer: str) -> tuple[object, ...]:
+    return next(i.shape for i in kernel.inputs if i.name == buffer)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Loops that were split so that a divisibility is decided: `quotients` maps each to its outer part."""
+
+    quotients: dict[str, str]
+    remainders: tuple[str, ...]
+
+
+def split_phases(nest: Nest, trial: Trial) -> Phases:
+    """Split each loop that a condition `(loop + ...) % c == 0` speaks of by c, where c divides its extent.
+
+    With the remainder unrolled, the condition is decided for each tap, and none is tried in vain.
+    """
+    quotients: dict[str, str] = {}
+    remainders: list[str] = []
+    for loop, step in divisibility(nest).items():
+        outer, inner = trial.fresh(f"{loop}_q"), trial.fresh(f"{loop}_p")
+        extent = nest.extent(loop)
+        if extent is not None and extent > step and trial.take(Split(loop, step, "exact", outer, inner)):
+            quotients[loop] = outer
+            remainders.append(inner)
+    return Phases(quotients, tuple(remainders))
