@@ -68,6 +68,11 @@ class Library:
                 self._module = load(self.path)
             return self._module
 
+    def hold(self, module: Module) -> None:
+        """Takes a spec that is in memory already, so that no file is read."""
+        with self._lock:
+            self._module = module
+
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
         self.kernels[name] = Kernels(self, name)

@@ -53,7 +53,8 @@ class Window:
         steps += self._unrolled_taps()
         if not self.trial.take(*steps):
             return False
-        self.trial.fused_prefix([n for n in order if n != v_o or wide == "exact"][:2], Parallel)
+        # Not fused: tiles must stay loops of their own, so that the first and last can be set apart.
+        self.trial.fused_prefix([n for n in order if n != v_o or wide == "exact"][:1], Parallel)
         for n in self._conditional(loops, outer):
             self.trial.take(Partition(n, self._cuts(n, loops, sizes)))
         return True

@@ -1,0 +1,87 @@
+"""Modules made in memory: from a spec at run time, and the gradient functions of ops.
+
+They are what `opgen generate` would write, run without being written: the same source (`inspect.getsource` shows it),
+the same checks and documentation.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import linecache
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+from opgen import grad
+from opgen.bindings.python.render import render_module
+from opgen.diagnostics import UserError
+from opgen.runtime.describe import describe
+from opgen.runtime.specialize import Library
+from opgen.runtime.tensors import Array
+from opgen.spec.model import Module, OpSpec
+
+_serial = itertools.count(1)
+
+
+def load(path: str | os.PathLike[str]) -> ModuleType:
+    """The functions of a spec file, as a module: `opgen.load("my.op").my_op(...)`.
+
+    Raises DiagnosticError with all mistakes of the spec.
+    """
+    return module_of(grad.load(path), os.path.basename(path))
+
+
+def gradient(function: Callable[..., object], wrt: str) -> Callable[..., Array]:
+    """The gradient of an op with respect to one of its inputs, as a function.
+
+    `function` is an op's function in a generated module, in one that `load` gave, or itself a gradient.  The result
+    takes the op's inputs (only the shapes of those on whose values the gradient does not depend), for each output y
+    the gradient with respect to it as `grad_y`, and the op's attributes.  It returns the gradient with respect to the
+    input `wrt`, in that input's shape.  It is a function like any other of the module: documented, checked, compiled
+    when it is first called.
+
+        conv2d_grad = opgen.gradient(nn_ops.conv2d, wrt="input")
+        dx = conv2d_grad(x, filter, grad_output, strides=[1, 1, 1, 1], padding="SAME")
+
+    Raises UserError if `function` is no op's, and DiagnosticError, with the place in the spec, if `wrt` is no input of
+    it or the op cannot be differentiated.
+    """
+    library, op = _origin(function)
+    return _gradient(library, op.name, wrt)
+
+
+@functools.lru_cache(maxsize=None)
+def _gradient(library: Library, name: str, wrt: str) -> Callable[..., Array]:
+    module = library.module()
+    op = grad.gradient(module, module.op(name), wrt)
+    made = module_of(replace(module, name=op.function_name, ops=(op,), doc=op.doc), f"{name}, differentiated")
+    function: Callable[..., Array] = getattr(made, op.function_name)
+    return function
+
+
+def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
+    """The library that a generated function belongs to, and its op."""
+    names = getattr(function, "__globals__", {})
+    library = names.get("_library")
+    name = getattr(function, "__name__", "")
+    if isinstance(library, Library):
+        for op in library.module().ops:
+            if name.rstrip("_") in (op.function_name, op.name):
+                return library, op
+    raise UserError(f"expected a function of a generated module, given {name or describe(function)}")
+
+
+def module_of(module: Module, source: str) -> ModuleType:
+    """The Python module of a spec's model; `source` says for readers what it is made from."""
+    text = render_module(module, source=source)
+    file = f"<opgen {module.name} {next(_serial)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    made = ModuleType(module.name)
+    made.__file__ = file
+    exec(compile(text, file, "exec"), made.__dict__)
+    library = made.__dict__["_library"]
+    assert isinstance(library, Library)
+    library.hold(module)
+    return made

@@ -1,0 +1,115 @@
+"""The automatic scheduler on lowered ops and their gradients: bit for bit what the unscheduled program gives."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
+import numpy as np
+import pytest
+
+from opgen.grad import gradient
+from opgen.loop.bind import bind
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import Binary
+from opgen.loop.print import print_expr
+from opgen.loop.verify import verify
+from opgen.loop.walk import walk_exprs
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import parse_schedule
+from opgen.spec import load
+from tests.harness import Call, random_arrays
+
+MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
+DENSE, LANES = MODULE.op("Conv2D"), MODULE.op("DepthwiseConv2dNative")
+DIRECTIONS = (None, "input", "filter")
+
+
+def the_call(seed: int, lanes: bool, direction: str | None) -> Call:
+    """A call of random sizes, large enough for tiles, small enough to interpret."""
+    rng = random.Random(seed)
+    op = LANES if lanes else DENSE
+    channels, outputs = rng.choice([1, 3, 8, 16, 20]), rng.choice([1, 2]) if lanes else rng.choice([3, 16, 20, 32])
+    shapes = {
+        "input": (rng.choice([1, 2]), rng.randint(3, 9), rng.choice([4, 6, 8, 14]), channels),
+        "filter": (rng.randint(1, 3), rng.randint(1, 3), channels, outputs),
+    }
+    strides, dilations = [1, rng.choice([1, 2]), rng.choice([1, 2]), 1], [1, rng.choice([1, 1, 2]), 1, 1]
+    attrs = {"strides": strides, "dilations": dilations, "padding": "SAME"}
+    call = Call(MODULE, op, shapes, attrs, dtype=rng.choice(["float32", "float32", "bfloat16", "float64"]))
+    if direction is None:
+        return call
+    cotangent = tuple(call.environment.output_shapes["output"])
+    return Call(MODULE, gradient(MODULE, op, direction), {**shapes, "grad_output": cotangent}, attrs, dtype=call.dtype)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("lanes", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_scheduled_is_the_same(seed: int, lanes: bool, direction: str | None) -> None:
+    call = the_call(seed, lanes, direction)
+    lowered, parameters = call.kernel()
+    kernel = simplify(bind(lowered, parameters))
+    schedule, after = scheduled(kernel)
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays(call.shapes, call.dtype, seed)
+    inputs = {b.name: arrays[b.name] for b in kernel.inputs}
+    for name, expected in interpret(kernel, inputs, {}).items():
+        for threads in (1, 2):
+            found = run_kernel(legal, inputs, {}, threads, guarded=True)[name]
+            same = np.array_equal(found.view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
+            assert same, f"seed {seed}, {call.op.name} {dict(call.shapes)} {dict(call.attrs)}\n{schedule}"
+
+
+def schedule_of(op_name: str, direction: str | None, shapes: dict[str, tuple[int, ...]], stride: int) -> str:
+    op = MODULE.op(op_name)
+    attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+    call = Call(MODULE, op, shapes, attrs, dtype="float32")
+    if direction is not None:
+        cotangent = tuple(call.environment.output_shapes["output"])
+        call = Call(
+            MODULE, gradient(MODULE, op, direction), {**shapes, "grad_output": cotangent}, attrs, dtype="float32"
+        )
+    lowered, parameters = call.kernel()
+    schedule, _ = scheduled(simplify(bind(lowered, parameters)))
+    assert parse_schedule(str(schedule)) == schedule
+    return str(schedule)
+
+
+IMAGE = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
+
+
+def test_lanes_that_would_be_strided_are_packed() -> None:
+    text = schedule_of("Conv2D", "input", IMAGE, 1)
+    assert "pack filter 0, 1, 3, 2 -> filter_packed" in text
+    assert "pack" not in schedule_of("Conv2D", None, IMAGE, 1)
+
+
+def test_divisibility_is_resolved_by_phases() -> None:
+    """No condition with a remainder is left after the passes."""
+    text = schedule_of("Conv2D", "input", IMAGE, 2)
+    assert "split h 2 tail=exact -> h_q, h_p" in text
+    assert "split w 2 tail=exact -> w_q, w_p" in text
+
+
+@pytest.mark.parametrize("lanes", [False, True])
+def test_phases_leave_no_remainder(lanes: bool) -> None:
+    op = LANES if lanes else DENSE
+    shapes = {"input": (1, 8, 8, 16), "filter": (3, 3, 16, 1 if lanes else 16), "grad_output": (1, 4, 4, 16)}
+    attrs = {"strides": [1, 2, 2, 1], "padding": "SAME"}
+    lowered, parameters = Call(MODULE, gradient(MODULE, op, "input"), shapes, attrs, dtype="float32").kernel()
+    _, after = scheduled(simplify(bind(lowered, parameters)))
+    left = [e for e in walk_exprs(legalize(after).body) if isinstance(e, Binary) and e.op == "mod"]
+    assert not [e for e in left if "packed" not in print_expr(e)]
+
+
+def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
+    text = schedule_of("DepthwiseConv2dNative", None, {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 1)}, 1)
+    assert "split y 4" in text
+    assert "split x 2" in text
+    assert "partition y_o 1, -1" in text

@@ -1,0 +1,122 @@
+"""The README says what is so: its commands are run, its programs executed, what it shows is what is printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from opgen.bindings.generate import generate
+from tests.tools.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(
+    r"^(?P<skip><!-- not run[^\n]*-->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the words after that, its text; `skipped` if a comment before it says so."""
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    skipped: bool
+
+
+def blocks() -> list[Block]:
+    found = []
+    for match in BLOCK.finditer(README):
+        language, *words = match["info"].split()
+        found.append(Block(language, tuple(words), match["text"], match["skip"] is not None))
+    return found
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder like a checkout after `opgen generate`, in which files can be made."""
+    shutil.copytree(ROOT / "specs", tmp_path / "specs")
+    generate([tmp_path / "specs"], tmp_path / "generated")
+    return tmp_path
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}", "OPGEN_CACHE_DIR": str(folder / "cache")}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_every_block_does_what_it_shows(checkout: Path) -> None:
+    for number, block in enumerate(blocks()):
+        if block.skipped:
+            continue
+        if block.language == "opgen":
+            (checkout / block.words[0]).write_text(block.text)
+        elif block.language == "python":
+            program = checkout / f"block_{number}.py"
+            program.write_text(block.text)
+            done = run(checkout, sys.executable, program.name)
+            assert done.returncode == 0, f"{block.text}\n{done.stderr}"
+        else:
+            assert block.language == "console", f"nothing runs a block of {block.language}"
+            check_console(checkout, block)
+
+
+def check_console(folder: Path, block: Block) -> None:
+    """Runs each `$ opgen ...` and compares what follows it; `...` stands for any lines."""
+    for piece in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = piece.partition("\n")
+        program, *arguments = shlex.split(command)
+        assert program == "opgen"
+        done = run(folder, sys.executable, "-m", "opgen", *arguments)
+        assert (done.returncode != 0) == ("fails" in block.words), f"{command}\n{done.stdout}{done.stderr}"
+        pattern = "".join(
+            ".*" if line == "..." else re.escape(line) + "\n" for line in shown.rstrip("\n").split("\n") if line
+        )
+        output = done.stdout + done.stderr
+        assert re.fullmatch(pattern, output, re.DOTALL), f"{command} prints\n{output}\nand not\n{shown}"
+
+
+def test_what_is_not_run_is_little_and_says_so() -> None:
+    skipped = [b for b in blocks() if b.skipped]
+    assert {b.language for b in skipped} == {"bash"}
+    assert len(skipped) == 2
+
+
+def test_every_command_is_a_command() -> None:
+    from opgen.cli import COMMANDS
+
+    named = set(
+        re.findall(r"opgen ([a-z]+)[ `\n]", " ".join(re.findall(r"`[^`]*`|^\$ .*$|^opgen .*$", README, re.MULTILINE)))
+    )
+    assert named <= set(COMMANDS), named - set(COMMANDS)
+
+
+def test_every_path_is_there() -> None:
+    for path in re.findall(r"`((?:tools|specs|\.ci)/[\w./]*)", README) + re.findall(r"\]\(([\w./]+)\)", README):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_environment_variable_is_read_somewhere() -> None:
+    source = "".join(p.read_text() for p in sorted((ROOT / "opgen").rglob("*.py")))
+    documented = set(re.findall(r"`(OPGEN_\w+)`", README))
+    assert documented == set(re.findall(r"OPGEN_[A-Z_]+", source))
+
+
+@pytest.mark.parametrize("script", ["tools/try", "tools/test", "tools/venv.sh", ".ci/run"])
+def test_scripts_parse_and_can_be_run(script: str) -> None:
+    path = ROOT / script
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    assert script.endswith(".sh") or os.access(path, os.X_OK)
+
+
+def test_ci_runs_the_command_for_tests_that_the_readme_names() -> None:
+    assert "tools/test" in README
+    assert re.search(r"^step \"tests\" tools/test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
