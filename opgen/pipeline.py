@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
-from opgen.codegen import cuda, llvm
+from opgen.codegen import cuda
 from opgen.codegen.llvm import compile as machine
+from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError, Span
 from opgen.loop.bind import bind
@@ -66,7 +67,7 @@ class Pipeline:
         """The kernel to be scheduled: its integers in place if there is a call."""
         kernel = self.lowered.kernel
         if self.call is None:
-            return kernel
+            return simplify(kernel)
         integers = {p: v for p, v in self.values(self.call).items() if not isinstance(v, float)}
         return simplify(bind(kernel, integers))
 
@@ -79,7 +80,9 @@ class Pipeline:
     def schedule(self) -> Schedule:
         if self.given is not None:
             return self.given
-        return default_schedule(self.kernel, "cuda" if self.target is None else "cpu")
+        if self.target is None:
+            return default_schedule(self.kernel, "cuda")
+        return default_schedule(self.kernel, "cpu", self.target.vector_bits // 8)
 
     @cached_property
     def scheduled(self) -> Kernel:
@@ -93,7 +96,7 @@ class Pipeline:
     @cached_property
     def ir(self) -> str:
         """LLVM IR, before LLVM's own passes."""
-        return llvm.emit(self.legal, self._machine)
+        return emit(self.legal, self._machine)
 
     @cached_property
     def assembly(self) -> str:

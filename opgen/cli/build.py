@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,24 +42,24 @@ def command(
     SPECS are files or folders of `.op` files.  Kernels are built for all sizes and types, for several levels of CPUs
     in one library; kernels that were built before come from the cache.
     """
-    from opgen.bindings.c.build import Options, build
+    from opgen.bindings.c.build import Options
+    from opgen.bindings.libraries import build_libraries
     from opgen.grad.load import load
 
     options = Options(
         targets=tuple(t.strip() for t in targets.split(",")) if targets else (),
         ops=tuple(o.strip() for o in ops.split(",")) if ops else None,
         prefix=prefix,
-        **({"jobs": jobs} if jobs else {}),
     )
+    if jobs is not None:
+        options = replace(options, jobs=jobs)
     for path in spec_files(specs):
         module = load(path)
         if not module.ops:
             continue
-        from dataclasses import replace
-
         with _bar() as progress:
             chosen = replace(options, specials=tuple(_specials(module, specials)))
-            built = build(module, path.name, folder, chosen, progress)
+            built = build_libraries(module, path.name, folder, chosen, progress)
         for file in built.files:
             click.echo(f"wrote  {file}")
         click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now")

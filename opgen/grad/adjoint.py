@@ -16,11 +16,13 @@ from opgen.grad.derivative import contributions
 from opgen.grad.flatten import flatten
 from opgen.grad.solve import Equation, composite, solve, within
 from opgen.spec.model import (
+    AttrValue,
     Conditional,
     Definition,
     Expr,
     Index,
     IndexRange,
+    Negate,
     Number,
     Operation,
     OpSpec,
@@ -212,6 +214,7 @@ class _Adjoint:
             [IndexRange(hidden[r.name].name, r.extent) for r in piece.ranges],
             [substitute_indices(c, rename) for c in piece.conditions],
             frozenset(hidden[n].name for n in piece.preferred),
+            self._nonzero,
         )
         shown = _shown([r.name for r in solution.remaining], targets)
 
@@ -234,6 +237,22 @@ class _Adjoint:
         if not remaining and not conditions and not any(any(self._inside(g, g, piece.ranges)) for g in piece.guards):
             return weight
         return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
+
+    def _nonzero(self, e: Expr) -> bool:
+        """Whether an integer is never 0, as far as its form and the bounds of attributes tell."""
+        match e:
+            case Number():
+                return e.value != 0
+            case Negate():
+                return self._nonzero(e.operand)
+            case Operation(op="*"):
+                return self._nonzero(e.left) and self._nonzero(e.right)
+            case AttrValue():
+                attr = self._op.attr(e.attr)
+                low, high = attr.minimum, attr.maximum
+                always = not attr.optional  # an element of an absent list reads 0
+                return always and ((low is not None and low > 0) or (high is not None and high < 0))
+        return False
 
     def _implied(self, present: Collection[Read]) -> set[Expr]:
         """The conditions under which a term is left out anyway: a read of it is outside."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from opgen import spec as specs
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.gradient import expand
-from opgen import spec as specs
 from opgen.spec.load import PathLike
 from opgen.spec.model import Module, OpSpec
 

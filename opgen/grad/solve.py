@@ -8,7 +8,7 @@ condition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
@@ -45,9 +45,13 @@ def solve(
     ranges: Sequence[IndexRange],
     conditions: Sequence[Expr],
     preferred: frozenset[str],
+    nonzero: Callable[[Expr], bool],
 ) -> Solution:
-    """Solve all equations; where several indices could be solved for, a preferred one is."""
-    return _Solver(ranges, conditions, preferred).run(equations)
+    """Solve all equations; where several indices could be solved for, a preferred one is.
+
+    `nonzero` tells whether a coefficient is never 0: only then is divided by it.
+    """
+    return _Solver(ranges, conditions, preferred, nonzero).run(equations)
 
 
 def within(e: Expr, extent: Expr) -> tuple[Expr, Expr]:
@@ -56,7 +60,14 @@ def within(e: Expr, extent: Expr) -> tuple[Expr, Expr]:
 
 
 class _Solver:
-    def __init__(self, ranges: Sequence[IndexRange], conditions: Sequence[Expr], preferred: frozenset[str]) -> None:
+    def __init__(
+        self,
+        ranges: Sequence[IndexRange],
+        conditions: Sequence[Expr],
+        preferred: frozenset[str],
+        nonzero: Callable[[Expr], bool],
+    ) -> None:
+        self._nonzero = nonzero
         self._extents = {r.name: r.extent for r in ranges}
         self._order = sorted(self._extents, key=lambda n: n not in preferred)
         self._conditions = list(conditions)
@@ -122,8 +133,10 @@ class _Solver:
         remainder: Expr
         if target is not None and _is_pair(target, radix):
             quotient, remainder = _ordered_pair(target)
-        else:
+        elif e.size == Operation("*", self._extents[high], radix) or self._nonzero(radix):
             quotient, remainder = Operation("//", e.target, radix), Operation("%", e.target, radix)
+        else:
+            return False  # a radix of 0 that an element is left to divide by
         self._set(high, quotient)
         self._set(low, remainder)
         if e.size != Operation("*", self._extents[high], radix):
@@ -139,7 +152,7 @@ class _Solver:
         form = affine(subscript, unknown)
         if form is None:
             raise refused("only subscripts that are affine in the indices can be differentiated", e.subscript)
-        candidates = [n for n in unknown if n in form.coefficients]
+        candidates = [n for n in unknown if n in form.coefficients and self._nonzero(form.coefficients[n])]
         if not candidates:
             return False
         self._solve_for(candidates[0], form, target)

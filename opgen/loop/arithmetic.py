@@ -157,15 +157,22 @@ def erf_scalar(x: np.floating[npt.NBitBase]) -> np.generic:
     return rounded
 
 
+def power(x: Array, y: Array) -> Array:
+    """x to the power of y.  numpy takes a square root where the exponent is one 0.5, which differs for -inf."""
+    with np.errstate(invalid="ignore"):
+        raised: Array = np.power(x, y)
+    root_of_minus_infinity = (y == 0.5) & (x == -np.inf)
+    return np.where(root_of_minus_infinity, np.array(np.inf, raised.dtype), raised)
+
+
 def _function(name: str) -> Callable[..., object]:
-    found: Callable[..., object] = getattr(np, {"round": "rint", "pow": "power"}.get(name, name))
+    found: Callable[..., object] = getattr(np, {"round": "rint"}.get(name, name))
     return found
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    name: _function(name)
-    for name in ("exp", "log", "sqrt", "tanh", "pow", "sin", "cos", "floor", "ceil", "round", "abs")
-}
+    name: _function(name) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "round", "abs")
+} | {"pow": power}
 """The scalar functions other than fma and erf; they take numpy scalars and arrays."""
 
 

@@ -38,12 +38,17 @@ def _is_parallel(kernel: Kernel) -> bool:
 class CompiledKernel:
     """A kernel's machine code, ready to be called.  The code stays loaded as long as this object lives."""
 
-    def __init__(self, kernel: Kernel, library: Library) -> None:
+    def __init__(
+        self, kernel: Kernel, library: Library, key: str = "", symbol: str | None = None, parallel: bool | None = None
+    ) -> None:
+        """`key` is that of its object code; symbol and parallel loops are found in the kernel unless they are given."""
         self.kernel = kernel
         self.name = kernel.name
-        self.address = library.address(toolchain.entry_name(kernel))
-        self._library = library
-        self._parallel = _is_parallel(kernel)
+        self.key = key
+        self.symbol = toolchain.entry_name(kernel) if symbol is None else symbol
+        self.address = library.address(self.symbol)
+        self.library = library
+        self.parallel = _is_parallel(kernel) if parallel is None else parallel
         self._array = ctypes.c_int64 * (FIRST_BUFFER + len(kernel.buffers) + len(kernel.parameters))
         self._function: Callable[[Words], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(self._array))(
             self.address
@@ -52,7 +57,7 @@ class CompiledKernel:
     def _head(self, count: int | None) -> tuple[int, int]:
         """Words 0 and 1, for `count` threads (None: as many as are set)."""
         wanted = threads.get_num_threads() if count is None else count
-        if not self._parallel or wanted <= 1:
+        if not self.parallel or wanted <= 1:
             return 0, 1
         return threads.parallel_for().address, wanted
 
@@ -138,8 +143,8 @@ def _remember(key: str, compiled: CompiledKernel) -> None:
         _memo.popitem(last=False)
 
 
-def _loaded(kernel: Kernel, code: bytes) -> CompiledKernel:
-    return CompiledKernel(kernel, load_library(code, toolchain.entry_name(kernel)))
+def _loaded(key: str, kernel: Kernel, code: bytes) -> CompiledKernel:
+    return CompiledKernel(kernel, load_library(code, toolchain.entry_name(kernel)), key)
 
 
 def _from_disk(key: str, kernel: Kernel) -> CompiledKernel | None:
@@ -147,14 +152,14 @@ def _from_disk(key: str, kernel: Kernel) -> CompiledKernel | None:
     if code is None:
         return None
     try:
-        return _loaded(kernel, code)
+        return _loaded(key, kernel, code)
     except InternalError:  # whatever it is, it is not this kernel's code
         return None
 
 
 def _build(key: str, kernel: Kernel, target: Target) -> CompiledKernel:
     code = toolchain.object_code(toolchain.emit(kernel, target), target)
-    compiled = _loaded(kernel, code)
+    compiled = _loaded(key, kernel, code)
     cache.default().store(key, code)
     return compiled
 
@@ -177,6 +182,22 @@ def compile_kernel(kernel: Kernel, target: Target | None = None) -> CompiledKern
         if (found := _remembered(key)) is not None:
             return found
         compiled = _from_disk(key, kernel) or _build(key, kernel, goal)
+        _remember(key, compiled)
+        return compiled
+
+
+def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> CompiledKernel | None:
+    """The kernel whose object code lies under a key, from its interface alone; None if the code is not there."""
+    with BUILD:
+        if (found := _remembered(key)) is not None:
+            return found
+        code = cache.default().load(key)
+        if code is None:
+            return None
+        try:
+            compiled = CompiledKernel(interface, load_library(code, symbol), key, symbol, parallel)
+        except InternalError:  # whatever it is, it is not this kernel's code
+            return None
         _remember(key, compiled)
         return compiled
 

@@ -15,6 +15,8 @@ which is faster, and costs a build.  The policy is the environment variable OPGE
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import threading
 from collections.abc import Mapping
@@ -58,6 +60,8 @@ class Library:
         self.kernels: dict[str, Kernels] = {}
         self._lock = threading.RLock()
         self._module: Module | None = None
+        self._hash: str | None = None
+        self._held = False
 
     def module(self) -> Module:
         """The spec."""
@@ -72,6 +76,15 @@ class Library:
         """Takes a spec that is in memory already, so that no file is read."""
         with self._lock:
             self._module = module
+            self._held = True
+
+    def spec_hash(self) -> str | None:
+        """The sha256 of the spec's text; None if it is no file that can be read."""
+        with self._lock:
+            if self._hash is None and not self._held:
+                with contextlib.suppress(OSError):
+                    self._hash = hashlib.sha256(self.path.read_bytes()).hexdigest()
+            return self._hash
 
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
@@ -107,23 +120,55 @@ class Kernels:
         self._library = library
         self._name = name
         self._variants: dict[tuple[object, ...], _Variant] = {}
+        self._from_shelf: dict[str, CompiledKernel] = {}
         self._lock = threading.RLock()
 
     def __call__(self, call: Call) -> Launch:
         """The kernel for a call, with the call's numbers in place."""
+        with self._lock:
+            key = self._shelf_key(call)
+            shelved = None if key is None else self._shelved(key)
+            if shelved is not None:
+                self.counters.specialized_plans += 1
+                return Launch(shelved.bind(()), tuple(b.name for b in shelved.kernel.inputs))
+            return self._made(call, key)
+
+    def _shelf_key(self, call: Call) -> str | None:
+        """The key of a kernel made for just this call, if there may be one."""
+        from opgen.runtime import shelf
+
+        wanted = policy()
+        if wanted == "never" or (wanted == "auto" and len(self._from_shelf) >= SPECIALIZATIONS):
+            return None
+        spec = self._library.spec_hash()
+        return None if spec is None else shelf.key_of(spec, self._name, call)
+
+    def _shelved(self, key: str) -> CompiledKernel | None:
+        """The kernel that was made for just this call, by this process or an earlier one."""
+        from opgen.runtime import shelf
+
+        if key not in self._from_shelf and (found := shelf.take(key)) is not None:
+            self._from_shelf[key] = found
+            self.counters.specialized += 1
+        return self._from_shelf.get(key)
+
+    def _made(self, call: Call, key: str | None) -> Launch:
+        from opgen.runtime import shelf
         from opgen.spec.environment import evaluate
 
-        with self._lock:
-            module = self._library.module()
-            op = module.op(self._name)
-            variant = self._variant(module, op, call)
-            kernel = variant.lowered.kernel
-            environment = _environment(module, op, call)
-            given = (evaluate(e, environment) for e in variant.lowered.arguments)
-            values = dict(zip((p.name for p in kernel.parameters), given, strict=True))
-            compiled = self._compiled(variant, values)
-            bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
-            return Launch(bound, tuple(b.name for b in kernel.inputs))
+        module = self._library.module()
+        op = module.op(self._name)
+        variant = self._variant(module, op, call)
+        kernel = variant.lowered.kernel
+        environment = _environment(module, op, call)
+        given = (evaluate(e, environment) for e in variant.lowered.arguments)
+        values = dict(zip((p.name for p in kernel.parameters), given, strict=True))
+        compiled = self._compiled(variant, values)
+        if key is not None and not compiled.kernel.parameters:
+            shelf.put(key, compiled)
+            self._from_shelf[key] = compiled
+        bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
+        return Launch(bound, tuple(b.name for b in kernel.inputs))
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
         from opgen.lower import Variant, lower, structural_attrs
@@ -184,8 +229,10 @@ def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
 def build(kernel: Kernel) -> CompiledKernel:
     """A kernel scheduled in the default way, made fit for emission, and compiled for this machine."""
     from opgen.passes.legalize import legalize
+    from opgen.passes.simplify import simplify
+    from opgen.runtime import toolchain
     from opgen.runtime.kernel import compile_kernel
-    from opgen.schedule.default import default_schedule
-    from opgen.schedule.schedule import apply
+    from opgen.schedule.default import scheduled
 
-    return compile_kernel(legalize(apply(kernel, default_schedule(kernel))))
+    _, fast = scheduled(simplify(kernel), "cpu", toolchain.host().vector_bits // 8)
+    return compile_kernel(legalize(fast, check=False))

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.dtypes import DTYPES
+from opgen.runtime.address import address
 from opgen.runtime.base import OpChecks
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.describe import describe, tensor
@@ -208,15 +209,22 @@ def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentTypeError(op, "out", "a numpy array", describe(out))
-    expected = f"{dtype.name}{list(shape)}"
     if out.dtype != dtype:
-        raise ArgumentTypeError(op, "out", expected, tensor(out))
+        raise ArgumentTypeError(op, "out", f"{dtype.name}{list(shape)}", tensor(out))
     if out.shape != shape:
-        raise ArgumentValueError(op, "out", expected, tensor(out))
+        raise ArgumentValueError(op, "out", f"{dtype.name}{list(shape)}", tensor(out))
     if out.flags.num & READABLE != READABLE:
         raise ArgumentValueError(op, "out", "an aligned C-contiguous array", f"strides {list(out.strides)}")
     if not out.flags.writeable:
         raise ArgumentValueError(op, "out", "a writeable array", "a read-only one")
-    if any(np.may_share_memory(out, a) for a in apart):
+    if any(_overlap(out, a) for a in apart):
         raise ArgumentValueError(op, "out", "memory apart from the inputs'", "an array that overlaps one of them")
     return out
+
+
+def _overlap(out: Array, a: Array) -> bool:
+    """Whether the memory of two arrays overlaps; `out` is C-contiguous (numpy's own test takes a microsecond)."""
+    if a.flags.num & 0x1 == 0:
+        return np.may_share_memory(out, a)
+    start, other = address(out), address(a)
+    return start < other + a.nbytes and other < start + out.nbytes

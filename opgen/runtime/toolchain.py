@@ -80,12 +80,21 @@ def llvm_version() -> str:
 @functools.lru_cache(maxsize=1)
 def emitter_fingerprint() -> str:
     """A hash of the emitter's own source: another emitter never meets the code of this one in a cache."""
-    _load("opgen.codegen.llvm")
-    import opgen.codegen.llvm
+    return _fingerprint("codegen/llvm")
 
+
+@functools.lru_cache(maxsize=1)
+def compiler_fingerprint() -> str:
+    """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
+    return _fingerprint("spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime")
+
+
+def _fingerprint(*rooms: str) -> str:
+    """A hash over the files of some rooms: their names and contents."""
+    root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for path in sorted(Path(opgen.codegen.llvm.__path__[0]).glob("*.py")):
+    for path in sorted(p for room in rooms for p in (root / room).rglob("*") if p.suffix in (".py", ".lark")):
         content = path.read_bytes()
-        digest.update(f"{path.name}:{len(content)}:".encode())
+        digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode())
         digest.update(content)
     return digest.hexdigest()

@@ -70,7 +70,7 @@ class GradientChecker:
         if len(self.report) > self._before:
             return None
         lets = [n for c in self.forward.checks if isinstance(c, m.ShapeLet) for n in c.names]
-        check_determined(self.report, inputs, {n: self.gradient.span for n in sorted(self.symbols)}, lets)
+        check_determined(self.report, inputs, dict.fromkeys(sorted(self.symbols), self.gradient.span), lets)
         spec = self._spec(types, inputs, outputs)
         return spec if len(self.report) == self._before else None
 

@@ -97,6 +97,11 @@ def test_text_stays_in_its_place(text: str, tmp_path: Path, monkeypatch: pytest.
     files, expected = generated_files([path]), generated_files([plain / "echo.op"])
     assert files.keys() == expected.keys()
     assert _skeleton(files["echo.py"]) == _skeleton(expected["echo.py"])
+    page = files["echo.md"].split("\n", 1)[1]
+    assert "<" not in page
+    assert "-->" not in page
+    assert page.count("\n## ") == 1
+    assert len(page.split("\n")) == len(expected["echo.md"].split("\n", 1)[1].split("\n"))
     for name in files:
         if name.startswith("listings/"):
             assert files[name] == expected[name]

@@ -58,6 +58,41 @@ def test_a_specialised_kernel_has_no_parameters_left(here: Run) -> None:
     assert special.parameters == ()
 
 
+@pytest.mark.parametrize("policy", ["always", "never"])
+def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    """The kernel that a call of the generated module compiles, and the one at the stage `legal`."""
+    import importlib.util
+
+    import numpy as np
+
+    from opgen.bindings.generate import generate
+    from opgen.codegen.llvm.target import Target
+    from opgen.pipeline import Pipeline, variant_of
+    from opgen.spec import solve
+
+    monkeypatch.setenv("OPGEN_SPECIALIZE", policy)
+    monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path / "cache"))
+    generate([ROOT / "specs"], tmp_path)
+    found = importlib.util.spec_from_file_location("shown_ops", tmp_path / "nn_ops.py")
+    assert found is not None
+    assert found.loader is not None
+    ops = importlib.util.module_from_spec(found)
+    found.loader.exec_module(ops)
+    ops.conv2d(np.ones((1, 8, 8, 3), "f"), np.ones((3, 3, 3, 8), "f"), [1, 1, 1, 1], "SAME")
+    (variant,) = ops._library.kernels["Conv2D"]._variants.values()
+    compiled = variant.generic if policy == "never" else next(iter(variant.specialized.values()))
+
+    module = ops._library.module()
+    op = module.op("Conv2D")
+    shapes = {"input": (1, 8, 8, 3), "filter": (3, 3, 3, 8)}
+    call = solve(op, module, shapes, {}, {"strides": [1, 1, 1, 1], "padding": "SAME"})
+    words = {"data_format": "NHWC"}
+    shown = Pipeline(
+        module, op, variant_of(op, {"T": "float32"}, words), call if policy == "always" else None, Target.host()
+    )
+    assert compiled.kernel == shown.legal
+
+
 def test_type_and_layout_choose_the_variant(here: Run) -> None:
     text = here("inspect", "Conv2D", "--stage", "loop", *WITH, "--dtype", "half", "--attr", "data_format=NCHW").stdout
     kernel = parse_kernel(text)

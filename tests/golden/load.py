@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One recorded call.
+    """One recorded call; `tensors` has its vector of sizes too.
 
     `reference` is the float64 (int32) result, at the flat positions `positions` only if those are given; `care` marks
     where the class of a NaN or infinity counts.
@@ -61,6 +61,7 @@ def _case(record: dict[str, Any], stored: Any) -> Case:
         return stored[name] if name in stored.files else None
 
     tensors = _stored(record, stored) if record["inputs_stored"] else _drawn(record)
+    sizes = {} if record["sizes"] is None else {_sizes_name(record["op"]): np.array(record["sizes"], np.int32)}
     blob = b"".join(np.ascontiguousarray(tensors[t["name"]]).tobytes() for t in record["tensors"])
     assert hashlib.sha256(blob).hexdigest()[:16] == record["inputs_sha256"], f"the inputs of {key} came out differently"
     reference = find("ref")
@@ -72,7 +73,7 @@ def _case(record: dict[str, Any], stored: Any) -> Case:
         dtype=record["dtype"],
         category=record["category"],
         attrs=_attrs(record),
-        tensors=tensors,
+        tensors={**tensors, **sizes},
         result_shape=tuple(record["result_shape"]),
         reference=reference,
         positions=find("idx"),
@@ -80,6 +81,10 @@ def _case(record: dict[str, Any], stored: Any) -> Case:
         relative=tight["rtol"],
         absolute=tight["atol"],
     )
+
+
+def _sizes_name(op: str) -> str:
+    return "input_sizes" if op.endswith("Input") else "filter_sizes"
 
 
 def _attrs(record: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,30 @@ ACCEPTED = {
     "DepthwiseConv2dNative-320": "a name is accepted",
     "DepthwiseConv2dNative-345": "by TensorFlow's formula it fits 0 times: an empty result, as TensorFlow gives",
     "DepthwiseConv2dNative-546": "NCHW is supported",
+    "Conv2DBackpropInput-081": "a valid call",
+    "Conv2DBackpropInput-098": "a tuple is as good as a list",
+    "Conv2DBackpropInput-128": "None means the default",
+    "Conv2DBackpropInput-130": "a name is accepted",
+    "Conv2DBackpropInput-141": "nested lists are tensors",
+    "Conv2DBackpropInput-158": "sizes may be int64",
+    "Conv2DBackpropInput-166": "height and width alone are enough",
+    "Conv2DBackpropInput-542": "groups are supported in every direction",
+    "Conv2DBackpropFilter-195": "a tuple is as good as a list",
+    "Conv2DBackpropFilter-209": "bytes spell a word as well as a string does",
+    "Conv2DBackpropFilter-227": "a name is accepted",
+    "Conv2DBackpropFilter-230": "accepted, without effect",
+    "Conv2DBackpropFilter-251": "sizes may be int64",
+    "Conv2DBackpropFilter-267": "by TensorFlow's formula this window fits 0 times: nothing to add up, so zeros, as TensorFlow gives",
+    "Conv2DBackpropFilter-545": "NCHW is supported",
+    "DepthwiseConv2dNativeBackpropInput-396": "None means the default",
+    "DepthwiseConv2dNativeBackpropInput-407": "a filter of no rows: nothing to add up, so zeros, as TensorFlow gives",
+    "DepthwiseConv2dNativeBackpropInput-423": "sizes may be int64",
+    "DepthwiseConv2dNativeBackpropInput-424": "sizes may be a list",
+    "DepthwiseConv2dNativeBackpropInput-547": "NCHW is supported",
+    "DepthwiseConv2dNativeBackpropFilter-443": "a valid call",
+    "DepthwiseConv2dNativeBackpropFilter-460": "a tuple is as good as a list",
+    "DepthwiseConv2dNativeBackpropFilter-490": "None means the default",
+    "DepthwiseConv2dNativeBackpropFilter-552": "dilations are supported in every direction",
 }
 """The calls that are accepted here, and why."""
 
@@ -43,11 +67,27 @@ REFUSED = {
     "DepthwiseConv2dNative-284": "fractions: TensorFlow cuts them off silently",
     "Conv2D-057": "arrays of two types: TensorFlow narrows the numpy one to the tensor's type; here both are arrays, "
     "and none is narrowed silently",
+    "Conv2DBackpropInput-094": "fractions: TensorFlow cuts them off silently",
+    "Conv2DBackpropInput-138": "arrays of two types, as above",
+    "Conv2DBackpropFilter-190": "integral floats, as above",
+    "Conv2DBackpropFilter-191": "fractions, as above",
+    "DepthwiseConv2dNativeBackpropInput-362": "fractions, as above",
+    "DepthwiseConv2dNativeBackpropInput-368": "two dilations where four are due: TensorFlow never looks at them",
+    "DepthwiseConv2dNativeBackpropInput-369": "a dilation of the batch: TensorFlow never looks at it",
+    "DepthwiseConv2dNativeBackpropInput-371": "a dilation of 0: TensorFlow never looks at it",
+    "DepthwiseConv2dNativeBackpropInput-372": "a negative dilation: TensorFlow never looks at it",
+    "DepthwiseConv2dNativeBackpropInput-403": "arrays of two types, as above",
+    "DepthwiseConv2dNativeBackpropFilter-456": "fractions, as above",
+    "DepthwiseConv2dNativeBackpropFilter-462": "two dilations where four are due: TensorFlow never looks at them",
+    "DepthwiseConv2dNativeBackpropFilter-463": "a dilation of the batch: TensorFlow never looks at it",
+    "DepthwiseConv2dNativeBackpropFilter-465": "a dilation of 0: TensorFlow never looks at it",
+    "DepthwiseConv2dNativeBackpropFilter-466": "a negative dilation: TensorFlow never looks at it",
 }
 """The calls that TensorFlow accepts and that are refused here, and why."""
 
 OWN_TYPE_ERROR = {
     "Conv2D-016", "Conv2D-048", "DepthwiseConv2dNative-287", "DepthwiseConv2dNative-319", "DepthwiseConv2dNative-338",
+    "Conv2DBackpropFilter-208", "DepthwiseConv2dNativeBackpropInput-365", "DepthwiseConv2dNativeBackpropInput-379",
 }  # fmt: skip
 """A missing or an unknown keyword: Python's own TypeError, which names the function."""
 
@@ -96,7 +136,7 @@ def test_call(call: dict[str, Any]) -> None:
 
 def test_the_tables_are_about_calls_of_the_file() -> None:
     known = {c["id"]: c for c in CALLS}
-    assert len(CALLS) == 102
+    assert len(CALLS) == 300
     assert set(ACCEPTED) <= set(known)
     assert set(REFUSED) | OWN_TYPE_ERROR <= set(known)
     assert not set(ACCEPTED) & (set(REFUSED) | OWN_TYPE_ERROR)

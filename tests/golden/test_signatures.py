@@ -23,9 +23,23 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.Signature(plain)
 
 
-@pytest.mark.parametrize(
-    ("name", "function"), [("Conv2D", "conv2d"), ("DepthwiseConv2dNative", "depthwise_conv2d_native")]
-)
+OPS_AND_FUNCTIONS = {
+    "Conv2D": "conv2d",
+    "Conv2DBackpropInput": "conv2d_backprop_input",
+    "Conv2DBackpropInputV2": "conv2d_backprop_input_v2",
+    "Conv2DBackpropFilter": "conv2d_backprop_filter",
+    "Conv2DBackpropFilterV2": "conv2d_backprop_filter_v2",
+    "DepthwiseConv2dNative": "depthwise_conv2d_native",
+    "DepthwiseConv2dNativeBackpropInput": "depthwise_conv2d_native_backprop_input",
+    "DepthwiseConv2dNativeBackpropFilter": "depthwise_conv2d_native_backprop_filter",
+}
+
+
+def test_no_op_is_missing() -> None:
+    assert set(OPS_AND_FUNCTIONS) == set(DEFS["ops"])
+
+
+@pytest.mark.parametrize(("name", "function"), OPS_AND_FUNCTIONS.items())
 def test_registered_ops(name: str, function: str) -> None:
     ops = generated(OPS)
     assert str(_signature(getattr(ops, function))) == DEFS["ops"][name]["raw_ops_signature"]
@@ -43,7 +57,7 @@ def test_public_function() -> None:
     assert found.replace("data_format='NHWC'", "data_format=None") == expected
 
 
-@pytest.mark.parametrize("name", ["Conv2D", "DepthwiseConv2dNative"])
+@pytest.mark.parametrize("name", OPS_AND_FUNCTIONS)
 def test_types_and_words(name: str) -> None:
     """The types and words that TensorFlow's registry allows are those of the spec."""
     from tests.bindings.modules import spec

@@ -116,6 +116,13 @@ def test_the_limits_are_those_of_a_computer() -> None:
     assert Limits(1, 100.0, 10.0).seconds(200, 50) == 5.0
 
 
+def test_a_busy_machine_is_said_to_be_busy() -> None:
+    assert report.busy(0.9, 2) is None
+    assert report.busy(3.0, 2) == (
+        "others use this machine (load 3.0, 2 processors): the times are not to be trusted"
+    )  # fmt: skip
+
+
 ROWS = (
     Row(SMALL, 1, {"opgen": 1.0, "peer": 2.0}),
     Row(CHANNELWISE, 1, {"opgen": 4.0, "peer": 2.0}),

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from opgen.grad.load import load
 from opgen.runtime.errors import ArgumentValueError
-from opgen.spec import load
 from tests.tools.conftest import ROOT
 from tools import support_matrix
 from tools.reference import Sums

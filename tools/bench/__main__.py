@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
@@ -79,6 +80,8 @@ def main(
 
     All contestants measure the same calls on the same numbers in one sitting, taking turns; times are medians.
     """
+    if hasattr(os, "getloadavg") and (warning := report.busy(os.getloadavg()[0], os.cpu_count() or 1)):
+        click.echo(warning, err=True)
     cases = read_cases(layers, batches or ((1,) if quick else (1, 8)), names or (QUICK if quick else ()))
     options = Options(
         cases=tuple(cases),

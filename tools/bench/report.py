@@ -99,6 +99,13 @@ def _mean_cells(members: Sequence[Row], own: str, peers: Sequence[str]) -> list[
     return cells
 
 
+def busy(load: float, processors: int) -> str | None:
+    """What to say of a machine that others use at the same time; one process of ours is always there."""
+    if load <= 1.5:
+        return None
+    return f"others use this machine (load {load:.1f}, {processors} processors): the times are not to be trusted"
+
+
 def show_limits(console: Console, limits: Sequence[Limits]) -> None:
     table = Table(title="limits of this machine, measured now", title_justify="left")
     for name in ("threads", "float32 GFLOP/s", "copy GB/s (read + written)"):

@@ -15,21 +15,13 @@ from tools.demo.agreement import Agreement
 
 Array = npt.NDArray[Any]
 
-FUNCTIONS = {
-    "Conv2D": "conv2d",
-    "DepthwiseConv2dNative": "depthwise_conv2d_native",
-    "tf.nn.depthwise_conv2d": "depthwise_conv2d",
-}
-"""The generated function for each recorded op."""
-
 
 def agreements(ops: Mapping[str, Callable[..., Any]]) -> list[Agreement]:
     """One row an op and type: how many cases, how many within the tight tolerance of the float64 reference."""
     rows: dict[tuple[str, str], Agreement] = {}
     for case in track(list(cases()), "recorded cases", console=Console(stderr=True), transient=True):
-        name = FUNCTIONS[case.op]
-        row = rows.setdefault((name, case.dtype), Agreement(name, case.dtype, "TensorFlow cases"))
-        result = ops[name](**case.tensors, **case.attrs)
+        row = rows.setdefault((case.op, case.dtype), Agreement(case.op, case.dtype, "TensorFlow cases"))
+        result = getattr(ops["raw_ops"], case.op.removeprefix("tf.nn."))(**case.tensors, **case.attrs)
         right, _ = compare(case, result)
         row.add(right, worst_error(case, result))
     return list(rows.values())

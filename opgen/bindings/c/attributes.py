@@ -172,7 +172,8 @@ def _check_word(scope: OpScope, attr: Attr) -> Iterator[str]:
     yield f"    {scope.field(attr.name)} = {scope.constant(attr.name, word)};"
     yield from (f"    {line}" for line in _fail(_list_call(scope, carried, values, length)))
     yield "} else {"
-    yield from (f"    {line}" for line in _fail(_list_call(scope, carried, "NULL", "0")))
+    yield f"    memset({scope.field(carrier)}, 0, sizeof {scope.field(carrier)});"
+    yield f"    c->{scope.lengths[carrier]} = 0;"
     instead = f"a list in place of '{word}'"
     yield f"    if ({given} != NULL && strcmp({given}, {string(word)}) == 0) {{"
     yield f"        return {helper}_wrong(op, {string(attr.name)}, {string(instead)}, {helper}_given_word({given}));"

@@ -1,10 +1,10 @@
 """From a spec to a C library on disk.
 
-    DIR/include/NAME.h           the interface
-    DIR/lib/libNAME.so.ABI       the shared library; libNAME.so points to it
-    DIR/lib/libNAME.a            the static library
-    DIR/lib/ARCHITECTURE/...     the same for other architectures, or their kernels' objects where no compiler is found
-    DIR/src/NAME/*.c             the glue, to be read
+DIR/include/NAME.h           the interface
+DIR/lib/libNAME.so.ABI       the shared library; libNAME.so points to it
+DIR/lib/libNAME.a            the static library
+DIR/lib/ARCHITECTURE/...     the same for other architectures, or their kernels' objects where no compiler is found
+DIR/src/NAME/*.c             the glue, to be read
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pathlib import Path
 
 from opgen.bindings.c.compile import Compiled, compile_task
 from opgen.bindings.c.header import ABI
-from opgen.bindings.c.kernels import Bound, Special, Task, X86_LEVELS, levels, serving, specialised, task
+from opgen.bindings.c.kernels import X86_LEVELS, Bound, Special, Task, levels, serving, specialised, task
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
+from opgen.runtime.threads import available_cpus
 from opgen.spec.model import Module
 
 Progress = Callable[[int, int, str], None]
@@ -42,7 +43,7 @@ class Options:
     ops: tuple[str, ...] | None = None
     prefix: str | None = None
     specials: tuple[Special, ...] = ()
-    jobs: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    jobs: int = field(default_factory=available_cpus)
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ def host_targets() -> tuple[str, ...]:
 
 def build(module: Module, source: str, folder: Path, options: Options, progress: Progress | None = None) -> Built:
     """Build a module's library into a folder."""
-    return _Build(_chosen(module, options.ops), source, folder, options, progress or (lambda *_: None)).run()
+    return _Build(chosen(module, options.ops), source, folder, options, progress or (lambda *_: None)).run()
 
 
-def _chosen(module: Module, names: tuple[str, ...] | None) -> Module:
+def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
+    """The module with some of its ops only, by their names or their functions' names."""
     if names is None:
         return module
     known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}

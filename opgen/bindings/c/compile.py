@@ -12,15 +12,15 @@ from pathlib import Path
 import opgen
 from opgen.bindings.c.kernels import VECTOR_BYTES, Task
 from opgen.bindings.c.room import room_lines
-from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.compile import object_code
+from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.loop.print import print_kernel
 from opgen.passes.legalize import legalize
 from opgen.runtime import cache
 from opgen.schedule.default import scheduled
 
-_SOURCES = ("loop", "passes", "schedule", "bindings/c")
+_SOURCES = ("loop", "passes", "schedule", "bindings/c/compile.py", "bindings/c/room.py")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ def _fingerprint() -> str:
     """A hash of the sources that decide what a kernel becomes (the emitter's own is in the identity)."""
     digest = hashlib.sha256()
     root = Path(opgen.__path__[0])
-    for room in _SOURCES:
-        for path in sorted((root / room).rglob("*.py")):
+    for source in _SOURCES:
+        found = root / source
+        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(root)}:{len(content)}:".encode())
             digest.update(content)

@@ -55,7 +55,7 @@ class HeaderView:
 
 def header_view(module: Module, prefix: str, source: str) -> HeaderView:
     """The view of a module's header."""
-    ranks = [o.rank for op in module.ops for o in op.outputs]
+    ranks = [o.rank for op in module.ops for o in (*op.outputs, *op.tensors)]
     return HeaderView(
         prefix=prefix,
         macro=prefix.upper(),

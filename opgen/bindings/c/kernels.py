@@ -27,7 +27,7 @@ VECTOR_BYTES = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64,
 
 @dataclass(frozen=True)
 class Task:
-    """A kernel to be compiled: unscheduled, for a target, under a symbol; `helper` begins the library's internal names."""
+    """A kernel to be compiled: unscheduled, for a target, under a symbol; `helper` begins the library's own names."""
 
     kernel: Kernel
     target: str

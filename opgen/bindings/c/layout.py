@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opgen.bindings.c.text import WIDTH
 
-_BREAKS = (" && ", " || ", " ? ", " : ", " = ")
+_BREAKS = (" && ", " || ", " ? ", " : ")
 
 
 def fitted(source: str) -> str:
@@ -15,37 +15,35 @@ def fitted(source: str) -> str:
 
 
 def _fit(line: str) -> Iterator[str]:
-    margin = " " * (len(line) - len(line.lstrip()))
-    if line.lstrip().startswith(("#", "*")):
+    code = line.lstrip()
+    margin = line[: len(line) - len(code)]
+    if code.startswith(("#", "*")):
         yield line
-        return
-    if line.lstrip().startswith("/*") and line.endswith("*/"):
-        yield from _fit_comment(line, margin)
-        return
-    while len(line) > WIDTH:
-        at = _place(line, len(margin) + 8)
-        if at is None:
-            break
-        yield line[:at].rstrip()
-        line = f"{margin}    {line[at:].lstrip()}"
-        margin = line[: len(line) - len(line.lstrip())] if len(margin) == 0 else margin
-        margin = line[: len(line) - len(line.lstrip()) - 4]
-    yield line
+    elif code.startswith("/*"):
+        yield from _fit_comment(line, margin) if len(line) > WIDTH and code.endswith("*/") else (line,)
+    else:
+        while (at := _place(line, len(margin) + 8)) is not None:
+            yield line[:at].rstrip()
+            line = f"{margin}    {line[at:].lstrip()}"
+        yield line
 
 
 def _fit_comment(line: str, margin: str) -> Iterator[str]:
-    text = line.strip()[2:-2].strip()
-    lines, current = [], f"{margin}/*"
-    for word in text.split(" "):
-        if len(current) + len(word) + 4 > WIDTH:
-            lines.append(current)
-            current = f"{margin}   "
+    """A comment of one line over several."""
+    opening, *words = line.split()
+    current = f"{margin}{opening}"
+    for word in words:
+        if len(current) + len(word) + 1 > WIDTH:
+            yield current
+            current = f"{margin}  "
         current += f" {word}"
-    yield from (*lines, f"{current} */")
+    yield current
 
 
 def _place(line: str, least: int) -> int | None:
-    """The last place within the width, outside strings, where a line may be broken; before there is none."""
+    """The last place within the width, outside strings, to break a line that is too long; None if there is none."""
+    if len(line) <= WIDTH:
+        return None
     quoted = escaped = False
     best = None
     for i, c in enumerate(line[: WIDTH + 1]):
@@ -54,6 +52,6 @@ def _place(line: str, least: int) -> int | None:
             escaped = c == "\\" and not escaped
         elif c == '"':
             quoted, escaped = True, False
-        elif i > least and c == " " and (line[i - 1] == "," or any(line.startswith(b, i) for b in _BREAKS[:4])):
+        elif i > least and c == " " and (line[i - 1] == "," or any(line.startswith(b, i) for b in _BREAKS)):
             best = i
     return best

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.bindings.c import attributes
+from opgen.bindings.c.check import check_statements, shown_values
 from opgen.bindings.c.expressions import CPrinter
+from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.scope import LibraryScope, OpScope, symbols
-from opgen.bindings.c.sizes import size_statements
-from opgen.bindings.c.text import one_line, paragraphs, string
-from opgen.bindings.formula import Formula
-from opgen.diagnostics import InternalError
+from opgen.bindings.c.text import one_line, paragraphs
+from opgen.diagnostics import InternalError, UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
-from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, Require, ShapeLet, Sizes, Tensor
+from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
 from opgen.spec.walk import subexpressions
-
-HOLE = "\001"
-"""Stands for a number in the text of a requirement."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,8 @@ class LibraryView:
 
 def library_view(module: Module, prefix: str, source: str) -> LibraryView:
     """The view of a module's glue."""
+    check_lists(module)
+    refuse_clashes(module, prefix)
     library = LibraryScope(module, prefix)
     ops: list[OpView] = []
     kernels: list[VariantView] = []
@@ -132,10 +131,10 @@ def _used_functions(module: Module) -> tuple[Function, ...]:
 
     for op in module.ops:
         for check in op.checks:
-            for e in (check.value,) if isinstance(check, ShapeLet) else (check.condition, *_values(check)):
+            for e in (check.value,) if isinstance(check, ShapeLet) else (check.condition, *shown_values(check)):
                 visit(e)
-        for output in op.outputs:
-            for d in output.dims:
+        for tensor in (*op.outputs, *(t for t in op.tensors if t.follows)):
+            for d in tensor.dims:
                 visit(d.size)
     return tuple(f for f in module.functions if f.name in wanted)
 
@@ -173,7 +172,7 @@ def _op(library: LibraryScope, op: OpSpec, found: Sequence[VariantView], first: 
     scope = OpScope(library, op)
     printer = scope.printer()
     lists = list(dict.fromkeys(v.lowered.arguments for v in found))
-    statements = list(_statements(scope, printer))
+    statements = list(check_statements(scope, printer))
     text = "\n".join(statements)
     return OpView(
         op=op,
@@ -237,7 +236,7 @@ def _tables(scope: OpScope) -> Iterator[str]:
         if isinstance(i, Sizes):
             lengths = ", ".join(str(len(form)) for form in i.forms)
             yield f"static const int32_t {scope.static}_{i.name}_lengths[] = {{{lengths}}};"
-    for rank in sorted({o.rank for o in scope.op.outputs if o.layout is None}):
+    for rank in sorted({t.rank for t in (*scope.op.outputs, *scope.op.tensors) if t.layout is None}):
         yield f"static const int32_t {scope.static}_in_order_{rank}[] = {{{', '.join(map(str, range(rank))) or '0'}}};"
 
 
@@ -257,162 +256,22 @@ def _fields(scope: OpScope) -> Iterator[str]:
         yield f"{scope.library.prefix}_shape {name};"
 
 
-# The check of a call --------------------------------------------------------------------------------
-
-
-def _statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
-    op, helper = scope.op, scope.library.helper
-    yield from attributes.checks(scope)
-    for i in op.inputs:
-        yield from _fail(f"{helper}_check_tensor(op, {string(i.name)}, {scope.public.inputs[i.name]})")
-    yield from _types(scope)
-    for t in op.tensors:
-        name = scope.public.inputs[t.name]
-        yield from _fail(f"{helper}_check_rank(op, {string(t.name)}, {name}, {t.rank})")
-    for i in op.inputs:
-        if isinstance(i, Sizes):
-            yield from _vector(scope, i)
-    sizes = [*size_statements(scope, False)], [*size_statements(scope, True)]
-    together = "\n".join(line for group in sizes for line in group)
-    for i in op.inputs:
-        name = scope.public.inputs[i.name]
-        if f"&{name}_sizes," in together:
-            if isinstance(i, Tensor):
-                source = f"{name}->shape, {i.rank}, false"
-            else:
-                source = f"c->{scope.sizes[i.name]}, {scope.static}_{i.name}_lengths[c->{scope.forms[i.name]}], true"
-            yield f"const {helper}_sizes {name}_sizes = {{op, {string(i.name)}, {source}}};"
-    yield from sizes[0]
-    for check in op.checks:
-        yield from _let(scope, printer, check) if isinstance(check, ShapeLet) else _require(scope, printer, check)
-    yield from sizes[1]
-    for output in op.outputs:
-        yield from _result(scope, printer, output)
-
-
-def _fail(call: str) -> list[str]:
-    return [f"if (!{call}) {{", "    return false;", "}"]
-
-
-def _types(scope: OpScope) -> Iterator[str]:
-    helper = scope.library.helper
-    for v in scope.op.type_variables:
-        members = [t for t in scope.op.tensors if t.dtype == v.name]
-        for t in members[:1]:
-            name = scope.public.inputs[t.name]
-            allowed = " | ".join(f"1u << {helper}_{d.name}" for d in v.allowed)
-            words = _either([d.name for d in v.allowed])
-            target = f"&c->{scope.types[v.name]}"
-            yield from _fail(f"{helper}_check_type(op, {string(t.name)}, {name}, {allowed}, {string(words)}, {target})")
-        for t in members[1:]:
-            name = scope.public.inputs[t.name]
-            arguments = f"{string(t.name)}, {name}, c->{scope.types[v.name]}, {string(members[0].name)}"
-            yield from _fail(f"{helper}_check_same_type(op, {arguments})")
-    for t in scope.op.tensors:
-        if scope.op.type_variable(t.dtype) is None:
-            name = scope.public.inputs[t.name]
-            yield "{"
-            yield f"    {helper}_type found;"
-            call = f"{helper}_check_type(op, {string(t.name)}, {name}, 1u << {helper}_{t.dtype}, {string(t.dtype)}, &found)"
-            yield from (f"    {line}" for line in _fail(call))
-            yield "}"
-
-
-def _either(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _vector(scope: OpScope, v: Sizes) -> Iterator[str]:
-    words = f"{' or '.join(str(len(form)) for form in v.forms)} integers"
-    arguments = f"{string(v.name)}, {scope.public.inputs[v.name]}, {scope.static}_{v.name}_lengths, {len(v.forms)}"
-    targets = f"{string(words)}, c->{scope.sizes[v.name]}, &c->{scope.forms[v.name]}"
-    yield from _fail(f"{scope.library.helper}_check_sizes(op, {arguments}, {targets})")
-
-
-def _let(scope: OpScope, printer: CPrinter, let: ShapeLet) -> Iterator[str]:
-    formula = Formula(scope.op)
-    yield f"/* {one_line(formula.let(let))} */"
-    for i, name in enumerate(let.names):
-        value = let.value
-        if isinstance(value, FunctionCall) and len(let.names) > 1:
-            value = FunctionCall(value.function, value.arguments, i)
-        yield f"{scope.field(name)} = {printer.text(value)};"
-        yield from _computed(scope, printer.text(value), name)
-
-
-def _computed(scope: OpScope, text: str, name: str) -> Iterator[str]:
-    if "(m, " in text:
-        blame = f"{string(_blamed(scope))}, {_first_given(scope)}"
-        yield "if (m->failed) {"
-        yield f"    return {scope.library.helper}_check_computed(m, op, {string(name)}, {blame});"
-        yield "}"
-
-
-def _blamed(scope: OpScope) -> str:
-    return scope.op.inputs[0].name if scope.op.inputs else scope.op.name
-
-
-def _first_given(scope: OpScope) -> str:
-    return _given(scope, scope.op.inputs[0].name) if scope.op.inputs else '"none"'
-
-
-def _given(scope: OpScope, argument: str) -> str:
-    """What the caller gave for an input or an attribute."""
-    helper = scope.library.helper
-    for i in scope.op.inputs:
-        if i.name == argument:
-            name = scope.public.inputs[argument]
-            if isinstance(i, Tensor):
-                return f"{helper}_given_shape({name})"
-            return f"{helper}_given_sizes(c->{scope.sizes[argument]}, (int32_t){name}->shape[0])"
-    return attributes.given(scope, scope.op.attr(argument))
-
-
-def _require(scope: OpScope, printer: CPrinter, check: Require) -> Iterator[str]:
-    helper = scope.library.helper
-    condition = printer.text(check.condition)
-    argument, given = string(check.argument), _given(scope, check.argument)
-    values = [printer.text(v) for v in _values(check)]
-    pieces = [p.replace(HOLE, " ") if isinstance(p, str) else HOLE for p in check.expected]
-    expected = string("".join(pieces))
-    if "(m, " not in condition:
-        yield f"if (!({condition})) {{"
-    else:
-        yield f"const bool holds_{scope.op.checks.index(check)} = {condition};"
-        yield "if (m->failed) {"
-        yield f"    return {helper}_check_decided(m, op, {argument}, {given});"
-        yield "}"
-        yield f"if (!holds_{scope.op.checks.index(check)}) {{"
-    if values:
-        yield f"    const int64_t numbers[] = {{{', '.join(values)}}};"
-        yield f"    return {helper}_wrong_with(op, {argument}, {expected}, numbers, {len(values)}, {given});"
-    else:
-        yield f"    return {helper}_wrong(op, {argument}, {expected}, {given});"
-    yield "}"
-
-
-def _values(check: Require) -> tuple[Expr, ...]:
-    return tuple(p for p in check.expected if not isinstance(p, str))
-
-
-def _result(scope: OpScope, printer: CPrinter, t: Tensor) -> Iterator[str]:
-    helper = scope.library.helper
-    sizes = [printer.text(d.size) for d in t.dims]
-    name = f"{scope.outputs[t.name]}_sizes"
-    yield f"const int64_t {name}[] = {{{', '.join(sizes) or '0'}}};"
-    yield from _computed(scope, " ".join(sizes), t.name)
-    axes = f"{scope.static}_in_order_{t.rank}"
-    if t.layout is not None:
-        axes = f"{scope.axes(t.layout)}[{scope.field(t.layout)}]"
-    dtype = f"c->{scope.types[t.dtype]}" if scope.op.type_variable(t.dtype) is not None else f"{helper}_{t.dtype}"
-    place = f"{name}, {t.rank}, {axes}, {dtype}, &c->{scope.outputs[t.name]}"
-    blame = f"{string(_blamed(scope))}, {_first_given(scope)}"
-    yield from _fail(f"{helper}_check_result(op, {string(t.name)}, {blame}, {place})")
-
-
-def check_sizes(module: Module) -> None:
+def check_lists(module: Module) -> None:
     """Lists have room for 64 numbers."""
     for op in module.ops:
         for attr in op.attrs:
             if prod(attr.shape) > 64:
                 raise InternalError(f"op {op.name}: attribute {attr.name} has more than 64 elements")
+
+
+def refuse_clashes(module: Module, prefix: str) -> None:
+    """Raises UserError if two names of the C interface are the same."""
+    functions = ("abi_version", "last_error", "set_num_threads", "get_num_threads", "cpu_level")
+    common = (*functions, "status", "dtype", "device", "tensor", "shape", "k")
+    owners = {f"{prefix}_{name}": "the library" for name in common}
+    for op in module.ops:
+        n = OpNames(op, prefix)
+        for name in (n.function, n.shape, n.workspace, n.with_workspace, n.attrs, n.attrs_default):
+            if name in owners or name.startswith(f"{prefix}_k_"):
+                raise UserError(f"op {op.name}: the C name {name} is that of {owners.get(name, 'the library')} already")
+            owners[name] = f"op {op.name}"

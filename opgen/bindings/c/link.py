@@ -52,9 +52,7 @@ def run(command: Sequence[str], folder: Path) -> None:
 def compile_sources(tools: Tools, sources: Sequence[Path], folder: Path, jobs: int) -> list[Path]:
     """Each C source to an object file in a folder."""
     targets = [folder / f"{s.stem}.o" for s in sources]
-    commands = [
-        [*tools.cc, *FLAGS, "-c", str(s), "-o", str(t)] for s, t in zip(sources, targets, strict=True)
-    ]
+    commands = [[*tools.cc, *FLAGS, "-c", str(s), "-o", str(t)] for s, t in zip(sources, targets, strict=True)]
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         list(pool.map(lambda c: run(c, folder), commands))
     return targets

@@ -13,7 +13,7 @@ RESERVED = ("attrs", "workspace", "workspace_size", "size")
 
 
 class OpNames:
-    """`prefix` is the library's, `nn_ops` for `nn_ops_conv2d`."""
+    """`prefix` is the library's, `nn_ops` for what begins `PREFIX_FUNCTION`."""
 
     def __init__(self, op: OpSpec, prefix: str) -> None:
         self.function = f"{prefix}_{op.function_name}"

@@ -62,6 +62,8 @@ class OpScope:
             for axis, d in enumerate(t.dims)
             if d.broadcast
         }
+        local = Names((*self.public.inputs.values(), "op", "c", "m", "math", "attrs", "standard"))
+        self.locals = {i.name: local.fresh(f"{i.name}_sizes") for i in op.inputs}
         self.outputs = {o.name: fields.fresh(f"{o.name}_shape") for o in op.outputs}
 
     def field_name(self, name: str) -> str:

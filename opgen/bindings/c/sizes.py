@@ -24,6 +24,7 @@ class _Equation:
     axis: str
     size: str
     dim: Dimension
+    follows: bool
 
     @property
     def symbol(self) -> str | None:
@@ -65,36 +66,40 @@ class _World:
         after = [e for e in equations if any(f in self._lets for f in e.dim.factors)]
         if last:
             for e in after:
-                self._same(e)
+                if not e.follows:
+                    self._same(e)
             return self._lines
         for v in self._op.inputs:
             if isinstance(v, Sizes) and v.bindings:
                 for symbol, value in v.bindings[self._forms[v.name]]:
                     self._lines.append(f"{self._scope.field(symbol)} = {value};")
                     self._known.add(symbol)
-        self._name([e for e in equations if e not in after])
+        plain = [e for e in equations if e not in after]
+        self._name([e for e in plain if not e.follows], [e for e in plain if e.follows])
         return self._lines
 
     def _equations(self) -> Iterator[_Equation]:
-        ordered = (*self._op.tensors, *(i for i in self._op.inputs if isinstance(i, Sizes)))
-        for given in ordered:
+        for given in self._op.inputs:
             if isinstance(given, Tensor):
                 dims, layout = given.dims, given.layout
-                sizes = f"{self._scope.public.inputs[given.name]}->shape"
+                sizes, follows = f"{self._scope.public.inputs[given.name]}->shape", given.follows
             else:
                 form = self._forms[given.name]
                 dims, layout = given.forms[form], given.layouts[form]
-                sizes = f"c->{self._scope.sizes[given.name]}"
+                sizes, follows = f"c->{self._scope.sizes[given.name]}", False
             for position, dim in enumerate(dims):
                 axis = self._scope.axis(layout, position)
                 size = f"{sizes}[{axis}]"
                 if dim.broadcast:
                     size = f"c->{self._scope.stretched[given.name, position]}"
                     self._lines.append(f"{size} = {sizes}[{axis}];")
-                yield _Equation(f"{self._scope.public.inputs[given.name]}_sizes", axis, size, dim)
+                yield _Equation(self._scope.locals[given.name], axis, size, dim, follows)
 
-    def _name(self, equations: Sequence[_Equation]) -> None:
-        """Names the sizes that are symbols, input by input; then takes the other equations."""
+    def _name(self, equations: Sequence[_Equation], following: Sequence[_Equation]) -> None:
+        """Names the sizes that are symbols, input by input; then takes the other equations.
+
+        `following` are sizes of tensors whose shapes follow: they serve where a symbol would stay unknown.
+        """
         waiting: list[_Equation] = []
         stretching = {e.symbol for e in equations if e.dim.broadcast}
         for e in equations:
@@ -104,11 +109,24 @@ class _World:
             else:
                 waiting.append(e)
         self._stretch(waiting, stretching)
+        waiting = self._settle(waiting)
+        while (last := next((e for e in following if len(self._unknown(e)) == 1), None)) is not None:
+            self._use(last)
+            waiting = self._settle(waiting)
+        if waiting:
+            raise InternalError(f"op {self._op.name}: some dimensions are not determined")
+
+    def _settle(self, waiting: list[_Equation]) -> list[_Equation]:
+        """Uses equations until what is left has several unknowns each; those are given back."""
         while waiting:
             rest = [e for e in waiting if not self._use(e)]
             if len(rest) == len(waiting):
-                raise InternalError(f"op {self._op.name}: some dimensions are not determined")
+                break
             waiting = rest
+        return waiting
+
+    def _unknown(self, e: _Equation) -> list[str]:
+        return [f for f in e.dim.factors if isinstance(f, str) and f not in self._known]
 
     def _stretch(self, equations: list[_Equation], symbols: set[str | None]) -> None:
         """Symbols of broadcast dimensions take the first size that is not 1, in the order of the inputs."""
@@ -123,13 +141,17 @@ class _World:
             self._known.add(symbol)
 
     def _use(self, e: _Equation) -> bool:
-        unknown = [f for f in e.dim.factors if isinstance(f, str) and f not in self._known]
+        unknown = self._unknown(e)
         if len(unknown) > 1:
             return False
         if not unknown:
             self._same(e)
             return True
         others = [f for f in e.dim.factors if f != unknown[0]]
+        if not others:
+            self._lines.append(f"{self._scope.field(unknown[0])} = {e.size};")
+            self._known.add(unknown[0])
+            return True
         names = string(" * ".join(map(str, others)))
         arguments = f"&{e.source}, {e.axis}, {self._product(others)}, {names}, &{self._scope.field(unknown[0])}"
         self._check(f"check_factor({arguments})")

@@ -42,7 +42,7 @@ def string(text: str) -> str:
 
 def comment(text: str) -> str:
     """Text that a comment may hold: it neither ends the comment nor begins another, and has no trigraph."""
-    safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text.replace("\\", "\\ ").replace("\\ ", "\\"))
+    safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     safe = re.sub(r"\*(?=\\*\s*/)", "* ", safe)
     safe = re.sub(r"/(?=\\*\s*\*)", "/ ", safe)
     return re.sub(r"\?(?=\?)", "? ", safe)

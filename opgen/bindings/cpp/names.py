@@ -44,7 +44,7 @@ def camel_case(name: str) -> str:
 
 def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
     """The name of each op's class."""
-    names = Names(("Const", "Placeholder"))
+    names = Names(("Const", "Placeholder", "std", *SUPPORT))
     return {op.name: names.fresh(op.name) for op in ops}
 
 

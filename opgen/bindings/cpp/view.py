@@ -53,7 +53,7 @@ class OpView:
     function: str
     comment: tuple[str, ...]
     function_comment: tuple[str, ...]
-    inputs: tuple[str, ...]
+    inputs: tuple[ParameterView, ...]
     sizes: tuple[bool, ...]
     forms: tuple[tuple[ParameterView, ...], ...]
     fields: tuple[FieldView, ...]
@@ -62,9 +62,8 @@ class OpView:
     stored: tuple[tuple[str, str], ...]
 
     @property
-    def attrs(self) -> bool:
-        """Whether there are optional attributes."""
-        return bool(self.setters)
+    def many(self) -> bool:
+        return len(self.outputs) > 1
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _op(op: OpSpec, prefix: str, cls: str, function: str) -> OpView:
         function=function,
         comment=class_comment(op, names),
         function_comment=function_comment(op, names),
-        inputs=tuple(names.parameters[i.name] for i in op.inputs),
+        inputs=tuple(ParameterView("Input", names.parameters[i.name]) for i in op.inputs),
         sizes=tuple(isinstance(i, Sizes) for i in op.inputs),
         forms=tuple(
             tuple(ParameterView(argument_type(a), names.parameters[a.name], c.fields[a.name]) for a in form)

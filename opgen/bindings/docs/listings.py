@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from opgen.bindings.docs.sizes import modest_call
 from opgen.bindings.files import MARK
-from opgen.codegen import cuda, llvm
+from opgen.codegen import cuda
+from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
@@ -56,7 +57,7 @@ class _Stages:
         name = self.op.function_name
         schedule, kernel = scheduled(self.bound, "cpu", _VECTOR_BYTES)
         _, device = scheduled(self.bound, "cuda")
-        ir = llvm.emit(legalize(kernel), Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET))
+        ir = emit(legalize(kernel), Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET))
         portable = "\n".join(line for line in ir.split("\n") if not line.startswith("target datalayout"))
         return {
             f"{name}.loop": self._headed("#", "loop IR, generic in sizes and attributes", print_kernel(self.lowered)),

@@ -52,7 +52,7 @@ def gradient(function: Callable[..., object], wrt: str) -> Callable[..., Array]:
     return _gradient(library, op.name, wrt)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _gradient(library: Library, name: str, wrt: str) -> Callable[..., Array]:
     module = library.module()
     op = grad.gradient(module, module.op(name), wrt)

@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import DType
+from opgen.dtypes import FLOAT64, DType
 from opgen.loop import arithmetic
-from opgen.loop.arithmetic import NUMPY
+from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.nodes import (
     Binary,
     Broadcast,
@@ -148,13 +148,16 @@ class ExpressionWriter:
 
     def _const(self, e: Const) -> Code:
         dtype = e.type.dtype
+        if dtype.is_float:
+            once = cast_lanes(np.full(e.type.lanes, e.value, dtype=np.float64), FLOAT64, dtype)
+            return Code(self.constant(once if e.type.lanes > 1 else once[0]))
         if e.type.lanes > 1:
             return Code(self.constant(np.full(e.type.lanes, e.value, dtype=NUMPY[dtype.name])))
         if dtype.is_int:
             return Code(f"({int(e.value)})", int(e.value), int(e.value))
         if dtype.kind == "bool":
             return Code(str(bool(e.value)))
-        return Code(self.constant(NUMPY[dtype.name].type(e.value)))
+        raise InternalError(f"a literal of type {dtype} has no value")
 
     # Arithmetic -----------------------------------------------------------------------------------
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import llvmlite.binding as llvm
 import numpy as np
 
-from opgen.codegen.llvm import Target, emit, entry_name, object_code
+from opgen.codegen.llvm.compile import object_code
+from opgen.codegen.llvm.emit import emit, entry_name
+from opgen.codegen.llvm.target import Target
 from opgen.loop.nodes import Kernel
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from opgen.codegen.llvm import Target, assembly, emit
+from opgen.codegen.llvm.compile import assembly
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.target import Target
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from opgen.loop import build as b
 from tests.codegen.llvm.jit import Compiled

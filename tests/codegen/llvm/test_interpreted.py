@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from opgen.codegen.llvm import Target
+from opgen.codegen.llvm.target import Target
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from opgen.loop import build as b
 from opgen.loop.interpret import interpret

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from opgen.codegen.llvm import Target, emit
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from opgen.loop import build as b

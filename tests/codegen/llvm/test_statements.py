@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opgen.codegen.llvm import Target, emit
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64
 from opgen.loop import build as b

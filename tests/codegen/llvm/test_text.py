@@ -8,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opgen.codegen.llvm import Target, assembly, emit, entry_name, llvm_version, object_code, optimise, optimised_ir
+from opgen.codegen.llvm.compile import assembly, llvm_version, object_code, optimise, optimised_ir
+from opgen.codegen.llvm.emit import emit, entry_name
+from opgen.codegen.llvm.target import Target
 from opgen.codegen.llvm.types import bfloat16_bits, float16_bits, literal, sanitised
 from opgen.diagnostics import InternalError, UserError
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType

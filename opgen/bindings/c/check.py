@@ -1,0 +1,190 @@
+"""The body of the function that checks a call of an op: attributes, types, sizes, then lets and requirements in the
+spec's order, then the results' shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opgen.bindings.c import attributes
+from opgen.bindings.c.expressions import CPrinter
+from opgen.bindings.c.scope import OpScope
+from opgen.bindings.c.sizes import size_statements
+from opgen.bindings.c.text import one_line, string
+from opgen.bindings.formula import Formula
+from opgen.spec.dimensions import size_name
+from opgen.spec.model import Expr, FunctionCall, Require, ShapeLet, Sizes, Tensor
+
+HOLE = "\001"
+"""Stands for a number in the text of a requirement."""
+
+
+def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
+    op, helper = scope.op, scope.library.helper
+    yield from attributes.checks(scope)
+    for i in op.inputs:
+        yield from _fail(f"{helper}_check_tensor(op, {string(i.name)}, {scope.public.inputs[i.name]})")
+    yield from _types(scope)
+    for i in op.inputs:
+        if isinstance(i, Sizes):
+            yield from _vector(scope, i)
+        else:
+            name = scope.public.inputs[i.name]
+            yield from _fail(f"{helper}_check_rank(op, {string(i.name)}, {name}, {i.rank})")
+    sizes = [*size_statements(scope, False)], [*size_statements(scope, True)]
+    together = "\n".join(line for group in sizes for line in group)
+    for i in op.inputs:
+        name = scope.public.inputs[i.name]
+        local = scope.locals[i.name]
+        if f"&{local}," in together or (isinstance(i, Tensor) and i.follows):
+            if isinstance(i, Tensor):
+                source = f"{name}->shape, {i.rank}, false"
+            else:
+                source = f"c->{scope.sizes[i.name]}, {scope.static}_{i.name}_lengths[c->{scope.forms[i.name]}], true"
+            yield f"const {helper}_sizes {local} = {{op, {string(i.name)}, {source}}};"
+    yield from sizes[0]
+    for check in op.checks:
+        yield from _let(scope, printer, check) if isinstance(check, ShapeLet) else _require(scope, printer, check)
+    yield from sizes[1]
+    for t in op.tensors:
+        if t.follows:
+            yield from _whole(scope, printer, t)
+    for output in op.outputs:
+        yield from _result(scope, printer, output)
+
+
+def _fail(call: str) -> list[str]:
+    return [f"if (!{call}) {{", "    return false;", "}"]
+
+
+def _types(scope: OpScope) -> Iterator[str]:
+    helper = scope.library.helper
+    for v in scope.op.type_variables:
+        members = [t for t in scope.op.tensors if t.dtype == v.name]
+        for t in members[:1]:
+            name = scope.public.inputs[t.name]
+            allowed = " | ".join(f"1u << {helper}_{d.name}" for d in v.allowed)
+            words = _either([d.name for d in v.allowed])
+            target = f"&c->{scope.types[v.name]}"
+            yield from _fail(f"{helper}_check_type(op, {string(t.name)}, {name}, {allowed}, {string(words)}, {target})")
+        for t in members[1:]:
+            name = scope.public.inputs[t.name]
+            arguments = f"{string(t.name)}, {name}, c->{scope.types[v.name]}, {string(members[0].name)}"
+            yield from _fail(f"{helper}_check_same_type(op, {arguments})")
+    for t in scope.op.tensors:
+        if scope.op.type_variable(t.dtype) is None:
+            name = scope.public.inputs[t.name]
+            yield "{"
+            yield f"    {helper}_type found;"
+            rule = f"1u << {helper}_{t.dtype}, {string(t.dtype)}, &found"
+            yield from (f"    {line}" for line in _fail(f"{helper}_check_type(op, {string(t.name)}, {name}, {rule})"))
+            yield "}"
+
+
+def _either(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _vector(scope: OpScope, v: Sizes) -> Iterator[str]:
+    words = f"{' or '.join(str(len(form)) for form in v.forms)} integers"
+    arguments = f"{string(v.name)}, {scope.public.inputs[v.name]}, {scope.static}_{v.name}_lengths, {len(v.forms)}"
+    targets = f"{string(words)}, c->{scope.sizes[v.name]}, &c->{scope.forms[v.name]}"
+    yield from _fail(f"{scope.library.helper}_check_sizes(op, {arguments}, {targets})")
+
+
+def _let(scope: OpScope, printer: CPrinter, let: ShapeLet) -> Iterator[str]:
+    formula = Formula(scope.op)
+    yield f"/* {one_line(formula.let(let))} */"
+    for i, name in enumerate(let.names):
+        value = let.value
+        if isinstance(value, FunctionCall) and len(let.names) > 1:
+            value = FunctionCall(value.function, value.arguments, i)
+        yield f"{scope.field(name)} = {printer.text(value)};"
+        yield from _computed(scope, printer.text(value), name)
+
+
+def _computed(scope: OpScope, text: str, name: str) -> Iterator[str]:
+    if "(m, " in text:
+        blame = f"{string(_blamed(scope))}, {_first_given(scope)}"
+        yield "if (m->failed) {"
+        yield f"    return {scope.library.helper}_check_computed(m, op, {string(name)}, {blame});"
+        yield "}"
+
+
+def _blamed(scope: OpScope) -> str:
+    return scope.op.inputs[0].name if scope.op.inputs else scope.op.name
+
+
+def _first_given(scope: OpScope) -> str:
+    return _given(scope, scope.op.inputs[0].name) if scope.op.inputs else '"none"'
+
+
+def _given(scope: OpScope, argument: str) -> str:
+    """What the caller gave for an input or an attribute."""
+    helper = scope.library.helper
+    for i in scope.op.inputs:
+        if i.name == argument:
+            name = scope.public.inputs[argument]
+            if isinstance(i, Tensor):
+                return f"{helper}_given_shape({name})"
+            return f"{helper}_given_sizes(c->{scope.sizes[argument]}, (int32_t){name}->shape[0])"
+    return attributes.given(scope, scope.op.attr(argument))
+
+
+def _require(scope: OpScope, printer: CPrinter, check: Require) -> Iterator[str]:
+    helper = scope.library.helper
+    condition = printer.text(check.condition)
+    argument, given = string(check.argument), _given(scope, check.argument)
+    values = [printer.text(v) for v in shown_values(check)]
+    pieces = [p.replace(HOLE, " ") if isinstance(p, str) else HOLE for p in check.expected]
+    expected = string("".join(pieces))
+    if "(m, " not in condition:
+        yield f"if (!({condition})) {{"
+    else:
+        yield f"const bool holds_{scope.op.checks.index(check)} = {condition};"
+        yield "if (m->failed) {"
+        yield f"    return {helper}_check_decided(m, op, {argument}, {given});"
+        yield "}"
+        yield f"if (!holds_{scope.op.checks.index(check)}) {{"
+    if values:
+        yield f"    const int64_t numbers[] = {{{', '.join(values)}}};"
+        yield f"    return {helper}_wrong_with(op, {argument}, {expected}, numbers, {len(values)}, {given});"
+    else:
+        yield f"    return {helper}_wrong(op, {argument}, {expected}, {given});"
+    yield "}"
+
+
+def shown_values(check: Require) -> tuple[Expr, ...]:
+    return tuple(p for p in check.expected if not isinstance(p, str))
+
+
+def _whole(scope: OpScope, printer: CPrinter, t: Tensor) -> Iterator[str]:
+    """A tensor whose shape follows from the rest."""
+    local = scope.locals[t.name]
+    sizes = [printer.text(d.size) for d in t.dims]
+    yield f"const int64_t {local}_expected[] = {{{', '.join(sizes) or '0'}}};"
+    yield from _computed(scope, " ".join(sizes), t.name)
+    names = ", ".join(string(size_name(d)) for d in t.dims) or "NULL"
+    yield f"static const char *const {local}_names[] = {{{names}}};"
+    yield from _fail(
+        f"{scope.library.helper}_check_whole(&{local}, {local}_expected, {local}_names, {_axes(scope, t)})"
+    )
+
+
+def _axes(scope: OpScope, t: Tensor) -> str:
+    if t.layout is None:
+        return f"{scope.static}_in_order_{t.rank}"
+    return f"{scope.axes(t.layout)}[{scope.field(t.layout)}]"
+
+
+def _result(scope: OpScope, printer: CPrinter, t: Tensor) -> Iterator[str]:
+    helper = scope.library.helper
+    sizes = [printer.text(d.size) for d in t.dims]
+    name = f"{scope.outputs[t.name]}_sizes"
+    yield f"const int64_t {name}[] = {{{', '.join(sizes) or '0'}}};"
+    yield from _computed(scope, " ".join(sizes), t.name)
+    axes = _axes(scope, t)
+    dtype = f"c->{scope.types[t.dtype]}" if scope.op.type_variable(t.dtype) is not None else f"{helper}_{t.dtype}"
+    place = f"{name}, {t.rank}, {axes}, {dtype}, &c->{scope.outputs[t.name]}"
+    blame = f"{string(_blamed(scope))}, {_first_given(scope)}"
+    yield from _fail(f"{helper}_check_result(op, {string(t.name)}, {blame}, {place})")

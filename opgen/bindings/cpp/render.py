@@ -1,0 +1,102 @@
+"""From a module's view to C++, and to what CMake and pkg-config need to find the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import jinja2
+
+from opgen.bindings.c.text import string
+from opgen.bindings.cpp.attributes import ParameterView
+from opgen.bindings.cpp.examples import example_views
+from opgen.bindings.cpp.layout import call
+from opgen.bindings.cpp.view import HeaderView, OutputView, header_view
+from opgen.spec.model import Module
+
+VERSION = "1.0.0"
+"""The version that the package files tell; its first number is that of the C ABI."""
+
+
+def declared(parameters: Iterable[ParameterView], type: str | None = None) -> list[str]:
+    """Parameters as a declaration has them; `type` stands for their own."""
+    return [f"{type or p.type} {p.name}" for p in parameters]
+
+
+def positions(items: Iterable[ParameterView | OutputView], array: str) -> list[str]:
+    """Pointers to the elements of an array, one for each item."""
+    return [f"{array} + {i}" if i else array for i, _ in enumerate(items)]
+
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("opgen.bindings.cpp", "templates"),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # C++, not HTML: the views hold escaped source only
+)
+_environment.filters |= {
+    "string_literal": string,
+    "declared": declared,
+    "positions": positions,
+    "address": lambda name: f"&{name}",
+}
+_environment.globals["call"] = call
+
+
+def render_header(
+    module: Module, prefix: str | None = None, source: str | None = None, namespace: str | None = None
+) -> str:
+    """The C++ header of a module.
+
+    `prefix` (the module's name if not given) begins the C library's names; the namespace is the same unless given.
+    """
+    return _header(_view(module, prefix, source, namespace))
+
+
+def render_cpp(
+    module: Module, prefix: str | None = None, source: str | None = None, namespace: str | None = None
+) -> dict[str, str]:
+    """Every file of the C++ API by its path within the built folder: the header, the package files, the examples.
+
+    They find the libraries at `lib/libPREFIX.so` and `lib/libPREFIX.a`, the headers in `include`.
+    """
+    v = _view(module, prefix, source, namespace)
+    name = v.prefix
+    files = {f"include/{name}.hpp": _header(v)}
+    for path, template in (
+        (f"lib/cmake/{name}/{name}-config.cmake", "config.cmake.jinja"),
+        (f"lib/cmake/{name}/{name}-config-version.cmake", "version.cmake.jinja"),
+        (f"lib/pkgconfig/{name}.pc", "library.pc.jinja"),
+        ("examples/CMakeLists.txt", "examples.cmake.jinja"),
+    ):
+        files[path] = _render(template, v=v, version=VERSION, examples=[e.file for e in example_views(module)])
+    for example in example_views(module):
+        files[f"examples/{example.file}.cpp"] = _render("example.cpp.jinja", v=v, e=example)
+    return files
+
+
+def _view(module: Module, prefix: str | None, source: str | None, namespace: str | None) -> HeaderView:
+    used = prefix or module.name
+    return header_view(module, namespace or used, used, source or f"{module.name}.op")
+
+
+def _header(v: HeaderView) -> str:
+    return _render("library.hpp.jinja", v=v)
+
+
+def _render(template: str, **values: object) -> str:
+    return _environment.get_template(template).render(**values)
+
+
+def install(module: Module, folder: Path, prefix: str | None = None, source: str | None = None) -> list[Path]:
+    """Write every file of the C++ API beside a built C library; a file that would not change is left alone."""
+    paths = []
+    for name, text in render_cpp(module, prefix, source).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths

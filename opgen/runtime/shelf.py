@@ -1,0 +1,78 @@
+"""Specialised kernels by the call they are for: a call that any process has made before needs no spec and no compiler.
+
+An entry of the kernel cache, keyed by everything that decides which code the call gets, tells the kernel's interface
+and the key under which its object code lies.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Kernel
+from opgen.runtime import cache, toolchain
+
+if TYPE_CHECKING:
+    from opgen.runtime.kernel import CompiledKernel
+    from opgen.runtime.operator import Call
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What `CompiledKernel` needs besides the code; `interface` is the kernel without its body."""
+
+    interface: Kernel
+    symbol: str
+    parallel: bool
+    code: str
+
+
+def key_of(spec: str, op: str, call: Call) -> str | None:
+    """The key of a call of an op of the spec with that hash; None if a number of it stays open in the kernel."""
+    if any(isinstance(v, float) for value in call.attributes.values() for v in _flat(value)):
+        return None
+    parts: Mapping[str, object] = {
+        "types": sorted(call.types.items()),
+        "words": sorted(call.words.items()),
+        "attributes": sorted(call.attributes.items()),
+        "integers": sorted(call.integers.items()),
+        "shapes": sorted((n, t.shape) for n, t in call.tensors.items()),
+    }
+    identity = {
+        "spec": spec,
+        "op": op,
+        "compiler": toolchain.compiler_fingerprint(),
+        "llvm": toolchain.llvm_version(),
+        "target": repr(toolchain.host()),
+    }
+    return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
+
+
+def _flat(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def take(key: str) -> CompiledKernel | None:
+    """The kernel of a call, if both its entry and its code are there and whole."""
+    from opgen.runtime.kernel import load_compiled
+
+    payload = cache.default().load(key)
+    if payload is None:
+        return None
+    try:
+        entry = pickle.loads(payload)
+    except Exception:
+        return None
+    if not isinstance(entry, _Entry):
+        return None
+    return load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
+
+
+def put(key: str, compiled: CompiledKernel) -> None:
+    """Keep a kernel for the next process that makes this call."""
+    interface = replace(compiled.kernel, body=b.EMPTY)
+    entry = _Entry(interface, compiled.symbol, compiled.parallel, compiled.key)
+    cache.default().store(key, pickle.dumps(entry))

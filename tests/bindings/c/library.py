@@ -1,0 +1,173 @@
+"""Built C libraries for the tests, and calls of them by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import tempfile
+from collections.abc import Mapping, Sequence
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint8,
+    c_uint16,
+    c_uint64,
+    c_void_p,
+)
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opgen.bindings.c.build import Options, build
+from opgen.bindings.c.names import OpNames, spellings
+from opgen.spec.model import Attr, Module, OpSpec, Sizes
+from tests.bindings.modules import spec
+
+CODES = {"int32": (0, 32), "int64": (0, 64), "int8": (0, 8), "uint8": (1, 8), "float16": (2, 16), "float32": (2, 32)}
+CODES |= {"float64": (2, 64), "bfloat16": (4, 16), "bool": (6, 8)}
+OK, INVALID, OUT_OF_MEMORY = 0, 1, 2
+
+
+class Tensor(Structure):
+    """DLTensor, field by field."""
+
+    _fields_ = (
+        ("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
+        ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    )  # fmt: skip
+
+
+class Shape(Structure):
+    _fields_ = (("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16), ("ndim", c_int32), ("dims", c_int64 * 8))
+
+
+def tensor(shape: Sequence[int], dtype: str = "float32", array: np.ndarray | None = None) -> Tensor:
+    """A descriptor; without an array it has no data."""
+    code, bits = CODES[dtype]
+    dims = (c_int64 * max(1, len(shape)))(*shape)
+    data = None if array is None else array.ctypes.data
+    found = Tensor(data, 1, 0, len(shape), code, bits, 1, dims, None, 0)
+    found.keep = (dims, array)
+    return found
+
+
+def of(array: np.ndarray) -> Tensor:
+    return tensor(array.shape, str(array.dtype), array)
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="opgen-c-tests-")
+
+
+@functools.cache
+def built(
+    path: Path, prefix: str | None = None, ops: tuple[str, ...] | None = None, targets: tuple[str, ...] = ()
+) -> Path:
+    """The folder of a library, built once for all tests of the process (and out of the cache after the first time)."""
+    name = f"{path.stem}-{prefix}-{len(ops or ())}-{'-'.join(targets)}"
+    folder = Path(_folder().name) / name
+    build(spec(path), path.name, folder, Options(prefix=prefix, ops=ops, targets=targets))
+    return folder
+
+
+class Library:
+    """A loaded library; `call` and `shape` give (status, message or results)."""
+
+    def __init__(self, module: Module, folder: Path, prefix: str | None = None) -> None:
+        self.module = module
+        self.prefix = prefix or module.name
+        self.dll = ctypes.CDLL(str(folder / "lib" / f"lib{self.prefix}.so"))
+        self.function(f"{self.prefix}_last_error").restype = c_char_p
+
+    def function(self, name: str) -> Any:
+        return getattr(self.dll, name)
+
+    def error(self) -> str:
+        return self.function(f"{self.prefix}_last_error")().decode("utf-8", "replace")
+
+    def attrs(self, op: OpSpec, given: Mapping[str, Any]) -> Structure:
+        """The struct of attributes with what is given set."""
+        names = OpNames(op, self.prefix)
+        fields = [f for a in op.attrs for f in _fields(names, a)]
+        found = type("Attrs", (Structure,), {"_fields_": fields})()
+        if op.attrs:
+            self.function(names.attrs_default)(byref(found))
+        keep: list[Any] = []
+        for name, value in given.items():
+            attr = next(a for a in op.attrs if name in spellings(a))
+            if isinstance(value, list | tuple) and attr.payload is not None:
+                attr, name = op.attr(attr.payload[1]), attr.payload[1]
+            if attr.shape:
+                flat = [v for item in value for v in (item if isinstance(item, list | tuple) else [item])]
+                kind = c_double if attr.kind == "float" else c_int64
+                array = (kind * max(1, len(flat)))(*flat)
+                keep.append(array)
+                setattr(found, names.fields[name], ctypes.cast(array, POINTER(kind)))
+                setattr(found, names.lengths[name], len(flat))
+            else:
+                setattr(found, names.fields[name], value.encode() if isinstance(value, str) else value)
+        found.keep = keep
+        return found
+
+    def shape(self, op: OpSpec, inputs: Sequence[Tensor | None], given: Mapping[str, Any]) -> str:
+        """The results' shapes by name as text, or the message."""
+        shapes = [Shape() for _ in op.outputs]
+        attrs = self.attrs(op, given)
+        arguments = [*(None if i is None else byref(i) for i in inputs), byref(attrs), *map(byref, shapes)]
+        if self.function(OpNames(op, self.prefix).shape)(*arguments) != OK:
+            return self.error()
+        return str({o.name: tuple(s.dims[: s.ndim]) for o, s in zip(op.outputs, shapes, strict=True)})
+
+    def run(
+        self,
+        op: OpSpec,
+        inputs: Sequence[Tensor | None],
+        given: Mapping[str, Any],
+        outputs: Sequence[Tensor | None],
+        workspace: np.ndarray | None = None,
+    ) -> int:
+        """The status."""
+        names = OpNames(op, self.prefix)
+        attrs = self.attrs(op, given)
+        arguments: list[Any] = [None if i is None else byref(i) for i in inputs]
+        arguments += [byref(attrs), *(None if o is None else byref(o) for o in outputs)]
+        if workspace is None:
+            return int(self.function(names.function)(*arguments))
+        place = c_void_p(workspace.ctypes.data), c_size_t(workspace.size)
+        return int(self.function(names.with_workspace)(*arguments, *place))
+
+    def workspace(self, op: OpSpec, inputs: Sequence[Tensor], given: Mapping[str, Any]) -> int:
+        size = c_size_t()
+        attrs = self.attrs(op, given)
+        name = OpNames(op, self.prefix).workspace
+        assert self.function(name)(*map(byref, inputs), byref(attrs), byref(size)) == OK, self.error()
+        return size.value
+
+
+def _fields(names: OpNames, attr: Attr) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name in spellings(attr):
+        field = names.fields[name]
+        if attr.shape:
+            found += [(field, POINTER(c_double if attr.kind == "float" else c_int64)), (names.lengths[name], c_int32)]
+        else:
+            kinds: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_bool}
+            found.append((field, kinds.get(attr.kind, c_char_p)))
+    return found
+
+
+def inputs_of(op: OpSpec, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, Sequence[int]]) -> list[Tensor]:
+    """Descriptors without data, but for vectors of sizes."""
+    return [
+        of(np.array(sizes[i.name], np.int64)) if isinstance(i, Sizes) else tensor(shapes[i.name]) for i in op.inputs
+    ]

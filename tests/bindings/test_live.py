@@ -1,0 +1,140 @@
+"""`opgen.load` and `opgen.gradient`: functions made at run time, like generated ones in every respect."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opgen
+from opgen.diagnostics import DiagnosticError, UserError
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from tests.bindings.modules import OPS, SAMPLES, generated
+
+RNG = np.random.default_rng(6)
+X, F = RNG.standard_normal((2, 5, 6, 4)), RNG.standard_normal((3, 2, 2, 6))
+ATTRS = {"strides": [1, 2, 1, 1], "padding": "SAME"}
+
+USERS = '''
+"""A user's own."""
+
+op Blend {
+  """x and y blended, weighted by `weight`."""
+  type T in {half, float32, float64}
+  input x: T[n] """One."""
+  input y: T[n] """The other."""
+  attr weight: float = 0.25 """Of `x`."""
+  output z: T[n] """Between both."""
+  z[i] = weight * x[i] * x[i] + (1.0 - weight) * y[i]
+}
+'''
+
+
+def test_declared_and_derived_gradients_are_the_same() -> None:
+    nn = generated(OPS)
+    g = RNG.standard_normal(nn.conv2d(X, F, **ATTRS).shape)
+    by_input = opgen.gradient(nn.conv2d, wrt="input")
+    by_filter = opgen.gradient(nn.conv2d, wrt="filter")
+    declared = nn.conv2d_backprop_input(X.shape, F, g, **ATTRS)
+    assert by_input(X, F, g, **ATTRS).tobytes() == declared.tobytes()
+    assert by_filter(X, F, g, **ATTRS).tobytes() == nn.conv2d_backprop_filter(X, F.shape, g, **ATTRS).tobytes()
+    out = np.empty_like(X)
+    assert by_input(X, F, g, **ATTRS, out=out) is out
+
+
+def test_gradients_of_gradients() -> None:
+    nn = generated(OPS)
+    once = opgen.gradient(nn.raw_ops.Conv2D, wrt="input")
+    g = RNG.standard_normal(nn.conv2d(X, F, **ATTRS).shape)
+    forward_again = opgen.gradient(once, wrt="grad_output")
+    np.testing.assert_allclose(forward_again(X, F, g, X, **ATTRS), nn.conv2d(X, F, **ATTRS), rtol=1e-12, atol=1e-12)
+    by_filter = opgen.gradient(once, wrt="filter")
+    np.testing.assert_allclose(
+        by_filter(X, F, g, X, **ATTRS), nn.conv2d_backprop_filter(X, F.shape, g, **ATTRS), rtol=1e-12, atol=1e-12
+    )
+    declared = opgen.gradient(nn.conv2d_backprop_input, wrt="filter")
+    assert declared(X.shape, F, g, X, **ATTRS).shape == F.shape
+
+
+def test_they_are_documented_and_can_be_read() -> None:
+    function = opgen.gradient(generated(OPS).depthwise_conv2d, wrt="filter")
+    assert function.__name__ == "depthwise_conv2d_gradient_filter"
+    parameters = list(inspect.signature(function).parameters)
+    expected = ["input", "filter", "grad_output", "strides", "padding", "rate", "name", "data_format", "dilations", "out"]
+    assert parameters == expected
+    doc = inspect.getdoc(function)
+    assert doc is not None
+    assert doc.startswith("The gradient of `depthwise_conv2d` with respect to `filter`, derived from its mathematics.")
+    assert "Only its shape counts." in doc
+    assert "sum[n, y, x](grad_output[" in doc
+    assert inspect.getsource(function).startswith("def depthwise_conv2d_gradient_filter(")
+    assert opgen.gradient(generated(OPS).depthwise_conv2d, wrt="filter") is function
+
+
+def test_their_checks_are_derived() -> None:
+    function = opgen.gradient(generated(OPS).conv2d, wrt="input")
+    with pytest.raises(ArgumentValueError) as caught:
+        function(X, F, np.zeros((2, 3, 6, 5)), **ATTRS)
+    assert str(caught.value) == (
+        "Conv2DGradient_input: argument 'grad_output': expected shape [2, 3, 6, 6] "
+        "(batch, out_height, out_width, groups * group_outputs), given shape [2, 3, 6, 5]"
+    )
+    integers = np.zeros((2, 5, 6, 4), np.int32)
+    with pytest.raises(ArgumentTypeError) as wrong:
+        function(integers, F, np.zeros((2, 3, 6, 6)), **ATTRS)
+    assert str(wrong.value) == (
+        "Conv2DGradient_input: argument 'input': expected float16, bfloat16, float32 or float64, "
+        "given int32[2, 5, 6, 4]"
+    )
+
+
+def test_a_stretched_dimension() -> None:
+    add = generated(SAMPLES).scaled_add
+    x, y = np.ones((3, 1)), np.ones((1, 4))
+    g = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(opgen.gradient(add, "x")(x, y, g, alpha=2.0), 2 * g.sum(1, keepdims=True))
+    np.testing.assert_array_equal(opgen.gradient(add, "y")(x, y, g, alpha=2.0), g.sum(0, keepdims=True))
+    with pytest.raises(ArgumentValueError) as caught:
+        opgen.gradient(add, "x")(np.ones((1, 1)), np.ones((1, 1)), g)
+    expected = "expected shape [1, 1] (rows, columns), given shape [3, 4]"
+    assert str(caught.value) == f"ScaledAddGradient_x: argument 'grad_z': {expected}"
+
+
+def test_a_users_own_spec(tmp_path: Path) -> None:
+    path = tmp_path / "mine.op"
+    path.write_text(USERS, encoding="utf-8")
+    mine = opgen.load(path)
+    assert mine.__doc__ == "A user's own."
+    x, y = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    np.testing.assert_allclose(mine.blend(x, y), 0.25 * x * x + 0.75 * y)
+    np.testing.assert_allclose(mine.raw_ops.Blend(x=x, y=y, weight=1.0), x * x)
+    g = np.array([1.0, 10, 100])
+    np.testing.assert_allclose(opgen.gradient(mine.blend, wrt="x")(x, y, g, weight=0.5), x * g)
+    np.testing.assert_allclose(opgen.gradient(opgen.gradient(mine.blend, "x"), "x")(x, y, g, np.ones(3)), 0.5 * g)
+    path.unlink()  # what is loaded needs its file no more
+    assert opgen.gradient(mine.blend, wrt="y")(x.astype(np.float32), y.astype(np.float32), g.astype(np.float32)).sum()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^expected a function of a generated module, given len$"):
+        opgen.gradient(len, wrt="x")
+    with pytest.raises(UserError, match=r"^expected a function of a generated module, given test_what_is_refused$"):
+        opgen.gradient(test_what_is_refused, wrt="x")
+    with pytest.raises(DiagnosticError, match="did you mean 'input'"):
+        opgen.gradient(generated(OPS).conv2d, wrt="imput")
+    with pytest.raises(DiagnosticError, match="did you mean"):
+        opgen.gradient(generated(OPS).conv2d_backprop_input_v2, wrt="inputs")
+    with pytest.raises(DiagnosticError, match="nothing depends on the values of 'input'"):
+        opgen.gradient(generated(OPS).conv2d_backprop_input_v2, wrt="input")
+    with pytest.raises(AttributeError, match="module 'opgen' has no attribute 'gradients'"):
+        opgen.gradients  # noqa: B018
+
+
+def test_importing_opgen_imports_nothing() -> None:
+    code = "import sys; before = set(sys.modules); import opgen; print(len({m for m in sys.modules if 'opgen' in m}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
