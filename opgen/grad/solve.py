@@ -75,7 +75,7 @@ class _Solver:
         self._added: dict[str, Expr] = {}
 
     def run(self, equations: Sequence[Equation]) -> Solution:
-        steps = (self._stretch, self._rename, self._composite, self._linear)
+        steps = (self._stretch, self._choice, self._rename, self._composite, self._linear)
         pending = list(equations)
         for step in steps:
             pending = [e for e in pending if not step(e)]
@@ -110,6 +110,23 @@ class _Solver:
         over = f"{name}_all"
         self._added[over] = Conditional(stretched, extent, ONE)
         self._set(name, Conditional(stretched, Index(over), e.target))
+        return True
+
+    def _choice(self, e: Equation) -> bool:
+        """`if c then a else b`, c known to the caller: where c holds a is solved for and b is free, else b and not a."""
+        s = e.subscript
+        if not isinstance(s, Conditional) or index_names(s.condition):
+            return False
+        a, b = s.if_true, s.if_false
+        if not (isinstance(a, Index) and isinstance(b, Index) and self._is_open(a) and self._is_open(b)) or a == b:
+            return False
+        first, second = self._extents[a.name], self._extents[b.name]
+        free_a, free_b = f"{a.name}'", f"{b.name}'"
+        self._added[free_a] = Conditional(s.condition, ONE, first)
+        self._added[free_b] = Conditional(s.condition, second, ONE)
+        self._set(a.name, Conditional(s.condition, e.target, Index(free_a)))
+        self._set(b.name, Conditional(s.condition, Index(free_b), e.target))
+        self._conditions.append(Operation("<", e.target, Conditional(s.condition, first, second)))
         return True
 
     def _rename(self, e: Equation) -> bool:

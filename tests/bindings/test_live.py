@@ -135,6 +135,6 @@ def test_what_is_refused() -> None:
 
 
 def test_importing_opgen_imports_nothing() -> None:
-    code = "import sys; before = set(sys.modules); import opgen; print(len({m for m in sys.modules if 'opgen' in m}))"
+    code = "import sys, opgen; print(sum(m.split('.')[0] == 'opgen' for m in sys.modules), 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    assert done.stdout.split() == ["1", "False"]

@@ -18,6 +18,7 @@ from tests.grad.cases import (
     cotangent,
     derivative,
     differentiable,
+    finite_differences,
     run,
     values,
 )
@@ -33,7 +34,8 @@ def test_first(case: Case, wrt: str) -> None:
     assert_gradient(case, wrt, seed=3)
 
 
-FORWARD = [c for c in CASES if c.name in ("Conv2D", "DepthwiseConv2dNative", "Softmax", "LayerNorm", "ConvBiasRelu")]
+TWICE_TOO = ("Conv2D", "DepthwiseConv2dNative", "Softmax", "LayerNorm", "ScaledAdd", "Clamp")
+FORWARD = [c for c in CASES if c.name in TWICE_TOO]
 TWICE = [
     (case, first, second)
     for case in FORWARD
@@ -62,17 +64,10 @@ def test_the_gradient_of_a_gradient_by_the_output_is_the_op_again(case: Case, wr
 
 def test_the_comparison_can_fail() -> None:
     """Finite differences tell a gradient from one that is a little off."""
-    import dataclasses
-
-    from tests.grad import cases
-
     case = next(c for c in OTHERS if c.name == "Softmax")
-    wrong = dataclasses.replace(SAMPLES.op("Softmax"), definitions=SAMPLES.op("Softmax").definitions)
-    assert wrong == case.op
     arrays = values(case, 3)
-    g = np.ones(case.output_shape)
-    g[0, 0] = 2
-    found = cases.finite_differences(case, arrays, "logits", g, 3)
+    g = np.array([[2.0, 1, 1, 1]] * 3)
     derived = derivative(case, "logits")
     result = run(derived, {**arrays, cotangent(derived): g * 1.001})
-    assert max(abs(result.flat[p] - v) for p, v in found.items()) > 1e-6
+    found = finite_differences(case, arrays, "logits", g, 3)
+    assert max(abs(result.flat[p] - v) for p, v in found.items()) > 1e-5
