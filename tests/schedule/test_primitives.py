@@ -49,6 +49,8 @@ DENSE = [
     "stage image at=y space=heap pad=true",
     "split k 3\nstage filter at=k_o space=heap pad=true",
     "reorder k, g, x, y, n",
+    "pack filter 0, 1, 3, 2",
+    "pack filter 3, 2, 0, 1 -> w\nsplit w_0 4 tail=min\nparallel w_1\npack image 0, 3, 1, 2",
 ]
 
 

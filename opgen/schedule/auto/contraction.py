@@ -21,7 +21,9 @@ TILE = 7
 """Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
 for operands; few enough for the associativity of the first cache."""
 UNROLLED = 96
-"""Most accumulations that unrolling tap loops may put in one body."""
+"""Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
+MOST = 256
+"""Most accumulations of all phases together: what is gained beyond is lost in building."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Contraction:
         known = [(n, e) for n, e in taps if e is not None]
         share = 2 ** len(self.phases.remainders)
         steps: list[Step] = []
-        if prod(e for _, e in known) * accumulators <= UNROLLED * share:
+        if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, MOST):
             steps += [Unroll(n) for n, _ in known]
         if tiles > 1:
             steps.append(Partition(t_o, (1, -1) if tiles > 2 else (1,)))
