@@ -2,8 +2,10 @@
 
     load(path)                  the functions of a spec file, as a module
     gradient(function, wrt)     the gradient of an op with respect to one of its inputs, as a function
+    device("cuda")              a `with` block whose calls run on a CUDA device, numpy arrays copied there and back
+    to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
 
-Both are imported when they are first used, so that `import opgen` costs nothing.
+They are imported when they are first used, so that `import opgen` costs nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +14,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
+    from opgen.runtime.placement import device, to_device
 
-__all__ = ["gradient", "load"]
+__all__ = ["device", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'opgen' has no attribute {name!r}")
+    if name in ("device", "to_device"):
+        from opgen.runtime import placement
+
+        return getattr(placement, name)
     from opgen.bindings.python import live
 
     return getattr(live, name)

@@ -1,4 +1,4 @@
-"""Running an op of a module from its spec alone: shapes solved, mathematics lowered, loop IR interpreted or compiled."""
+"""Running an op from its spec alone: shapes solved, mathematics lowered, loop IR interpreted or compiled."""
 
 from __future__ import annotations
 

@@ -41,9 +41,10 @@ def window(size: int, taps: int, stride: int, dilation: int, padding: str, pads:
         total = max(0, (count - 1) * stride + extent - size)
         return Window(stride, dilation, total // 2, count)
     before, after = pads if padding == "EXPLICIT" else (0, 0)
-    if size + before + after < extent:
+    count = (size + before + after - extent) // stride + 1
+    if count < 0:  # 0 is TensorFlow's result for a window that sticks out by less than a step
         raise Refused("the window does not fit")
-    return Window(stride, dilation, before, max(0, (size + before + after - extent) // stride + 1))
+    return Window(stride, dilation, before, count)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Every cell of every op's support matrix, computed: `python -m tools.support_matrix [--quick]`.
 
-The cells come from the spec alone: all types, layouts and words; 1 and 2 for every element of a list of integers; small
-sizes for every symbol.  Whether a cell has a meaning, and which, `tools.reference` says, which does not know the specs.
+The cells come from the spec alone: all types, layouts and words; 1 and 2 for every element of a list of integers, and
+3 for one alone; small sizes for every symbol.  Whether a cell has a meaning, and which, `tools.reference` says, which
+does not know the specs.
 
 * A cell with a meaning is right if the generated function gives, bit for bit, what the interpreter makes of the
   unscheduled loop IR, and that is within rounding of the float64 reference.
@@ -63,6 +64,9 @@ SIZES: dict[str, tuple[int, ...]] = {
 
 PADS = {"N": (0, 0), "C": (0, 0), "H": (1, 2), "W": (2, 0)}
 """The padding before and after each dimension where a list of it is given."""
+
+THREES = ((1, 3, 1, 1), (1, 1, 3, 1))
+"""Lists of four that are tried beside those of 1 and 2: 3 along one dimension alone, 1 along the other."""
 
 QUICK = 31
 """`--quick` tries one cell in so many (a prime, so that no value is left out throughout)."""
@@ -146,7 +150,7 @@ def candidates(op: OpSpec, attr: Attr) -> list[Value | None]:
         return words if attr.payload is None else [*words, *pad_lists(op, op.attr(attr.payload[1]))]
     if len(attr.shape) == 2:
         return [None, *(flat(pairs) for pairs in pad_lists(op, attr))]
-    return list(itertools.product((1, 2), repeat=attr.shape[0]))
+    return [*itertools.product((1, 2), repeat=attr.shape[0]), *(THREES if attr.shape == (4,) else ())]
 
 
 def pad_lists(op: OpSpec, attr: Attr) -> list[Pairs]:

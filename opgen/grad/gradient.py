@@ -1,8 +1,7 @@
 """Gradient ops: an `OpSpec` whose mathematics are derived.
 
-    gradient(module, op, wrt="input")   an op made on the spot: the inputs of `op` and the gradients with respect to its
-                                        outputs in, the gradient with respect to one input out
-    expand(module, op)                  a declared gradient (`gradient of F with respect to x`) with its mathematics in
+`gradient` makes one on the spot: the inputs of an op and the gradients with respect to its outputs in, that with
+respect to one input out.  `expand` fills in the mathematics of a declared one (`gradient of F with respect to x`).
 """
 
 from __future__ import annotations

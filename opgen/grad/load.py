@@ -13,7 +13,7 @@ from opgen.spec.model import Module, OpSpec
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> Module:
-    """As `opgen.spec.load`, and with every gradient's definitions in place; raises DiagnosticError with all mistakes."""
+    """As `opgen.spec.load`, with every gradient's definitions in place; raises DiagnosticError with all mistakes."""
     return derived(specs.load(paths))
 
 

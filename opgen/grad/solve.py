@@ -113,7 +113,7 @@ class _Solver:
         return True
 
     def _choice(self, e: Equation) -> bool:
-        """`if c then a else b`, c known to the caller: where c holds a is solved for and b is free, else b and not a."""
+        """`if c then a else b`, c known to the caller: where c holds a is solved for, b is free; else the reverse."""
         s = e.subscript
         if not isinstance(s, Conditional) or index_names(s.condition):
             return False

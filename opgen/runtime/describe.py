@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +19,17 @@ def describe(value: object) -> str:
     return text if len(text) <= _LENGTH else text[: _LENGTH - 3] + "..."
 
 
-def tensor(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
+class HasTypeAndShape(Protocol):
+    """An array, wherever it lies."""
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+def tensor(value: HasTypeAndShape) -> str:
     """An array's type and shape: `float32[1, 4, 5, 2]`."""
     return f"{value.dtype.name}{list(value.shape)}"
 

@@ -13,7 +13,7 @@ from opgen.dtypes import DTYPES
 from opgen.runtime.base import OpChecks
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentValueError
 from opgen.runtime.operator import Result
-from opgen.runtime.tensors import Array
+from opgen.runtime.tensors import Given
 
 V = TypeVar("V")
 LARGEST = 2**63 - 1
@@ -27,7 +27,7 @@ class DimensionChecks(OpChecks):
     in the caller's order.  `names` tells in the spec's words what a number is the product of.
     """
 
-    def rank(self, argument: str, value: Array, rank: int) -> tuple[int, ...]:
+    def rank(self, argument: str, value: Given, rank: int) -> tuple[int, ...]:
         """The shape of a tensor, which has so many dimensions."""
         if value.ndim != rank:
             raise self.wrong_shape(argument, f"a tensor of rank {rank}", value.shape)

@@ -8,6 +8,9 @@ A call goes through three stages, each remembered by the next:
 * *resolve* finds the kernel for the call's types and sizes (`opgen.runtime.specialize`).
 * *run* allocates the results and calls the kernel.
 
+A call with tensors on a CUDA device, or inside `opgen.device("cuda")`, is checked each time and then handed to what
+runs calls on devices (`opgen.runtime.device_calls`).
+
 A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
 read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
 caller writes is checked each time.
@@ -19,7 +22,7 @@ import marshal
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -27,8 +30,13 @@ from opgen.dtypes import DTYPES
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_of, numpy_dtype
 from opgen.runtime.describe import describe, tensor
+from opgen.runtime.devices.borrowed import Loan, Loans, is_device_array
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.tensors import READABLE, Array, check_out, contiguous
+from opgen.runtime.placement import chosen, chosen_device
+from opgen.runtime.tensors import READABLE, Array, Given, check_out, contiguous
+
+if TYPE_CHECKING:
+    from opgen.runtime.devices.cuda_driver import Device
 
 PLANS = 4096
 """How many plans an operator remembers; when there are more it forgets all and starts again."""
@@ -56,7 +64,7 @@ class Call:
     `integers` the dimensions and named integers of the op.
     """
 
-    tensors: Mapping[str, Array]
+    tensors: Mapping[str, Given]
     types: Mapping[str, str]
     words: Mapping[str, str]
     attributes: Mapping[str, Value]
@@ -82,6 +90,19 @@ class Launch:
 
 Resolve: TypeAlias = Callable[[Call], Launch]
 
+Out: TypeAlias = "Sequence[object] | None"
+"""What the caller gave as `out`, one thing for each result."""
+
+
+class Elsewhere(Protocol):
+    """What runs checked calls on devices; the results are arrays there, or copied from there."""
+
+    def in_place(self, call: Call, out: Out, loans: Loans) -> tuple[object, ...]:
+        """Run a call some of whose tensors lie on a device."""
+
+    def copied(self, call: Call, out: Out, device: Device) -> tuple[object, ...]:
+        """Run a call whose tensors are arrays of this machine's on a device."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -93,10 +114,16 @@ class _Plan:
 
 
 class Operator:
-    """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels."""
+    """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels.
 
-    def __init__(self, name: str, check: Check, resolve: Resolve) -> None:
+    `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.
+    """
+
+    def __init__(
+        self, name: str, check: Check, resolve: Resolve, elsewhere: Callable[[], Elsewhere] | None = None
+    ) -> None:
         self.name = name
+        self._elsewhere = elsewhere
         self._check = check
         self._resolve = resolve
         self._plans: dict[object, _Plan] = {}
@@ -104,7 +131,7 @@ class Operator:
     def __call__(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> Array:
         """Run an op that has one result."""
         plan = self._plans.get(fingerprint(tensors, rest))
-        if plan is None:
+        if plan is None or chosen() is not None:
             return self._first(tensors, rest, None if out is None else (out,))[0]
         arrays = cast("tuple[Array, ...]", tensors)
         result = self._result(plan, 0, out, arrays)
@@ -117,20 +144,30 @@ class Operator:
             raise ArgumentTypeError(self.name, "out", "a tuple of numpy arrays", describe(out))
         return self._first(tensors, rest, out)
 
-    def _first(
-        self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Sequence[object] | None
-    ) -> tuple[Array, ...]:
+    def _first(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full."""
+        if self._elsewhere is not None and any(map(is_device_array, tensors)):
+            return self._in_place(self._elsewhere(), tensors, rest, out)
         call = self._checked(tensors, rest)
+        if self._elsewhere is not None and (device := chosen_device()) is not None:
+            return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
         plan = self._plan(call)
-        given = tuple(call.tensors.values())
+        given = tuple(cast("Array", a) for a in call.tensors.values())
         results = self._results(plan, out, given)
-        arrays = tuple(self._readable(name, a) for name, a in call.tensors.items())
+        arrays = tuple(self._readable(name, a) for name, a in zip(call.tensors, given, strict=True))
         key = fingerprint(tensors, rest)
         if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
             self._remember(key, plan)
         plan.run([*(address(arrays[i]) for i in plan.reads), *(address(r) for r in results)])
         return results
+
+    def _in_place(
+        self, elsewhere: Elsewhere, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out
+    ) -> tuple[Array, ...]:
+        """Run a call with tensors on a device, which are borrowed as they are checked."""
+        with Loans() as loans:
+            call = self._checked(tuple(Loan(t, loans) if is_device_array(t) else t for t in tensors), rest)
+            return cast("tuple[Array, ...]", elsewhere.in_place(call, out, loans))
 
     def _checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
         try:
@@ -152,9 +189,7 @@ class Operator:
 
     def _plan(self, call: Call) -> _Plan:
         """The plan of a checked call."""
-        groups = (call.types, call.words, call.attributes, call.integers)
-        shapes = tuple(a.shape for a in call.tensors.values())
-        key = marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
+        key = call_key(call)
         plan = self._plans.get(key)
         if plan is None:
             launch = self._resolve(call)
@@ -169,7 +204,7 @@ class Operator:
             self._plans.clear()
         self._plans[key] = plan
 
-    def _results(self, plan: _Plan, out: Sequence[object] | None, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def _results(self, plan: _Plan, out: Out, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
         count = len(plan.results)
         if out is None:
             return tuple(self._result(plan, i, None, inputs) for i in range(count))
@@ -190,6 +225,13 @@ class Operator:
         except (MemoryError, ValueError, OverflowError) as error:
             given = f"{result.dtype}{list(result.shape)}"
             raise ArgumentMemoryError(self.name, result.name, "a result that fits into memory", given) from error
+
+
+def call_key(call: Call) -> bytes:
+    """What a checked call's plan is remembered by: everything that decides which kernel it gets."""
+    groups = (call.types, call.words, call.attributes, call.integers)
+    shapes = tuple(a.shape for a in call.tensors.values())
+    return marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
 
 
 def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[object, ...] | None:

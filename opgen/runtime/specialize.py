@@ -22,7 +22,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime.operator import Call, Check, Launch, Operator
@@ -30,11 +30,15 @@ from opgen.runtime.operator import Call, Check, Launch, Operator
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
     from opgen.lower import Lowered
+    from opgen.runtime.device_calls import DeviceCalls, DeviceLaunch
+    from opgen.runtime.devices.cuda_driver import Device
+    from opgen.runtime.devices.device import CudaKernel
     from opgen.runtime.kernel import CompiledKernel
     from opgen.spec.environment import AttrStored, Environment
     from opgen.spec.model import Module, OpSpec
 
 Policy = Literal["auto", "always", "never"]
+Number: TypeAlias = "int | float | bool"
 SPECIALIZATIONS = 64
 """How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
 
@@ -89,7 +93,7 @@ class Library:
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
         self.kernels[name] = Kernels(self, name)
-        self.operators[name] = Operator(name, check, self.kernels[name])
+        self.operators[name] = Operator(name, check, self.kernels[name], self.kernels[name].device_calls)
         return self.operators[name]
 
 
@@ -110,6 +114,7 @@ class _Variant:
     lowered: Lowered
     specialized: dict[tuple[object, ...], CompiledKernel] = field(default_factory=dict)
     generic: CompiledKernel | None = None
+    on_device: dict[tuple[object, ...], CudaKernel] = field(default_factory=dict)
 
 
 class Kernels:
@@ -122,6 +127,29 @@ class Kernels:
         self._variants: dict[tuple[object, ...], _Variant] = {}
         self._from_shelf: dict[str, CompiledKernel] = {}
         self._lock = threading.RLock()
+        self._device_calls: DeviceCalls | None = None
+
+    def device_calls(self) -> DeviceCalls:
+        """What runs the op's calls on CUDA devices."""
+        with self._lock:
+            if self._device_calls is None:
+                from opgen.runtime.device_calls import DeviceCalls
+
+                self._device_calls = DeviceCalls(self._name, self.on_device)
+            return self._device_calls
+
+    def on_device(self, call: Call, device: Device) -> DeviceLaunch:
+        """The kernel for a call on a CUDA device; how many get kernels of their own is the policy's, as on the CPU.
+
+        Raises `DeviceUnavailableError` if there is no compiler for it.
+        """
+        from opgen.runtime.device_calls import DeviceLaunch
+
+        with self._lock:
+            variant, values = self._values(call)
+            compiled = _compiled_for(device, variant, values)
+            left = {p.name: values[p.name] for p in compiled.program.kernel.parameters}
+            return DeviceLaunch(compiled, tuple(b.name for b in variant.lowered.kernel.inputs), left)
 
     def __call__(self, call: Call) -> Launch:
         """The kernel for a call, with the call's numbers in place."""
@@ -154,21 +182,25 @@ class Kernels:
 
     def _made(self, call: Call, key: str | None) -> Launch:
         from opgen.runtime import shelf
-        from opgen.spec.environment import evaluate
 
-        module = self._library.module()
-        op = module.op(self._name)
-        variant = self._variant(module, op, call)
-        kernel = variant.lowered.kernel
-        environment = _environment(module, op, call)
-        given = (evaluate(e, environment) for e in variant.lowered.arguments)
-        values = dict(zip((p.name for p in kernel.parameters), given, strict=True))
+        variant, values = self._values(call)
         compiled = self._compiled(variant, values)
         if key is not None and not compiled.kernel.parameters:
             shelf.put(key, compiled)
             self._from_shelf[key] = compiled
         bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
-        return Launch(bound, tuple(b.name for b in kernel.inputs))
+        return Launch(bound, tuple(b.name for b in variant.lowered.kernel.inputs))
+
+    def _values(self, call: Call) -> tuple[_Variant, dict[str, Number]]:
+        """The variant of a call, and the value of each parameter of its generic kernel."""
+        from opgen.spec.environment import evaluate
+
+        module = self._library.module()
+        op = module.op(self._name)
+        variant = self._variant(module, op, call)
+        environment = _environment(module, op, call)
+        given = (evaluate(e, environment) for e in variant.lowered.arguments)
+        return variant, dict(zip((p.name for p in variant.lowered.kernel.parameters), given, strict=True))
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
         from opgen.lower import Variant, lower, structural_attrs
@@ -179,14 +211,12 @@ class Kernels:
             self._variants[key] = _Variant(lower(module, op, Variant(call.types, words)))
         return self._variants[key]
 
-    def _compiled(self, variant: _Variant, values: Mapping[str, int | float | bool]) -> CompiledKernel:
+    def _compiled(self, variant: _Variant, values: Mapping[str, Number]) -> CompiledKernel:
         kernel = variant.lowered.kernel
-        integers = {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
+        integers = _integers(kernel, values)
         key = tuple(integers.values())
         found = variant.specialized.get(key)
-        wanted = policy()
-        room = wanted == "always" or (wanted == "auto" and len(variant.specialized) < SPECIALIZATIONS)
-        if found is None and not room:
+        if found is None and not _room(len(variant.specialized)):
             return self._generic(variant)
         self.counters.specialized_plans += 1
         if found is None:
@@ -203,6 +233,34 @@ class Kernels:
             variant.generic = build(variant.lowered.kernel)
             self.counters.generic += 1
         return variant.generic
+
+
+def _room(count: int) -> bool:
+    """Whether one more combination of integers gets a kernel of its own, when so many have one."""
+    wanted = policy()
+    return wanted == "always" or (wanted == "auto" and count < SPECIALIZATIONS)
+
+
+def _integers(kernel: Kernel, values: Mapping[str, Number]) -> dict[str, Number]:
+    return {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
+
+
+def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number]) -> CudaKernel:
+    """The kernel of a variant for a device: for just these integers if they have one or may have one, else generic."""
+    from opgen.loop.bind import bind
+
+    generic = variant.lowered.kernel
+    integers = _integers(generic, values)
+    own, shared = (device.ordinal, *integers.values()), (device.ordinal,)
+    found = variant.on_device.get(own)
+    if found is not None:
+        return found
+    if _room(sum(key != shared for key in variant.on_device)):
+        found = variant.on_device[own] = build_for(device, bind(generic, integers))
+        return found
+    if shared not in variant.on_device:
+        variant.on_device[shared] = build_for(device, generic)
+    return variant.on_device[shared]
 
 
 def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
@@ -236,3 +294,16 @@ def build(kernel: Kernel) -> CompiledKernel:
 
     _, fast = scheduled(simplify(kernel), "cpu", toolchain.host().vector_bits // 8)
     return compile_kernel(legalize(fast, check=False))
+
+
+def build_for(device: Device, kernel: Kernel) -> CudaKernel:
+    """A kernel scheduled in the default way, made fit for emission, compiled for a CUDA device and loaded."""
+    from opgen.codegen.cuda import emit
+    from opgen.passes.legalize import legalize
+    from opgen.passes.simplify import simplify
+    from opgen.runtime.devices import ptx
+    from opgen.runtime.devices.device import CudaKernel
+    from opgen.schedule.default import scheduled
+
+    _, fast = scheduled(simplify(kernel), "cuda")
+    return CudaKernel(emit(legalize(fast, check=False)), device, compiler=ptx.binary)

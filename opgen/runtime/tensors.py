@@ -6,6 +6,7 @@ What is accepted as a tensor:
   byte order is read where it lies; of any other a contiguous copy is made for the call, after all checks;
 * objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie
   (bfloat16 by DLPack is copied, because numpy does not know it there);
+* tensors on a CUDA device, as an `Operator` hands them in (`Loan`);
 * nested lists, tuples and Python numbers.  They take the type of the first other tensor of the same type variable, and
   float32 if there is none; integers become floats where that type asks for it, never the reverse, and bools become
   nothing else.
@@ -26,6 +27,7 @@ from opgen.runtime.address import address
 from opgen.runtime.base import OpChecks
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.describe import describe, tensor
+from opgen.runtime.devices.borrowed import DeviceTensor, Loan, SupportsCudaArrayInterface
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 Array: TypeAlias = npt.NDArray[Any]  # a caller does arithmetic on results, whose scalar type only the call knows
@@ -42,7 +44,9 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
-TensorLike: TypeAlias = "npt.ArrayLike | SupportsDLPack"
+TensorLike: TypeAlias = "npt.ArrayLike | SupportsDLPack | SupportsCudaArrayInterface"
+Given: TypeAlias = "Array | DeviceTensor"
+"""A tensor of a call: an array, or a tensor on a device."""
 
 _CPU_DEVICES = (1, 3, 11)  # DLPack: CPU memory, pinned for CUDA, pinned for ROCm
 _FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
@@ -53,9 +57,9 @@ READABLE = 0x1 | 0x100
 class TensorChecks(OpChecks):
     """The checks of tensors."""
 
-    def common_type(self, allowed: Sequence[str], given: Mapping[str, object]) -> tuple[str, tuple[Array, ...]]:
+    def common_type(self, allowed: Sequence[str], given: Mapping[str, object]) -> tuple[str, tuple[Given, ...]]:
         """The type of the tensors that share a type variable, and the tensors as arrays (no contiguous copies yet)."""
-        arrays = {argument: self.as_array(argument, value) for argument, value in given.items()}
+        arrays = {argument: self._as_tensor(argument, value) for argument, value in given.items()}
         first = next(((argument, a) for argument, a in arrays.items() if a is not None), None)
         if first is None:
             name = "float32" if "float32" in allowed else allowed[0]
@@ -68,9 +72,9 @@ class TensorChecks(OpChecks):
             self.from_list(argument, given[argument], name) if a is None else a for argument, a in arrays.items()
         )
 
-    def typed(self, argument: str, value: object, name: str) -> Array:
+    def typed(self, argument: str, value: object, name: str) -> Given:
         """A tensor whose scalar type the op fixes, as an array."""
-        found = self.as_array(argument, value)
+        found = self._as_tensor(argument, value)
         if found is None:
             return self.from_list(argument, value, name)
         self._type_name(argument, found, (name,))
@@ -98,16 +102,19 @@ class TensorChecks(OpChecks):
         except (ValueError, OverflowError) as error:
             raise self.wrong(argument, expected, value) from error
 
-    def _type_name(self, argument: str, a: Array, allowed: Sequence[str]) -> str:
+    def _type_name(self, argument: str, a: Given, allowed: Sequence[str]) -> str:
         name = str(native(a.dtype).name)
         if name not in allowed:
             expected = allowed[0] if len(allowed) == 1 else f"{', '.join(allowed[:-1])} or {allowed[-1]}"
             raise self.wrong_tensor(argument, expected, a)
         return name
 
-    def wrong_tensor(self, argument: str, expected: str, given: Array) -> ArgumentTypeError:
+    def wrong_tensor(self, argument: str, expected: str, given: Given) -> ArgumentTypeError:
         """The error for a tensor of the wrong scalar type, to be raised."""
         return ArgumentTypeError(self.op, argument, expected, tensor(given))
+
+    def _as_tensor(self, argument: str, value: object) -> Given | None:
+        return value.take(self.op, argument) if isinstance(value, Loan) else self.as_array(argument, value)
 
     def as_array(self, argument: str, value: object) -> Array | None:
         """A tensor as an array over the same memory; None for a nested list or a Python number, which has no type

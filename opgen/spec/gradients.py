@@ -256,7 +256,7 @@ class GradientChecker:
         layouts: list[str | None] = []
         bindings: list[tuple[tuple[str, int], ...]] = []
         for form in item.forms:
-            found = self._form(item, form) if form.like is None else self._like(item, form.like)
+            found = self._form(form) if form.like is None else self._like(item, form.like)
             if found is None:
                 return None
             if any(len(f) == len(found[0]) for f in forms):
@@ -284,16 +284,16 @@ class GradientChecker:
         self.stand_ins[found.name] = item.name.name
         return found.dims, found.layout
 
-    def _form(self, item: s.SizesDecl, form: s.Form) -> tuple[tuple[m.Dimension, ...], str | None] | None:
+    def _form(self, form: s.Form) -> tuple[tuple[m.Dimension, ...], str | None] | None:
         dims = [input_dimension(self.report, d) for d in form.dims]
-        for dim in form.dims:
-            for named in symbols_of(dim.size):
+        for tree in form.dims:
+            for named in symbols_of(tree.size):
                 if named.name not in self.symbols:
                     self.report.unknown(f"dimension of {self.forward.name}", named.name, named.span, self.symbols)
         known = tuple(d for d in dims if d is not None)
         if len(known) < len(dims):
             return None
-        for dim, tree in zip(known, form.dims, strict=True):
+        for tree, dim in zip(form.dims, known, strict=True):
             if dim.broadcast:
                 self.report.add("S041", "sizes do not broadcast", tree.span)
         if form.layout is None:
@@ -336,7 +336,7 @@ def _text(doc: s.Doc | None) -> str:
 
 
 def in_order(decls: Mapping[str, s.OpDecl]) -> Iterator[tuple[s.OpDecl, Span | None]]:
-    """Ops before their gradients; one that is its own gradient, if through others, comes with the place that says so."""
+    """Ops before their gradients; one that is its own gradient, maybe through others, with the place that says so."""
     done: set[str] = set()
     for start in decls.values():
         chain: list[s.OpDecl] = []

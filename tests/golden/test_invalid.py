@@ -47,7 +47,7 @@ ACCEPTED = {
     "Conv2DBackpropFilter-227": "a name is accepted",
     "Conv2DBackpropFilter-230": "accepted, without effect",
     "Conv2DBackpropFilter-251": "sizes may be int64",
-    "Conv2DBackpropFilter-267": "by TensorFlow's formula this window fits 0 times: nothing to add up, so zeros, as TensorFlow gives",
+    "Conv2DBackpropFilter-267": "this window fits 0 times: nothing to add up, so zeros, as TensorFlow gives",
     "Conv2DBackpropFilter-545": "NCHW is supported",
     "DepthwiseConv2dNativeBackpropInput-396": "None means the default",
     "DepthwiseConv2dNativeBackpropInput-407": "a filter of no rows: nothing to add up, so zeros, as TensorFlow gives",

@@ -66,4 +66,3 @@ def test_word_for_word(wrt: str, message: str) -> None:
     with pytest.raises(DiagnosticError) as caught:
         gradient(module, module.op("Pick"), wrt)
     assert str(caught.value) == message
-

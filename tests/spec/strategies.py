@@ -42,7 +42,14 @@ def _larger(inner: st.SearchStrategy[s.Expression]) -> st.SearchStrategy[s.Expre
         st.builds(s.Call, st.just(AT), idents, tuples(inner)),
         st.builds(s.Subscripted, st.just(AT), idents, tuples(inner), st.none() | inner),
         st.builds(s.Member, st.just(AT), idents, idents, tuples(inner, 0, 1)),
-        st.builds(s.Reduction, st.just(AT), st.sampled_from(["sum", "prod", "max", "min"]), tuples(ranges, 1), inner),
+        st.builds(
+            s.Reduction,
+            st.just(AT),
+            st.sampled_from(["sum", "prod", "max", "min"]),
+            tuples(ranges, 1),
+            inner,
+            st.none() | inner,
+        ),
     )
 
 
@@ -57,6 +64,7 @@ signed = st.builds(s.Constant, st.just(AT), numbers)
 dims = st.builds(s.Dim, st.just(AT), expressions, st.none() | integers)
 bindings = st.builds(s.Binding, st.just(AT), idents, integers)
 forms = st.builds(s.Form, st.just(AT), tuples(dims), st.none() | idents, tuples(bindings, 0, 2))
+like_forms = st.builds(s.Form, st.just(AT), st.just(()), st.none(), tuples(bindings, 0, 2), idents)
 words_with_payload = st.builds(s.Word, st.just(AT), idents, st.none() | idents)
 attr_types = st.builds(
     s.AttrType,
@@ -88,7 +96,17 @@ items = st.one_of(
         st.booleans(),
         maybe_docs,
     ),
+    st.builds(
+        s.InheritedDecl,
+        st.just(AT),
+        st.sampled_from(["input", "output"]),
+        idents,
+        st.none() | idents,
+        st.booleans(),
+        maybe_docs,
+    ),
     st.builds(s.SizesDecl, st.just(AT), idents, tuples(forms, 1), maybe_docs),
+    st.builds(s.SizesDecl, st.just(AT), idents, st.tuples(like_forms, forms) | st.tuples(like_forms), maybe_docs),
     st.builds(
         s.AttrDecl,
         st.just(AT),

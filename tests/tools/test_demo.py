@@ -76,3 +76,10 @@ def test_one_roundoff_of_the_result_is_the_limit(dtype: str, bits: int) -> None:
     result = expected.values * (1 + 2 * 2.0**-bits)
     assert relative_error(result, expected, dtype) == pytest.approx(2)
     assert relative_error(np.zeros(3), expected, dtype) == float("inf")
+
+
+def test_denormals_are_half_of_their_distance_off() -> None:
+    """The exact value lies between two numbers of float16 that are 2**-24 apart: either is right."""
+    expected = Sums(np.array([267.5 * 2.0**-24]), np.zeros(1))
+    for steps, limit in ((267, 1.0), (268, 1.0), (269, 3.0)):
+        assert relative_error(np.array([steps * 2.0**-24]), expected, "float16") == pytest.approx(limit)

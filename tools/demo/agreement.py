@@ -14,6 +14,10 @@ from tools.reference import Sums
 Array = npt.NDArray[Any]
 
 
+LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+"""The least number above 0 of each floating type."""
+
+
 @dataclass
 class Agreement:
     """Results of one op in one type: how many, how many right, and the largest error over its limit."""
@@ -34,8 +38,9 @@ class Agreement:
 def relative_error(result: Array, expected: Sums, dtype: str, roundings: int = 8) -> float:
     """The largest |result - value| over u * |value| + roundings * ua * (the sum of the terms' absolute values).
 
-    u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  A sum of n terms makes n
-    roundings; for random terms they cancel, so that 8 are enough.  Integers must be equal.
+    u is the unit roundoff of `dtype`, ua that of the type in which its sums are accumulated.  Among denormals, which
+    are equally far apart, half that distance stands for u * |value|.  A sum of n terms makes n roundings; for random
+    terms they cancel, so that 8 are enough.  Integers must be equal.
     """
     values = expected.values
     if result.shape != values.shape:
@@ -43,6 +48,7 @@ def relative_error(result: Array, expected: Sums, dtype: str, roundings: int = 8
     kind = DTYPES[dtype]
     if not kind.is_float:
         return 0.0 if np.array_equal(result, values) else float("inf")
-    limit = 2.0**-kind.precision * np.abs(values) + roundings * 2.0**-kind.compute_type.precision * expected.magnitudes
+    rounding = np.maximum(2.0**-kind.precision * np.abs(values), LEAST[dtype] / 2 * (values != 0))
+    limit = rounding + roundings * 2.0**-kind.compute_type.precision * expected.magnitudes
     error = np.abs(result.astype(np.float64) - values)
     return float(np.max(error / np.maximum(limit, np.finfo(np.float64).tiny), initial=0.0))

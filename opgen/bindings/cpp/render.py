@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import jinja2
 
+from opgen.bindings.c.header import ABI
 from opgen.bindings.c.text import string
 from opgen.bindings.cpp.attributes import ParameterView
 from opgen.bindings.cpp.examples import example_views
@@ -14,7 +14,7 @@ from opgen.bindings.cpp.layout import call
 from opgen.bindings.cpp.view import HeaderView, OutputView, header_view
 from opgen.spec.model import Module
 
-VERSION = "1.0.0"
+VERSION = f"{ABI}.0.0"
 """The version that the package files tell; its first number is that of the C ABI."""
 
 
@@ -69,11 +69,11 @@ def render_cpp(
         (f"lib/cmake/{name}/{name}-config.cmake", "config.cmake.jinja"),
         (f"lib/cmake/{name}/{name}-config-version.cmake", "version.cmake.jinja"),
         (f"lib/pkgconfig/{name}.pc", "library.pc.jinja"),
-        ("examples/CMakeLists.txt", "examples.cmake.jinja"),
+        (f"examples/{name}/CMakeLists.txt", "examples.cmake.jinja"),
     ):
         files[path] = _render(template, v=v, version=VERSION, examples=[e.file for e in example_views(module)])
     for example in example_views(module):
-        files[f"examples/{example.file}.cpp"] = _render("example.cpp.jinja", v=v, e=example)
+        files[f"examples/{name}/{example.file}.cpp"] = _render("example.cpp.jinja", v=v, e=example)
     return files
 
 
@@ -88,15 +88,3 @@ def _header(v: HeaderView) -> str:
 
 def _render(template: str, **values: object) -> str:
     return _environment.get_template(template).render(**values)
-
-
-def install(module: Module, folder: Path, prefix: str | None = None, source: str | None = None) -> list[Path]:
-    """Write every file of the C++ API beside a built C library; a file that would not change is left alone."""
-    paths = []
-    for name, text in render_cpp(module, prefix, source).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-        paths.append(path)
-    return paths

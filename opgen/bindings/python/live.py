@@ -42,8 +42,8 @@ def gradient(function: Callable[..., object], wrt: str) -> Callable[..., Array]:
     input `wrt`, in that input's shape.  It is a function like any other of the module: documented, checked, compiled
     when it is first called.
 
-        conv2d_grad = opgen.gradient(nn_ops.conv2d, wrt="input")
-        dx = conv2d_grad(x, filter, grad_output, strides=[1, 1, 1, 1], padding="SAME")
+        by_x = opgen.gradient(ops.blend, wrt="x")  # ops.blend(x, y, weight) gives z
+        dx = by_x(x, y, grad_z, weight=0.5)
 
     Raises UserError if `function` is no op's, and DiagnosticError, with the place in the spec, if `wrt` is no input of
     it or the op cannot be differentiated.

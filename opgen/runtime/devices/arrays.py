@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, TypeGuard
+from typing import TypedDict
 
 import numpy as np
 
 from opgen.dtypes import BFLOAT16, DType
 from opgen.runtime.buffers import AnyArray, numpy_dtype
-from opgen.runtime.describe import describe
+from opgen.runtime.devices.borrowed import DeviceTensor, borrowed
 from opgen.runtime.devices.cuda_driver import Device
-from opgen.runtime.devices.dlpack import CUDA_DEVICES, SupportsDLPack, take
+from opgen.runtime.devices.dlpack import CUDA_DEVICES
 from opgen.runtime.devices.errors import DeviceError
+from opgen.runtime.devices.export import capsule_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -39,8 +39,11 @@ def typestr(dtype: DType) -> str:
 class DeviceArray:
     """A row-major array in a device's memory, freed with this object.
 
-    `address` is a device pointer, `stream` the stream on which its contents are made (0: the default stream).
+    `address` is a device pointer, `stream` the stream on which its contents are made (0: the default stream).  Other
+    libraries read it in place by `__cuda_array_interface__` and by DLPack (`torch.from_dlpack(array)`).
     """
+
+    lends_by_interface = True
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: DType, stream: int = 0) -> None:
         self.device = device
@@ -77,6 +80,28 @@ class DeviceArray:
             "stream": self.stream or 1,
         }
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA_DEVICES[0], self.device.ordinal
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A capsule that lends the memory, for use on the consumer's stream (None is the default one, -1: no matter).
+
+        Raises `BufferError` for a copy and for another device: it lends, and does nothing else.
+        """
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("a DeviceArray lends its own memory only: neither a copy nor another device's")
+        if stream not in (-1, self.stream, self.stream or 1) and (stream is not None or self.stream):
+            with self.device.current():
+                self.device.synchronize(self.stream)
+        return capsule_of(self, self.address if self.nbytes else 0, self.dtype, self.shape, self.__dlpack_device__())
+
     def to_numpy(self) -> AnyArray:
         """A copy in host memory, once what makes the contents is done."""
         result = np.empty(self.shape, numpy_dtype(self.dtype))
@@ -99,25 +124,6 @@ def _free(device: Device, address: int) -> None:
 
 
 @dataclass(frozen=True)
-class Lent:
-    """Device memory for the time of a call; `release`, if there is one, tells its owner that the call is over."""
-
-    address: int
-    release: Callable[[], None] | None = None
-
-
-def is_device_array(value: object) -> bool:
-    """Whether a value says that it lies in the memory of a CUDA device."""
-    return hasattr(value, "__cuda_array_interface__") or _is_dlpack(value)
-
-
-def _is_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
-    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack_device__"):
-        return False
-    return hasattr(value, "__dlpack__") and value.__dlpack_device__()[0] in CUDA_DEVICES
-
-
-@dataclass(frozen=True)
 class Expected:
     """What an argument must be, and who asks."""
 
@@ -127,62 +133,46 @@ class Expected:
     shape: tuple[int, ...]
     written: bool
 
-    def check(self, typename: str, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> None:
-        """Raise unless an array of a type (by its name or typestr), shape and strides (in bytes) will do."""
-        if typename not in (self.dtype.name, typestr(self.dtype)):
+    def check(self, typename: str, shape: tuple[int, ...]) -> None:
+        """Raise unless an array of a type, by its name, and of a shape will do."""
+        if typename != self.dtype.name:
             raise ArgumentTypeError(self.kernel, self.name, str(self.dtype), typename)
         if shape != self.shape:
             raise ArgumentValueError(self.kernel, self.name, f"shape {list(self.shape)}", f"shape {list(shape)}")
-        if strides is not None and not _is_row_major(shape, strides, self.dtype.bytes):
-            raise ArgumentValueError(
-                self.kernel, self.name, "a C-contiguous array", f"strides of {list(strides)} bytes"
-            )
 
 
-def _is_row_major(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
-    if 0 in shape:
-        return True
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and stride != size:
-            return False
-        size *= extent
-    return True
-
-
-def borrow(device: Device, value: object, expected: Expected, stream: int) -> Lent:
+def borrow(device: Device, value: object, expected: Expected, stream: int) -> DeviceTensor:
     """The memory of a device array, to be used in place on a stream.
 
     Raises `ArgumentTypeError` or `ArgumentValueError` unless it is what is expected, contiguous, and on this device.
     """
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if interface is not None:
-        address, read_only = interface["data"]
-        expected.check(interface["typestr"], tuple(interface["shape"]), interface.get("strides"))
-        if read_only and expected.written:
-            raise ArgumentValueError(expected.kernel, expected.name, "a writeable array", "a read-only one")
-        _check_owner(device, address, expected)
-        producer = interface.get("stream")
-        if producer is not None and producer not in (stream, stream or 1):
-            device.synchronize(producer)
-        return Lent(address)
-    if not _is_dlpack(value):
-        raise ArgumentTypeError(expected.kernel, expected.name, "a device array", describe(value))
-    shared = take(value, stream)
-    size = expected.dtype.bytes
-    strides = None if shared.strides is None else tuple(n * size for n in shared.strides)
+    tensor = borrowed(expected.kernel, expected.name, value, stream)
     try:
-        expected.check(shared.dtype.name if shared.dtype else "another type", shared.shape, strides)
-        _check_owner(device, shared.address, expected)
+        expected.check(tensor.dtype.name, tensor.shape)
+        check_in_place(expected.kernel, expected.name, tensor, device, expected.written)
     except BaseException:
-        shared.release()
+        if tensor.release is not None and tensor is not value:
+            tensor.release()
         raise
-    return Lent(shared.address, shared.release)
+    wait_for(device, tensor, stream)
+    return tensor
 
 
-def _check_owner(device: Device, address: int, expected: Expected) -> None:
-    if 0 in expected.shape:
-        return
-    owner = device.owner(address)
-    if owner != device.ordinal:
+def check_in_place(op: str, argument: str, tensor: DeviceTensor, device: Device, written: bool) -> None:
+    """Raise `ArgumentValueError` unless kernels of a device can use a tensor where it lies."""
+    if not tensor.is_row_major:
+        strides = f"strides of {list(tensor.strides or ())} bytes"
+        raise ArgumentValueError(op, argument, "a C-contiguous array", strides)
+    if tensor.address % tensor.dtype.itemsize:
+        raise ArgumentValueError(op, argument, "an aligned array", f"one at the address {tensor.address:#x}")
+    if written and tensor.read_only:
+        raise ArgumentValueError(op, argument, "a writeable array", "a read-only one")
+    if tensor.nbytes and (owner := device.owner(tensor.address)) != device.ordinal:
         where = "other memory" if owner is None else f"device {owner}"
-        raise ArgumentValueError(expected.kernel, expected.name, f"memory of device {device.ordinal}", where)
+        raise ArgumentValueError(op, argument, f"memory of device {device.ordinal}", where)
+
+
+def wait_for(device: Device, tensor: DeviceTensor, stream: int) -> None:
+    """Wait for what makes a tensor's contents, if work on the stream would not wait by itself."""
+    if tensor.made_on is not None and tensor.made_on not in (stream, stream or 1):
+        device.synchronize(tensor.made_on)

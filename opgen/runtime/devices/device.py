@@ -18,7 +18,8 @@ from opgen.loop.nodes import Buffer, Kernel
 from opgen.runtime.buffers import AnyArray, numpy_dtype
 from opgen.runtime.describe import tensor
 from opgen.runtime.devices import ptx
-from opgen.runtime.devices.arrays import DeviceArray, Expected, borrow, is_device_array
+from opgen.runtime.devices.arrays import DeviceArray, Expected, borrow
+from opgen.runtime.devices.borrowed import DeviceTensor, is_device_array
 from opgen.runtime.devices.cuda_driver import Device, cuda_available, device
 from opgen.runtime.devices.host import Scalar, Sizes, check_parameters, execute, shape_of
 from opgen.runtime.devices.scalars import c_scalar
@@ -35,8 +36,9 @@ class CudaKernel:
 
     A call takes the input arrays and the parameters by name.  Numpy arrays (and what numpy makes arrays of) are copied
     to the device; device arrays (`__cuda_array_interface__`, or DLPack on CUDA) are used in place and must be
-    C-contiguous.  The outputs come as numpy arrays, or as `DeviceArray`s if any argument is a device array; an output
-    given in `out` (a device array) is written in place and returned itself.
+    C-contiguous; a `DeviceTensor` is one that the caller has borrowed and gives back itself.  The outputs come as numpy
+    arrays, or as `DeviceArray`s if any argument is a device array; an output given in `out` (a device array) is written
+    in place and returned itself.
 
     With numpy results the call returns when they are there.  With device results it may return before: the work is
     ordered on `stream` (a CUstream as an integer; 0 is the default stream).
@@ -68,7 +70,7 @@ class CudaKernel:
         kernel, given = self.program.kernel, {} if out is None else out
         scalars = check_parameters(kernel, parameters)
         _check_names(kernel, arrays, given)
-        on_device = bool(given) or any(is_device_array(v) for v in arrays.values())
+        on_device = bool(given) or any(isinstance(v, DeviceTensor) or is_device_array(v) for v in arrays.values())
         with self.device.current(), ExitStack() as stack:
             call = _Call(self.device, self._functions, stream, stack)
             hosted = [(b, call.input(kernel.name, b, arrays[b.name], scalars)) for b in kernel.inputs]
@@ -111,13 +113,13 @@ class _Call:
     def input(self, kernel: str, buffer: Buffer, value: object, scalars: Mapping[str, Scalar]) -> AnyArray | None:
         """Borrow a device array, or the array that is to be uploaded, checked."""
         expected = Expected(kernel, buffer.name, buffer.dtype, shape_of(buffer, scalars), written=False)
-        if is_device_array(value):
+        if isinstance(value, DeviceTensor) or is_device_array(value):
             self._borrow(value, expected)
             return None
         array = np.asarray(value)
         if array.dtype != numpy_dtype(buffer.dtype):
             raise ArgumentTypeError(kernel, buffer.name, str(buffer.dtype), tensor(array))
-        expected.check(buffer.dtype.name, array.shape, None)
+        expected.check(buffer.dtype.name, array.shape)
         return np.ascontiguousarray(array).reshape(array.shape)
 
     def output(
@@ -134,7 +136,7 @@ class _Call:
 
     def _borrow(self, value: object, expected: Expected) -> None:
         lent = borrow(self.device, value, expected, self.stream)
-        if lent.release is not None:
+        if lent.release is not None and lent is not value:
             self.stack.callback(self._give_back, lent.release)
         self.addresses[expected.name] = lent.address
 

@@ -145,9 +145,7 @@ def test_three_languages_agree(path: Path, seed: int) -> None:
             found = library.shape(op, c.inputs_of(op, shapes, vectors), attrs)
             assert found == python, (seed, op.name, shapes, vectors, attrs)
             inputs = tuple(
-                np.array(vectors[i.name], np.int32)
-                if isinstance(i, Sizes)
-                else np.zeros(shapes[i.name], np.float32)
+                np.array(vectors[i.name], np.int32) if isinstance(i, Sizes) else np.zeros(shapes[i.name], np.float32)
                 for i in op.inputs
             )
             calls.append(Call(op, inputs, attrs))

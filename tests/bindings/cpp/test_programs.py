@@ -46,7 +46,10 @@ def test_without_exceptions(compiler: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [OPS, SAMPLES], ids=lambda p: p.stem)
 def test_header_in_many_files(path: Path, compiler: str, tmp_path: Path) -> None:
     """Two files of one program include it, and nothing before it."""
-    for name, text in (("a", "int other();\nint main() { return other(); }"), ("b", "int other();\nint other() { return 0; }")):
+    for name, text in (
+        ("a", "int other();\nint main() { return other(); }"),
+        ("b", "int other();\nint other() { return 0; }"),
+    ):
         (tmp_path / f"{name}.cpp").write_text(f'#include "{path.stem}.hpp"\n#include "{path.stem}.hpp"\n{text}\n')
     target = tmp_path / "both"
     compile_program(tmp_path / "a.cpp", target, str(tmp_path / "b.cpp"), libraries=[built(path)], compiler=compiler)

@@ -38,7 +38,16 @@ def test_same_each_time(path: Path) -> None:
         assert not [line for line in text.splitlines() if line != line.rstrip()], name
 
 
-HOSTILE = ('*/ int main() { abort(); } /*', "\\", "ends with \\\\", '"quoted"', "??/", "// comment", "#error no", "{{ 7 * 7 }}")
+HOSTILE = (
+    "*/ int main() { abort(); } /*",
+    "\\",
+    "ends with \\\\",
+    '"quoted"',
+    "??/",
+    "// comment",
+    "#error no",
+    "{{ 7 * 7 }}",
+)
 
 
 @pytest.mark.skipif(not COMPILERS, reason="needs a C++ compiler")
@@ -62,7 +71,7 @@ op Twice {{
 @pytest.mark.skipif(not COMPILERS, reason="needs a C++ compiler")
 def test_awkward_names(tmp_path: Path) -> None:
     """Ops, inputs, attributes and outputs with the names of keywords and of what the library itself uses."""
-    source = '''
+    source = """
 op Placeholder {
   type T in {float32}
   input scope: T[n]
@@ -73,11 +82,12 @@ op Placeholder {
   attr x: float = 0.5
   attr call: enum {A, B} = A
   output outputs: T[n]
-  outputs[i] = scope[i] * attrs[i] * float(output) * float(operation) * float(node[0]) * x * (if call == A then 1 else 2)
+  outputs[i] = scope[i] * attrs[i] * float(output) * float(operation) * float(node[0]) * x
+    * (if call == A then 1 else 2)
 }
-op Tensor { type T in {float32} input status: T[n] output results: T[n] results[i] = status[i] }
+op Scope { type T in {float32} input status: T[n] output results: T[n] results[i] = status[i] }
 op Internal { type T in {float32} input gtl: T[n] output Output: T[n] Output[i] = gtl[i] }
-'''
+"""
     module = load_text(source, "awkward.op")
     assert _compiles(module, tmp_path) == ""
     assert _compiles(module, tmp_path, namespace="other") == ""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from opgen.runtime.devices.cuda_driver import SIGNATURES, Device, Driver
 from opgen.runtime.devices.device import CudaKernel
 from opgen.runtime.devices.errors import DeviceError, DeviceMemoryError, DeviceUnavailableError
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from tests.codegen.cuda.fake import Foreign, Shared, build, fake_library
 from tests.codegen.cuda.kernels import CASES, STEPS, Case
 
 needs_compiler = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
@@ -36,14 +34,7 @@ kernel double(x: float32[n], n: int64 in [0, 1000]) -> (y: float32[n]):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    path = tmp_path_factory.mktemp("fake") / "libfakecuda.so"
-    source = Path(__file__).with_name("fake_cuda.cpp")
-    command = [str(emulation.compiler()), "-std=c++17", "-shared", "-fPIC", "-O1", str(source), "-o", str(path), "-ldl"]
-    subprocess.run(command, check=True)
-    fake = ctypes.CDLL(str(path))
-    fake.fake_log.restype = ctypes.c_char_p
-    fake.path = str(path)
-    return fake
+    return fake_library(tmp_path_factory.mktemp("fake"))
 
 
 @pytest.fixture
@@ -56,14 +47,6 @@ def fake(library: ctypes.CDLL) -> ctypes.CDLL:
 @pytest.fixture
 def gpu(fake: ctypes.CDLL) -> Device:
     return Device(Driver(fake.path))
-
-
-def build(source: str, capability: tuple[int, int]) -> bytes:
-    """What the fake driver loads: the path of a library for the CPU."""
-    assert capability == (9, 0)
-    functions = re.findall(r'extern "C" __global__ void [^\n]*\n(\w+)\(', source)
-    text = '#include "emulation.h"\n' + emulation.wrapped(0, source, functions)
-    return str(emulation.build(text)).encode()
 
 
 def kernel(program: Kernel, gpu: Device) -> CudaKernel:
@@ -117,7 +100,12 @@ def test_dlpack_memory_is_used_in_place_and_given_back(gpu: Device) -> None:
     ("changes", "error", "message"),
     [
         ({"code": 0}, ArgumentTypeError, "double: argument 'x': expected float32, given int32"),
-        ({"code": 9}, ArgumentTypeError, "double: argument 'x': expected float32, given another type"),
+        (
+            {"code": 9},
+            ArgumentTypeError,
+            "double: argument 'x': expected a readable tensor, "
+            "given an object of type Shared (elements of DLPack's type 9, 32 bits, 1 lanes)",
+        ),
         ({"shape": (5,)}, ArgumentValueError, "double: argument 'x': expected shape [6], given shape [5]"),
         (
             {"strides": (2,)},
@@ -137,46 +125,10 @@ def test_a_wrong_dlpack_tensor_is_refused_and_given_back(
     assert shared.released == 1
 
 
-class Shared:
-    """A tensor that lends its memory by DLPack."""
-
-    def __init__(
-        self, address: int, shape: tuple[int, ...], code: int, bits: int, strides: tuple[int, ...] | None = None
-    ) -> None:
-        from opgen.runtime.devices import dlpack
-
-        self.released = 0
-        self.streams: list[int | None] = []
-        self._shape = (ctypes.c_int64 * len(shape))(*shape)
-        self._strides = (ctypes.c_int64 * len(shape))(*strides) if strides else None
-        self._deleter = dlpack._Deleter(self._release)
-        tensor = dlpack._Tensor(address, 2, 0, len(shape), code, bits, 1, self._shape, self._strides, 0)
-        self._managed = dlpack._Managed(tensor, None, ctypes.cast(self._deleter, ctypes.c_void_p))
-
-    def _release(self, _: object) -> None:
-        self.released += 1
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
-
-    def __dlpack__(self, *, stream: int | None = None) -> object:
-        self.streams.append(stream)
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return make(ctypes.addressof(self._managed), b"dltensor", None)
-
-
-class Foreign:
-    """An array of another library with an interface of the test's making."""
-
-    def __init__(self, array: DeviceArray, **changes: object) -> None:
-        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"typestr": "<f8"}, "double: argument 'x': expected float32, given <f8"),
+        ({"typestr": "<f8"}, "double: argument 'x': expected float32, given float64"),
         ({"shape": (2, 3)}, "double: argument 'x': expected shape [6], given shape [2, 3]"),
         ({"strides": (-4,)}, "double: argument 'x': expected a C-contiguous array, given strides of [-4] bytes"),
         ({"data": (4096, False)}, "double: argument 'x': expected memory of device 0, given other memory"),

@@ -84,7 +84,9 @@ static void Direct() {
   CHECK(conv2d(image, taps, {1, 1, 1, 1}, "VALID", attrs, &out).ok());
   CHECK(out.data() == place && out.flat<float>()(0) == 10);  // in place
   const Tensor shared = out;
-  CHECK(conv2d(taps, taps, {1, 1, 1, 1}, "SAME", attrs, &out).ok() || true);
+  const Tensor ones({1.0f, 1.0f, 1.0f, 1.0f}, {1, 2, 2, 1});
+  CHECK(conv2d(ones, taps, {1, 1, 1, 1}, "VALID", attrs, &out).ok());
+  CHECK(out.flat<float>()(0) == 4 && !out.SharesBufferWith(shared));
   Tensor image_too = image;
   CHECK(conv2d(image_too, Tensor({2.0f}, {1, 1, 1, 1}), {1, 1, 1, 1}, "SAME", attrs, &image_too).ok());
   CHECK(image_too.flat<float>()(3) == 8 && image.flat<float>()(3) == 4 && shared.flat<float>()(0) == 10);

@@ -1,0 +1,211 @@
+"""Tensors in the memory of a CUDA device: found, described, and borrowed for the time of a call.
+
+Nothing here touches a driver, so that it costs nothing to look for such tensors where there is no device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeGuard, cast
+
+import numpy as np
+
+from opgen.dtypes import BFLOAT16, DTYPES
+from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.describe import describe
+from opgen.runtime.devices.dlpack import CUDA_DEVICES, SupportsDLPack, take
+from opgen.runtime.errors import ArgumentTypeError
+
+NumpyType: TypeAlias = "np.dtype[np.generic]"
+
+_HOSTS = (np.ndarray, np.generic, list, tuple, int, float, str)
+_FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError, KeyError)
+_LEGACY_STREAM = 1
+_BFLOAT16_NAMES = ("<V2", "|V2")
+"""What bfloat16 is called in `__cuda_array_interface__`, which has no name of its own for it."""
+
+
+class SupportsCudaArrayInterface(Protocol):
+    """A tensor of another library in the memory of a CUDA device."""
+
+    @property
+    def __cuda_array_interface__(self) -> Mapping[str, object]: ...
+
+
+def is_device_array(value: object) -> bool:
+    """Whether a value says that it lies in the memory of a CUDA device."""
+    if value is None or isinstance(value, _HOSTS):
+        return False
+    if _speaks_dlpack(value):
+        try:
+            return value.__dlpack_device__()[0] in CUDA_DEVICES
+        except _FOREIGN_FAILURES:
+            return False
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def _speaks_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
+    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """A tensor in device memory.
+
+    `strides` are in bytes; None is row-major.  `ordinal` is its device, where its owner tells.  Its contents may still
+    be in the making on the stream `made_on`; `release`, if there is one, is to be called when it is no longer used.
+    """
+
+    address: int
+    dtype: NumpyType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    read_only: bool = False
+    ordinal: int | None = None
+    made_on: int | None = None
+    release: Callable[[], None] | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the elements lie one after the other."""
+        if self.strides is None or 0 in self.shape:
+            return True
+        size = self.dtype.itemsize
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != size:
+                return False
+            size *= extent
+        return True
+
+    def overlaps(self, other: DeviceTensor) -> bool:
+        """Whether two row-major tensors share memory."""
+        return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
+
+
+def borrowed(op: str, argument: str, value: object, stream: int) -> DeviceTensor:
+    """A device array as it lies, to be used on a stream.
+
+    By DLPack if it speaks that, else by `__cuda_array_interface__`.  Raises `ArgumentTypeError` for what is neither,
+    and for what its owner does not lend.
+    """
+    if isinstance(value, DeviceTensor):
+        return value
+    try:
+        if is_lent_by_interface(value):
+            return _by_interface(cast("SupportsCudaArrayInterface", value))
+        if _speaks_dlpack(value) and is_device_array(value):
+            return _by_dlpack(value, stream)
+    except _FOREIGN_FAILURES as error:
+        raise ArgumentTypeError(op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
+    raise ArgumentTypeError(op, argument, "a device array", describe(value))
+
+
+def is_lent_by_interface(value: object) -> bool:
+    """Whether `__cuda_array_interface__` is to be asked: of opgen's own arrays, and of what has no DLPack."""
+    own = getattr(type(value), "lends_by_interface", False) is True
+    return own or (not _speaks_dlpack(value) and hasattr(value, "__cuda_array_interface__"))
+
+
+def _by_interface(value: SupportsCudaArrayInterface) -> DeviceTensor:
+    found = value.__cuda_array_interface__
+    if found.get("mask") is not None:
+        raise TypeError("it has a mask")
+    address, read_only = cast("tuple[int | None, bool]", found["data"])
+    strides = cast("tuple[int, ...] | None", found.get("strides"))
+    return DeviceTensor(
+        address=address or 0,
+        dtype=_interface_type(cast("str", found["typestr"])),
+        shape=tuple(cast("tuple[int, ...]", found["shape"])),
+        strides=None if strides is None else tuple(strides),
+        read_only=bool(read_only),
+        made_on=cast("int | None", found.get("stream")),
+    )
+
+
+def _interface_type(typestr: str) -> NumpyType:
+    if typestr in _BFLOAT16_NAMES:
+        return numpy_dtype(BFLOAT16)
+    found: NumpyType = np.dtype(typestr)
+    if not found.isnative:
+        raise TypeError("not in the machine's byte order")
+    return found
+
+
+def _by_dlpack(value: SupportsDLPack, stream: int) -> DeviceTensor:
+    _, ordinal = value.__dlpack_device__()
+    shared = take(value, stream)
+    try:
+        dtype = _dlpack_type(*shared.code)
+    except BaseException:
+        shared.release()
+        raise
+    strides = None if shared.strides is None else tuple(n * dtype.itemsize for n in shared.strides)
+    return DeviceTensor(shared.address, dtype, shared.shape, strides, ordinal=ordinal, release=shared.release)
+
+
+_KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
+
+
+def _dlpack_type(code: int, bits: int, lanes: int) -> NumpyType:
+    """numpy's type for DLPack's code, width and lanes."""
+    if (code, bits, lanes) == (4, 16, 1):
+        return numpy_dtype(DTYPES["bfloat16"])
+    if (code, bits, lanes) == (6, 8, 1):
+        return np.dtype(np.bool_)
+    if code not in _KINDS or bits % 8 or lanes != 1:
+        raise TypeError(f"elements of DLPack's type {code}, {bits} bits, {lanes} lanes")
+    found: NumpyType = np.dtype(f"{_KINDS[code]}{bits // 8}")
+    return found
+
+
+@dataclass
+class Loans:
+    """The tensors that a call has borrowed so far.
+
+    `close` gives them back; before, it waits (by `wait`, once there is a device to wait for) until what uses them is
+    done, if their owners cannot know that by themselves.
+    """
+
+    taken: list[DeviceTensor] = field(default_factory=list)
+    wait: Callable[[], None] | None = None
+
+    def take(self, op: str, argument: str, value: object) -> DeviceTensor:
+        """Borrow a device array, to be used on the default stream."""
+        found = borrowed(op, argument, value, 0)
+        self.taken.append(found)
+        return found
+
+    def __enter__(self) -> Loans:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self.wait is not None and any(t.release or t.made_on not in (None, _LEGACY_STREAM) for t in self.taken):
+                self.wait()
+        finally:
+            for t in self.taken:
+                if t.release is not None:
+                    t.release()
+            self.taken.clear()
+
+
+@dataclass(frozen=True)
+class Loan:
+    """A device array among the arguments of a call, before its checks borrow it."""
+
+    value: object
+    loans: Loans
+
+    def take(self, op: str, argument: str) -> DeviceTensor:
+        """The tensor, borrowed until the call is over."""
+        return self.loans.take(op, argument, self.value)

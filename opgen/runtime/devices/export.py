@@ -1,0 +1,62 @@
+"""Lending memory by DLPack: capsules whose consumer, or else whose end, gives the memory back."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+from ctypes import c_char_p, c_int, c_int64, c_void_p, py_object
+from dataclasses import dataclass
+
+from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.runtime.devices.dlpack import PENDING, Deleter, Managed, Tensor
+
+_CODES: dict[DType, int] = {INT32: 0, INT64: 0, FLOAT16: 2, FLOAT32: 2, FLOAT64: 2, BFLOAT16: 4, BOOL: 6}
+
+
+@dataclass(frozen=True)
+class _Lent:
+    """What lives as long as a consumer may read it: the owner of the memory, and what the capsule points to."""
+
+    owner: object
+    managed: Managed
+    layout: ctypes.Array[c_int64]
+
+
+_lent: dict[int, _Lent] = {}
+_serial = itertools.count(1)
+
+
+def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...], device: tuple[int, int]) -> object:
+    """A capsule over row-major memory, which keeps its owner alive until the consumer is done with it."""
+    rank = len(shape)
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(rank)]
+    layout = (c_int64 * max(1, 2 * rank))(*shape, *strides)
+    sizes = ctypes.cast(layout, ctypes.POINTER(c_int64))
+    steps = ctypes.cast(ctypes.byref(layout, rank * ctypes.sizeof(c_int64)), ctypes.POINTER(c_int64))
+    tensor = Tensor(address, *device, rank, _CODES[dtype], dtype.bits if dtype != BOOL else 8, 1, sizes, steps, 0)
+    number = next(_serial)
+    managed = Managed(tensor, number, ctypes.cast(_deleter, c_void_p))
+    _lent[number] = _Lent(owner, managed, layout)
+    return _new_capsule(ctypes.addressof(managed), PENDING, ctypes.cast(_destructor, c_void_p))
+
+
+def _delete(managed: ctypes._Pointer[Managed]) -> None:
+    """Called once, by the consumer."""
+    _lent.pop(managed.contents.context or 0, None)
+
+
+def _destroy(capsule: int) -> None:
+    """Called with the capsule, which nobody refers to any more; nobody may have taken over what it points to."""
+    if _is_capsule(capsule, PENDING):
+        pointer = ctypes.cast(_pointer_of(capsule, PENDING), ctypes.POINTER(Managed))
+        _lent.pop(pointer.contents.context or 0, None)
+
+
+_deleter = Deleter(_delete)
+_destructor = ctypes.CFUNCTYPE(None, c_void_p)(_destroy)
+
+# Prototypes of this module's own, because the functions of `ctypes.pythonapi` are shared by all libraries.
+_new_capsule = ctypes.PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_is_capsule = ctypes.PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
