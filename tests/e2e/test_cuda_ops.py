@@ -1,52 +1,133 @@
 """Every op as CUDA C: the default schedule for a GPU, generic and bound to a small shape, against the interpreter.
 
-The emitted source is compiled for the CPU and run through the emulation header, each block and thread in turn; where nvcc
-is installed it is compiled for a GPU as well.  What is computed with `exp` and its like may differ in the last bits of
-each operation; all else is equal bit for bit.
+The emitted source is compiled for the CPU and run through the emulation header, each block and thread in turn; where
+nvcc is installed it is compiled for a GPU as well.  What is computed with `exp` and its like may differ in the last
+bits of each operation (`ULPS` of `test_paths`); all else is equal bit for bit.
+
+The shapes are drawn from OPGEN_TEST_SEED (0); all cells of an op are compiled together.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from opgen.codegen.cuda import emit
 from opgen.codegen.cuda.program import CudaProgram
 from opgen.loop.bind import bind
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import Call as Function
 from opgen.loop.nodes import Kernel
+from opgen.loop.walk import walk_exprs
 from opgen.lower import Variant, variants
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
+from opgen.runtime.devices import emulation, nvcc
+from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated
 from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import Schedule
 from opgen.spec.model import OpSpec
-from tests.e2e.test_paths import MODULES, a_call
+from tests.e2e.test_paths import MODULES, PLATFORM, _sizes, a_call, same
+from tests.harness import random_arrays
 
 SEED = int(os.environ.get("OPGEN_TEST_SEED", "0"))
+ARCHITECTURE = "compute_80"
 OPS = [pytest.param(module, op, id=op.name) for module, spec in MODULES.items() for op in spec.ops]
-Scalars = dict[str, "int | float"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A variant of an op in a random small call: what it means, and its two programs for a GPU."""
+    """A variant of an op in a random small call, and its program for a GPU: generic, or bound to the call's integers.
 
+    `kernel` is the generic kernel as it was lowered, which says what the call means.
+    """
+
+    op: str
     variant: Variant
     seed: int
     kernel: Kernel
-    parameters: Scalars
-    programs: tuple[CudaProgram, CudaProgram]
+    parameters: dict[str, int | float]
+    schedule: Schedule
+    program: CudaProgram
+
+    def __str__(self) -> str:
+        where = f"OPGEN_TEST_SEED={SEED}: {self.op} {self.variant.suffix} {self.parameters}"
+        return f"{where}\n{self.schedule}\n{self.program.source}"
 
 
-def cuda(kernel: Kernel) -> CudaProgram:
-    return emit(legalize(scheduled(simplify(kernel), "cuda")[1]))
-
-
-def cells(module: str, op: OpSpec) -> Iterator[Cell]:
+def cells(module: str, op: OpSpec) -> list[Cell]:
+    found = []
     for index, variant in enumerate(variants(op)):
         seed = 1000 * SEED + index
         kernel, parameters = a_call(MODULES[module], op, variant, seed)
         integers = {n: v for n, v in parameters.items() if not isinstance(v, float)}
-        yield Cell(variant, seed, kernel, parameters, (cuda(kernel), cuda(bind(kernel, integers))))
+        for made in (kernel, bind(kernel, integers)):
+            schedule, after = scheduled(simplify(made), "cuda")
+            program = emit(legalize(after, check=False))
+            found.append(Cell(op.name, variant, seed, kernel, parameters, schedule, program))
+    return found
+
+
+def check(cell: Cell, run: EmulatedKernel) -> None:
+    """The program computes what the kernel means, whichever way round its blocks and threads run, and runs the same."""
+    shapes = {b.name: tuple(_sizes(b.shape, cell.parameters)) for b in cell.kernel.inputs}
+    arrays = random_arrays(shapes, cell.variant.types["T"], cell.seed)
+    expected = interpret(cell.kernel, arrays, cell.parameters)
+    exact = not any(isinstance(e, Function) and e.function in PLATFORM for e in walk_exprs(cell.kernel.body))
+    left = {p.name: cell.parameters[p.name] for p in cell.program.kernel.parameters}
+    for reverse in (False, True):
+        found = run(arrays, left, reverse=reverse)
+        assert set(found) == set(expected), str(cell)
+        for output, want in expected.items():
+            same(found[output], want, exact, str(cell))
+
+
+@pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize(("module", "op"), OPS)
+def test_every_op_is_right_for_a_gpu(module: str, op: OpSpec) -> None:
+    made = cells(module, op)
+    assert any(launch.grid or launch.block for c in made for launch in c.program.launches)
+    for cell, run in zip(made, compile_emulated([c.program for c in made]), strict=True):
+        check(cell, run)
+    if (tool := nvcc.nvcc()) is not None:
+        ptx = nvcc.compile_nvcc(tool, joined([c.program for c in made]), ARCHITECTURE).decode()
+        assert ptx.count(".entry") == sum(len(c.program.launches) for c in made)
+
+
+def joined(programs: Sequence[CudaProgram]) -> str:
+    """Programs as one translation unit, so that nvcc starts once: each in a namespace, with functions of its own."""
+    parts = []
+    for i, program in enumerate(programs):
+        names = {launch.function for launch in program.launches}
+        defines = "".join(f"#define {n} p{i}_{n}\n" for n in sorted(names))
+        undefines = "".join(f"#undef {n}\n" for n in sorted(names))
+        parts.append(f"{defines}namespace p{i} {{\n{program.source}\n}}\n{undefines}")
+    return "".join(parts)
+
+
+def test_programs_use_the_gpu() -> None:
+    """Every op's own kernel has threads and blocks: a schedule that is refused throughout would leave one of each."""
+    for module, op in (p.values for p in OPS):
+        variant = next(iter(variants(op)))
+        kernel, parameters = a_call(MODULES[module], op, variant, 1000 * SEED)
+        program = emit(legalize(scheduled(simplify(kernel), "cuda")[1], check=False))
+        assert any("threadIdx.x" in program.source for _ in program.launches), op.name
+        assert "blockIdx.x" in program.source, f"{op.name}\n{parameters}"
+
+
+@pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
+def test_the_comparison_can_fail() -> None:
+    """A planted fault, one index too far, is noticed."""
+    module, op = next(p.values for p in OPS if p.values[1].name == "ScaledAdd")
+    cell = next(c for c in cells(module, op) if c.variant.types["T"] == "float32")
+    wrong = replace(cell.program, source=cell.program.source.replace("(i64)threadIdx.x", "(i64)(threadIdx.x ^ 1)", 1))
+    assert wrong.source != cell.program.source
+    check(cell, compile_emulated([cell.program])[0])
+    poisoned = replace(cell.program, source=cell.program.source.replace(" + ", " - "))
+    with pytest.raises(AssertionError):
+        check(cell, compile_emulated([poisoned])[0])
+    assert np.isfinite(cell.seed)
