@@ -13,7 +13,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
 
 from opgen.codegen.cuda import emit
@@ -90,7 +89,9 @@ def check(cell: Cell, run: EmulatedKernel) -> None:
 @pytest.mark.parametrize(("module", "op"), OPS)
 def test_every_op_is_right_for_a_gpu(module: str, op: OpSpec) -> None:
     made = cells(module, op)
-    assert any(launch.grid or launch.block for c in made for launch in c.program.launches)
+    for generic in made[::2]:
+        assert "threadIdx.x" in generic.program.source, str(generic)
+        assert "blockIdx.x" in generic.program.source, str(generic)
     for cell, run in zip(made, compile_emulated([c.program for c in made]), strict=True):
         check(cell, run)
     if (tool := nvcc.nvcc()) is not None:
@@ -109,25 +110,13 @@ def joined(programs: Sequence[CudaProgram]) -> str:
     return "".join(parts)
 
 
-def test_programs_use_the_gpu() -> None:
-    """Every op's own kernel has threads and blocks: a schedule that is refused throughout would leave one of each."""
-    for module, op in (p.values for p in OPS):
-        variant = next(iter(variants(op)))
-        kernel, parameters = a_call(MODULES[module], op, variant, 1000 * SEED)
-        program = emit(legalize(scheduled(simplify(kernel), "cuda")[1], check=False))
-        assert any("threadIdx.x" in program.source for _ in program.launches), op.name
-        assert "blockIdx.x" in program.source, f"{op.name}\n{parameters}"
-
-
 @pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 def test_the_comparison_can_fail() -> None:
-    """A planted fault, one index too far, is noticed."""
+    """A planted fault, a sign, is noticed."""
     module, op = next(p.values for p in OPS if p.values[1].name == "ScaledAdd")
     cell = next(c for c in cells(module, op) if c.variant.types["T"] == "float32")
-    wrong = replace(cell.program, source=cell.program.source.replace("(i64)threadIdx.x", "(i64)(threadIdx.x ^ 1)", 1))
-    assert wrong.source != cell.program.source
-    check(cell, compile_emulated([cell.program])[0])
-    poisoned = replace(cell.program, source=cell.program.source.replace(" + ", " - "))
+    wrong = replace(cell.program, source=cell.program.source.replace("* x[", "* -x["))
+    right_run, wrong_run = compile_emulated([cell.program, wrong])
+    check(cell, right_run)
     with pytest.raises(AssertionError):
-        check(cell, compile_emulated([poisoned])[0])
-    assert np.isfinite(cell.seed)
+        check(cell, wrong_run)

@@ -16,6 +16,7 @@ from opgen.schedule.auto.nests import (
     Nest,
     contiguous_loop,
     depends,
+    loop_across,
     loops_of_reuse,
     reduces,
     width_in_bytes,
@@ -38,6 +39,9 @@ class CpuNest:
     vector_bytes: int
 
     def run(self) -> None:
+        across = loop_across(self.nest, self._lanes(None))
+        if across is not None and self._reduction(across):
+            return
         vector = contiguous_loop(self.nest)
         if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
             return

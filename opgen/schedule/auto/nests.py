@@ -112,6 +112,31 @@ def contiguous_loop(nest: Nest) -> str | None:
     return None
 
 
+def loop_across(nest: Nest, lanes: int) -> str | None:
+    """A loop that suits lanes better than the one along which results lie consecutively; None if there is none.
+
+    That one needs masks if conditions speak of it, and wastes lanes if it is short.  Along a loop of which no condition
+    speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read.
+    """
+    along = contiguous_loop(nest)
+    free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
+    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.outside_loads) < len(nest.outside_loads)]
+    if along is not None and along in free:
+        fuller = [n for n in mixed if _filled(nest, n, lanes) > _filled(nest, along, lanes)]
+        rows = [n for n in fuller if any(is_contiguous(e, n, nest.shapes) for e in nest.outside_loads)]
+        return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
+    return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
+
+
+def _filled(nest: Nest, name: str, lanes: int) -> float:
+    """The share of lanes at work when a loop runs in vectors, overlapping or shorter ones at its end."""
+    extent = nest.extent(name) or 1
+    used = lanes
+    while used > extent:
+        used //= 2
+    return extent / (-(-extent // used) * lanes)
+
+
 def worth_lanes(nest: Nest, name: str) -> bool:
     """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own."""
     touched = [e for e in nest.outside_loads if depends(e.indices, name)]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from opgen.loop.nodes import Const, Kernel, Load
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step
 
 BLOCK = 16
 """Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
+
+REUSED = 4
+"""How often each element must be read for a copy to pay where no reads are shared between lanes."""
 
 
 def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
@@ -20,11 +25,22 @@ def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
     scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
     for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
         axis = _own_axis(load, vector)
-        if is_contiguous(load, vector, nest.shapes) or axis is None or not scalar:
+        if is_contiguous(load, vector, nest.shapes) or axis is None:
+            continue
+        if not scalar and _reads(nest) < REUSED * _elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, trial)
     return trial.nest(vector)
+
+
+def _reads(nest: Nest) -> int:
+    """How often each load is executed; 0 if a loop's extent is not constant."""
+    return prod(nest.extent(n) or 0 for n in nest.names) * prod(constant_extent(s) or 0 for s in nest.inner_loops)
+
+
+def _elements(nest: Nest, buffer: str) -> int:
+    return prod(int(e.value) if isinstance(e, Const) else 0 for e in nest.shapes[buffer])
 
 
 def _own_axis(load: Load, vector: str) -> int | None:
