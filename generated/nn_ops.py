@@ -541,7 +541,7 @@ def conv2d_backprop_input(
 
     Args:
         input_sizes: integers [batch, in_height, in_width, groups * group_channels] or [in_height, in_width]. The
-            shape of the input, in the order of `data_format`; or its height and width alone.
+            shape of the input, in the order of `data_format`; or its height and width alone, if there is one group.
         filter: T[filter_height, filter_width, group_channels, groups * group_outputs]. The weights, [height, width,
             input channels of a group, output channels] in every data format.
         out_backprop: T[batch, out_height, out_width, groups * group_outputs] in the order of `data_format`. The

@@ -13,14 +13,17 @@ Exits with 1 unless every cell is right.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import math
+import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,6 +64,9 @@ SIZES: dict[str, tuple[int, ...]] = {
     "multiplier": (1, 2),
 }
 """The sizes that each symbol of the specs takes."""
+
+STRETCH = 200
+"""How many neighbouring cells a process judges at a time."""
 
 PADS = {"N": (0, 0), "C": (0, 0), "H": (1, 2), "W": (2, 0)}
 """The padding before and after each dimension where a list of it is given."""
@@ -283,6 +289,49 @@ def chosen_cells(module: Module, ops: Sequence[OpSpec], quick: bool) -> list[tup
     return list(enumerate(chosen))
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What is tried, for processes that each judge a part of it."""
+
+    specs: Path
+    generated: Path
+    names: tuple[str, ...]
+    quick: bool
+    seed: int
+
+
+@functools.lru_cache(maxsize=1)
+def prepared(trial: Trial) -> tuple[Matrix, list[tuple[int, Cell]]]:
+    """The judge and all numbered cells, made once in each process."""
+    os.environ["OPGEN_SPECIALIZE"] = "never"  # so that cells share kernels
+    module = load(trial.specs)
+    unknown = sorted(set(trial.names) - {op.name for op in module.ops})
+    if unknown:
+        raise click.UsageError(f"no op named {', '.join(unknown)} in {trial.specs}")
+    sys.path.insert(0, str(trial.generated.resolve().parent))
+    matrix = Matrix(module, vars(importlib.import_module(trial.generated.stem)), trial.seed)
+    ops = [op for op in module.ops if not trial.names or op.name in trial.names]
+    return matrix, chosen_cells(module, ops, trial.quick)
+
+
+def judged(trial: Trial, start: int, stop: int) -> list[str]:
+    """The verdicts on some of the cells."""
+    matrix, chosen = prepared(trial)
+    return [matrix.judge(cell, number) for number, cell in chosen[start:stop]]
+
+
+def verdicts_of(trial: Trial, jobs: int) -> list[tuple[Cell, str]]:
+    """All cells with their verdicts, in order; neighbours share kernels, so each process gets stretches of them."""
+    _, chosen = prepared(trial)
+    if jobs == 1:
+        return [(cell, judged(trial, at, at + 1)[0]) for at, (_, cell) in enumerate(chosen)]
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        parts = [pool.submit(judged, trial, at, at + STRETCH) for at in range(0, len(chosen), STRETCH)]
+        shown = track(parts, "cells", console=Console(stderr=True), transient=True)
+        verdicts = [verdict for part in shown for verdict in part.result()]
+    return [(cell, verdict) for (_, cell), verdict in zip(chosen, verdicts, strict=True)]
+
+
 @click.command("support_matrix", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help=f"Only one cell in {QUICK}.")
 @click.option("--op", "names", multiple=True, help="Only this op (may be given several times).")
@@ -290,19 +339,11 @@ def chosen_cells(module: Module, ops: Sequence[OpSpec], quick: bool) -> list[tup
 @click.option("--module", "generated", type=click.Path(exists=True, path_type=Path),
               default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
-def main(quick: bool, names: tuple[str, ...], specs: Path, generated: Path, seed: int) -> None:
+@click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes.  [default: CPUs]")
+def main(quick: bool, names: tuple[str, ...], specs: Path, generated: Path, seed: int, jobs: int) -> None:
     """Computes every cell of the support matrix and says how many are right."""
-    os.environ["OPGEN_SPECIALIZE"] = "never"  # so that cells share kernels
     begin = time.perf_counter()
-    module = load(specs)
-    sys.path.insert(0, str(generated.resolve().parent))
-    matrix = Matrix(module, vars(importlib.import_module(generated.stem)), seed)
-    unknown = sorted(set(names) - {op.name for op in module.ops})
-    if unknown:
-        raise click.UsageError(f"no op named {', '.join(unknown)} in {specs}")
-    chosen = chosen_cells(module, [op for op in module.ops if not names or op.name in names], quick)
-    verdicts = [(cell, matrix.judge(cell, number)) for number, cell in
-                track(chosen, "cells", console=Console(stderr=True), transient=True)]  # fmt: skip
+    verdicts = verdicts_of(Trial(specs, generated, names, quick, seed), jobs)
     wrong = show(verdicts)
     print(f"{len(verdicts)} cells in {time.perf_counter() - begin:.1f} s, seed {seed}")
     sys.exit(1 if wrong else 0)

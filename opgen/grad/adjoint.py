@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from opgen.grad.algebra import ZERO, add, choose, conjunction, conjuncts, mul
 from opgen.grad.derivative import contributions
 from opgen.grad.flatten import flatten
-from opgen.grad.solve import Equation, composite, solve, within
+from opgen.grad.solve import Equation, composite, refused, solve, within
 from opgen.spec.model import (
     AttrValue,
     Conditional,
@@ -31,7 +31,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.walk import index_names, reads, subexpressions, substitute_indices
+from opgen.spec.walk import index_names, operands, reads, subexpressions, substitute_indices
 
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
@@ -60,13 +60,15 @@ def adjoint(op: OpSpec, wrt: str, seeds: Mapping[str, str], result: Tensor) -> t
 
 class _Adjoint:
     def __init__(self, op: OpSpec, wrt: str, seeds: Mapping[str, str], result: Tensor) -> None:
-        taken = {t.name for t in (*op.tensors, *op.outputs)} | set(seeds.values()) | {result.name}
-        self._taken = set(taken)
+        types = {t.name: t.dtype for t in (*op.tensors, *op.outputs, result)}
+        types |= {seeds[o.name]: o.dtype for o in op.outputs}
+        self._taken = set(types)
         self._op = op
         self._wrt = wrt
         self._result = result
-        self._forward = {d.tensor: d for d in flatten(op.definitions, frozenset(taken))}
+        self._forward = {d.tensor: d for d in flatten(op.definitions, types)}
         self._taken |= set(self._forward)
+        self._types = types | {d.tensor: d.dtype for d in self._forward.values()}
         self._adjoints = dict(seeds)
         self._wanted = self._dependents()
         self._pieces: dict[str, list[_Piece]] = {}
@@ -99,22 +101,16 @@ class _Adjoint:
     # One definition ---------------------------------------------------------------------------------
 
     def _visit(self, d: Definition) -> None:
-        seed = Read(self._adjoints[d.tensor], d.subscripts)
+        seed = Read(self._adjoints[d.tensor], d.subscripts, span=d.span)
         preferred = frozenset(r.name for r in d.indices)
         if not isinstance(d.value, Reduce):
             self._collect(d.value, seed, d.indices, (), (), preferred)
             return
         e = d.value
         guards = tuple(r for r in reads(e.body) if r.outside is None)
-        self._collect(
-            e.body, self._weight(d, e, seed), (*d.indices, *e.indices), conjuncts(e.condition), guards, preferred
-        )
-
-    def _weight(self, d: Definition, e: Reduce, seed: Expr) -> Expr:
-        """The seed times the derivative of a reduction with respect to one of its terms."""
-        if e.kind == "sum":
-            return seed
-        return self._others(e, seed) if e.kind == "prod" else self._winner_only(d, e, seed)
+        weight = self._others(e, seed) if e.kind == "prod" else seed
+        wins = self._wins(d, e) if e.kind in ("max", "min") else None
+        self._collect(e.body, weight, (*d.indices, *e.indices), conjuncts(e.condition), guards, preferred, wins)
 
     def _collect(
         self,
@@ -124,9 +120,11 @@ class _Adjoint:
         conditions: tuple[Expr, ...],
         guards: tuple[Read, ...],
         preferred: frozenset[str],
+        wins: Expr | None = None,
     ) -> None:
-        for c in contributions(value, seed, self._wanted.__contains__):
-            piece = _Piece(c.read, c.weight, ranges, conditions, guards, preferred)
+        for c in contributions(value, seed, self._wanted.__contains__, self._types):
+            weight = c.weight if wins is None else choose(wins, c.weight, ZERO)
+            piece = _Piece(c.read, weight, ranges, conditions, guards, preferred)
             self._pieces.setdefault(c.read.tensor, []).append(piece)
 
     def _others(self, e: Reduce, seed: Expr) -> Expr:
@@ -139,11 +137,14 @@ class _Adjoint:
             differs = unequal if differs is None else Operation("or", differs, unequal)
         kept = [substitute_indices(c, other) for c in conjuncts(e.condition)]
         condition = conjunction([*kept, *([] if differs is None else [differs])])
-        ranges = tuple(IndexRange(names[r.name], r.extent) for r in e.indices)
+        ranges = tuple(IndexRange(names[r.name], substitute_indices(r.extent, other)) for r in e.indices)
         return mul(seed, Reduce("prod", ranges, substitute_indices(e.body, other), condition=condition))
 
-    def _winner_only(self, d: Definition, e: Reduce, seed: Expr) -> Expr:
-        """The seed for the first term that has the extreme value (or is NaN), 0 for the others."""
+    def _wins(self, d: Definition, e: Reduce) -> Expr:
+        """Whether a term is the first that has the extreme value (or is NaN)."""
+        if any(index_names(r.extent) & {o.name for o in e.indices} for r in e.indices):
+            message = f"a '{e.kind}' in which the range of an index depends on another cannot be differentiated"
+            raise refused(message, e.span)
         extreme = self._value_of(d)
         here = Read(extreme, d.subscripts)
         number: Expr = ZERO
@@ -152,7 +153,7 @@ class _Adjoint:
         wins = Operation("or", Operation("==", e.body, here), Operation("!=", e.body, e.body))
         first = Reduce("min", e.indices, Conditional(wins, number, _NEVER), condition=e.condition)
         winner = self._define(f"{d.tensor}_winner", d, first, "int64")
-        return choose(Operation("==", number, Read(winner, d.subscripts)), seed, ZERO)
+        return Operation("==", number, Read(winner, d.subscripts))
 
     def _value_of(self, d: Definition) -> str:
         """A tensor that holds the forward value of a definition."""
@@ -166,6 +167,7 @@ class _Adjoint:
     def _keep(self, d: Definition) -> None:
         self._new.append(d)
         self._made[d.tensor] = d
+        self._types[d.tensor] = d.dtype
 
     def _fresh(self, name: str) -> str:
         candidate, count = name, 1
@@ -197,12 +199,13 @@ class _Adjoint:
         value: Expr = ZERO
         for piece in pieces:
             equations = [
-                Equation(s, t, size, a)
+                Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
             value = add(value, self._gather(piece, equations, {r.name: r for r in ranges}))
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
-        return Definition(name, ranges, targets, value, dtype, dims, is_output)
+        span = next((p.read.span for p in pieces), None)
+        return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 
     def _gather(self, piece: _Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> Expr:
         """The sum of a piece over all iterations that read the target's element."""
@@ -211,7 +214,7 @@ class _Adjoint:
         equations = [replace(e, subscript=substitute_indices(e.subscript, rename)) for e in equations]
         solution = solve(
             equations,
-            [IndexRange(hidden[r.name].name, r.extent) for r in piece.ranges],
+            [IndexRange(hidden[r.name].name, substitute_indices(r.extent, rename)) for r in piece.ranges],
             [substitute_indices(c, rename) for c in piece.conditions],
             frozenset(hidden[n].name for n in piece.preferred),
             self._nonzero,
@@ -222,7 +225,7 @@ class _Adjoint:
             return substitute_indices(substitute_indices(substitute_indices(e, rename), solution.values), shown)
 
         weight = settled(piece.weight)
-        present = set(reads(weight))
+        present = set(_own_reads(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
         implied = self._implied(present) | {c for r in targets.values() for c in within(Index(r.name), r.extent)}
         if solution.remaining:  # else a condition shows that the element may be read nowhere
@@ -232,7 +235,8 @@ class _Adjoint:
             if guard != piece.read and moved not in present and isinstance(moved, Read):
                 conditions += self._inside(guard, moved, piece.ranges)
         remaining = _contiguous_last(
-            tuple(IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining), weight
+            tuple(IndexRange(_name(shown[r.name]), substitute_indices(r.extent, shown)) for r in solution.remaining),
+            weight,
         )
         if not remaining and not conditions and not any(any(self._inside(g, g, piece.ranges)) for g in piece.guards):
             return weight
@@ -333,8 +337,17 @@ def _contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[Inde
     for read in reads(weight):
         for axis, subscript in enumerate(read.indices):
             (walked if axis == len(read.indices) - 1 else elsewhere).update(index_names(subscript))
-    last = walked - elsewhere
+    last = walked - elsewhere - {n for r in ranges for n in index_names(r.extent)}
     return tuple(sorted(ranges, key=lambda r: r.name in last))
+
+
+def _own_reads(e: Expr) -> Iterator[Read]:
+    """Those of a term itself, which is left out where one of them is outside; a reduction in it leaves out its own."""
+    if isinstance(e, Read):
+        yield e
+    if not isinstance(e, Reduce):
+        for o in operands(e):
+            yield from _own_reads(o)
 
 
 def _all_names(piece: _Piece) -> set[str]:

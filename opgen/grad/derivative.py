@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import ONE, ZERO, choose, divide, mul, negate, sub
+from opgen.grad.types import Types, may_vary, type_of
 from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Number, Operation, Read
 from opgen.spec.walk import reads
 
@@ -29,8 +30,11 @@ class Contribution:
     weight: Expr
 
 
-def contributions(value: Expr, seed: Expr, wanted: Callable[[str], bool]) -> Iterator[Contribution]:
-    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`."""
+def contributions(value: Expr, seed: Expr, wanted: Callable[[str], bool], types: Types) -> Iterator[Contribution]:
+    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`.
+
+    `types` tells the type of every tensor: the adjoint of a value is of the type of that value.
+    """
     if not any(wanted(r.tensor) for r in reads(value)):
         return
     match value:
@@ -39,20 +43,40 @@ def contributions(value: Expr, seed: Expr, wanted: Callable[[str], bool]) -> Ite
             if value.outside is not None and any(wanted(r.tensor) for r in reads(value.outside)):
                 raise _refused("the value outside a tensor cannot depend on what is differentiated", value)
         case Negate():
-            yield from contributions(value.operand, negate(seed), wanted)
+            yield from contributions(value.operand, negate(seed), wanted, types)
         case Convert():
-            yield from contributions(value.operand, seed, wanted)
+            yield from _converted(value, seed, wanted, types)
         case Conditional():
-            yield from contributions(value.if_true, choose(value.condition, seed, ZERO), wanted)
-            yield from contributions(value.if_false, choose(value.condition, ZERO, seed), wanted)
+            yield from _either(value.condition, value.if_true, value.if_false, seed, wanted, types)
         case Apply():
-            yield from contributions(value.argument, mul(seed, _function(value)), wanted)
+            yield from contributions(value.argument, mul(seed, _function(value)), wanted, types)
+        case Operation(op="max") | Operation(op="min"):
+            first = Operation(">=" if value.op == "max" else "<=", value.left, value.right)
+            yield from _either(first, value.left, value.right, seed, wanted, types)
         case Operation():
             left, right = _operation(value, seed)
-            yield from contributions(value.left, left, wanted)
-            yield from contributions(value.right, right, wanted)
+            yield from contributions(value.left, left, wanted, types)
+            yield from contributions(value.right, right, wanted, types)
         case _:
             raise _refused("this expression cannot be differentiated", value)
+
+
+def _converted(e: Convert, seed: Expr, wanted: Callable[[str], bool], types: Types) -> Iterator[Contribution]:
+    """The seed is of the type converted to, what it becomes of that converted from; integers do not vary."""
+    source = type_of(e.operand, types)
+    if source is None or not (may_vary(source) and may_vary(e.to)):
+        return
+    yield from contributions(e.operand, seed if source == e.to else Convert(source, seed), wanted, types)
+
+
+def _either(
+    condition: Expr, a: Expr, b: Expr, seed: Expr, wanted: Callable[[str], bool], types: Types
+) -> Iterator[Contribution]:
+    """Those of the side that is taken; the derivative of the other may be infinite, so it is not multiplied by 0."""
+    for c in contributions(a, seed, wanted, types):
+        yield Contribution(c.read, choose(condition, c.weight, ZERO))
+    for c in contributions(b, seed, wanted, types):
+        yield Contribution(c.read, choose(condition, ZERO, c.weight))
 
 
 def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
@@ -67,16 +91,22 @@ def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
             return mul(seed, b), mul(seed, a)
         case "/":
             return divide(seed, b), negate(divide(mul(seed, e), b))
-        case "max":
-            first: Expr = Operation(">=", a, b)
-            return choose(first, seed, ZERO), choose(first, ZERO, seed)
-        case "min":
-            first = Operation("<=", a, b)
-            return choose(first, seed, ZERO), choose(first, ZERO, seed)
         case "pow":
-            lower = Operation("pow", a, sub(b, ONE))
-            return mul(mul(seed, b), lower), mul(seed, mul(e, Apply("log", a)))
+            return _power(e, seed)
     raise _refused(f"operator '{e.op}' cannot be differentiated", e)
+
+
+def _power(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
+    """Those of base and exponent.  By the base it is 0 where the exponent is, whatever the base; by the exponent it is
+    0 where the base is 0 and the exponent is not negative.
+    """
+    a, b = e.left, e.right
+    by_base = mul(mul(seed, b), Operation("pow", a, sub(b, ONE)))
+    by_exponent = mul(seed, mul(e, Apply("log", a)))
+    if not isinstance(b, Number) or b.value == 0:
+        by_base = choose(Operation("==", b, ZERO), ZERO, by_base)
+    nothing = Operation("and", Operation("==", a, ZERO), Operation(">=", b, ZERO))
+    return by_base, choose(nothing, ZERO, by_exponent)
 
 
 def _function(e: Apply) -> Expr:

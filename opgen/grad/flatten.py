@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.grad.types import Types, type_of
 from opgen.spec.model import Definition, Expr, Index, IndexRange, Read, Reduce
 from opgen.spec.walk import index_names, operands, with_operands
 
 
-def flatten(definitions: tuple[Definition, ...], taken: frozenset[str]) -> tuple[Definition, ...]:
+def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definition, ...]:
     """Equal definitions in which a reduction stands only at the root, over an elementwise body.
 
-    New intermediates are named after the definition they come from and avoid `taken`.
+    New intermediates are named after the definition they come from; `types` are those of all other tensors, whose names
+    they avoid.
     """
-    names = set(taken) | {d.tensor for d in definitions}
+    known = {**types, **{d.tensor: d.dtype for d in definitions}}
     result: list[Definition] = []
     for definition in definitions:
-        hoisted, value = _Hoist(definition, names).run()
+        hoisted, value = _Hoist(definition, known).run()
         result += [*hoisted, replace(definition, value=value)]
     return tuple(result)
 
 
 class _Hoist:
-    def __init__(self, definition: Definition, names: set[str]) -> None:
+    def __init__(self, definition: Definition, types: dict[str, str]) -> None:
         self._definition = definition
-        self._names = names
+        self._types = types
         self._hoisted: list[Definition] = []
 
     def run(self) -> tuple[list[Definition], Expr]:
@@ -48,8 +51,13 @@ class _Hoist:
         reduction = self._reduction(e, ranges)
         used = index_names(reduction) | set(_extent_names(reduction))
         own = {r.name for r in e.indices}
+        for r in ranges:
+            if r.name in used - own and index_names(r.extent):
+                message = f"a reduction inside one in which the range of '{r.name}' depends on another index"
+                raise DiagnosticError([Diagnostic("S062", f"{message} cannot be differentiated", e.span)])
         outer = tuple(r for r in ranges if r.name in used and r.name not in own)
         name = self._fresh()
+        self._types[name] = type_of(reduction, self._types) or self._definition.dtype
         subscripts = tuple(Index(r.name) for r in outer)
         self._hoisted.append(
             Definition(
@@ -57,7 +65,7 @@ class _Hoist:
                 indices=outer,
                 subscripts=subscripts,
                 value=reduction,
-                dtype=self._definition.dtype,
+                dtype=self._types[name],
                 dims=tuple(r.extent for r in outer),
                 is_output=False,
                 span=e.span,
@@ -67,11 +75,9 @@ class _Hoist:
 
     def _fresh(self) -> str:
         count = 1
-        while f"{self._definition.tensor}_{count}" in self._names:
+        while f"{self._definition.tensor}_{count}" in self._types:
             count += 1
-        name = f"{self._definition.tensor}_{count}"
-        self._names.add(name)
-        return name
+        return f"{self._definition.tensor}_{count}"
 
 
 def _extent_names(e: Reduce) -> Iterator[str]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.diagnostics import Diagnostic, DiagnosticError, Span
 from opgen.grad.algebra import ONE, ZERO, Affine, affine, is_number, mul, negate, sub
-from opgen.spec.model import Conditional, Expr, Index, IndexRange, Number, Operation
+from opgen.spec.model import Conditional, Expr, Index, IndexRange, Not, Number, Operation
 from opgen.spec.polynomial import Polynomial, polynomial
 from opgen.spec.walk import index_names, substitute_indices, transform
 
@@ -22,13 +22,15 @@ from opgen.spec.walk import index_names, substitute_indices, transform
 class Equation:
     """`subscript` equals `target` along a dimension of size `size`.
 
-    `actual` is the caller's size of a dimension that may be 1 and then stretches, else None.
+    `actual` is the caller's size of a dimension that may be 1 and then stretches, else None; `span` is the place of
+    the read.
     """
 
     subscript: Expr
     target: Expr
     size: Expr
     actual: Expr | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class _Solver:
     ) -> None:
         self._nonzero = nonzero
         self._extents = {r.name: r.extent for r in ranges}
-        self._order = sorted(self._extents, key=lambda n: n not in preferred)
+        bounding = {n for extent in self._extents.values() for n in index_names(extent)}
+        self._order = sorted(self._extents, key=lambda n: (n in bounding, n not in preferred))
         self._conditions = list(conditions)
         self._values: dict[str, Expr] = {}
         self._added: dict[str, Expr] = {}
@@ -82,12 +85,23 @@ class _Solver:
         for e in pending:
             self._check(e)
         open_names = [n for n in self._extents if n not in self._values]
-        remaining = [IndexRange(n, self._extents[n]) for n in open_names]
-        remaining += [IndexRange(n, extent) for n, extent in self._added.items()]
+        extents = {n: self._extents[n] for n in open_names} | self._added
+        remaining = self._in_order({n: substitute_indices(e, self._values) for n, e in extents.items()}, equations)
         found = (transform(exact, substitute_indices(c, self._values)) for c in self._conditions)
         conditions = tuple(c for c in dict.fromkeys(found) if c != Operation("==", ZERO, ZERO))
         values = {n: transform(exact, v) for n, v in self._values.items()}
         return Solution(values, tuple(remaining), conditions)
+
+    def _in_order(self, extents: Mapping[str, Expr], equations: Sequence[Equation]) -> list[IndexRange]:
+        """Each index after those that its range depends on, else as they come."""
+        pending, result = dict(extents), list[IndexRange]()
+        while pending:
+            free = next((n for n, extent in pending.items() if not index_names(extent) & set(pending)), None)
+            if free is None:
+                message = "this cannot be solved for an index whose range depends on another"
+                raise refused(message, next((e.span for e in equations), None))
+            result.append(IndexRange(free, pending.pop(free)))
+        return result
 
     def _is_open(self, e: Expr) -> bool:
         return isinstance(e, Index) and e.name in self._extents and e.name not in self._values
@@ -99,12 +113,10 @@ class _Solver:
 
     def _stretch(self, e: Equation) -> bool:
         """A dimension that stretches: all iterations if the caller gave 1, else the one."""
-        if e.actual is None:
+        if e.actual is None or self._chosen(e) is not None:
             return False
         if not isinstance(e.subscript, Index) or not self._is_open(e.subscript):
-            raise refused(
-                "a broadcast dimension can be differentiated only if it is read at a plain index", e.subscript
-            )
+            raise refused("a broadcast dimension can be differentiated only if it is read at a plain index", e.span)
         name, extent = e.subscript.name, self._extents[e.subscript.name]
         stretched = Operation("==", e.actual, ONE)
         over = f"{name}_all"
@@ -113,21 +125,38 @@ class _Solver:
         return True
 
     def _choice(self, e: Equation) -> bool:
-        """`if c then a else b`, c known to the caller: where c holds a is solved for, b is free; else the reverse."""
+        """`if c then a else b`, c known to the caller: where c holds a is solved for, b is free; else the reverse.
+        Where the dimension stretches, both are free.
+        """
+        found = self._chosen(e)
+        if found is None:
+            if e.actual is not None:  # its indices were solved for meanwhile
+                raise refused("a broadcast dimension can be differentiated only if it is read at a plain index", e.span)
+            return False
+        condition, a, b = found
+        first, second = self._extents[a.name], self._extents[b.name]
+        solved, free = condition, condition  # for a; of b
+        if e.actual is not None:
+            stretched = Operation("==", e.actual, ONE)
+            solved = Operation("and", condition, Not(stretched))
+            free = Operation("or", condition, stretched)
+        free_a, free_b = f"{a.name}'", f"{b.name}'"
+        self._added[free_a] = Conditional(solved, ONE, first)
+        self._added[free_b] = Conditional(free, second, ONE)
+        self._set(a.name, Conditional(solved, e.target, Index(free_a)))
+        self._set(b.name, Conditional(free, Index(free_b), e.target))
+        self._conditions.append(Operation("<", e.target, Conditional(condition, first, second)))
+        return True
+
+    def _chosen(self, e: Equation) -> tuple[Expr, Index, Index] | None:
+        """The condition and the two open indices of a subscript `if c then a else b`, c known to the caller."""
         s = e.subscript
         if not isinstance(s, Conditional) or index_names(s.condition):
-            return False
+            return None
         a, b = s.if_true, s.if_false
         if not (isinstance(a, Index) and isinstance(b, Index) and self._is_open(a) and self._is_open(b)) or a == b:
-            return False
-        first, second = self._extents[a.name], self._extents[b.name]
-        free_a, free_b = f"{a.name}'", f"{b.name}'"
-        self._added[free_a] = Conditional(s.condition, ONE, first)
-        self._added[free_b] = Conditional(s.condition, second, ONE)
-        self._set(a.name, Conditional(s.condition, e.target, Index(free_a)))
-        self._set(b.name, Conditional(s.condition, Index(free_b), e.target))
-        self._conditions.append(Operation("<", e.target, Conditional(s.condition, first, second)))
-        return True
+            return None
+        return s.condition, a, b
 
     def _rename(self, e: Equation) -> bool:
         if not isinstance(e.subscript, Index) or not self._is_open(e.subscript):
@@ -168,7 +197,7 @@ class _Solver:
             return False
         form = affine(subscript, unknown)
         if form is None:
-            raise refused("only subscripts that are affine in the indices can be differentiated", e.subscript)
+            raise refused("only subscripts that are affine in the indices can be differentiated", e.span)
         candidates = [n for n in unknown if n in form.coefficients and self._nonzero(form.coefficients[n])]
         if not candidates:
             return False
@@ -254,5 +283,5 @@ def _product(single: Polynomial) -> Expr:
     return value
 
 
-def refused(message: str, e: Expr) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("S062", message, e.span)])
+def refused(message: str, span: Span | None) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("S062", message, span)])

@@ -26,7 +26,7 @@ from opgen.lower.inline import inline_lets
 from opgen.lower.mathematics import Mathematics, Names, Scope, TensorAccess
 from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
-from opgen.lower.scalars import Scalars
+from opgen.lower.scalars import Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import Definition, EnumIs, Expr, Index, Module, OpSpec, Present, Require, SizeOf, Tensor
 from opgen.spec.walk import subexpressions
@@ -79,12 +79,13 @@ class _Lowering:
 
     def _argument(self, tensor: Tensor) -> Buffer:
         order = self._variant.permutation(self._op, tensor.layout, tensor.rank)
-        actual: list[Expr | None] = [SizeOf(tensor.name, i) if d.broadcast else None for i, d in enumerate(tensor.dims)]
         sizes = [
-            self._scalars.lower(a if a is not None else d.size, {}) for a, d in zip(actual, tensor.dims, strict=True)
+            self._scalars.lower(SizeOf(tensor.name, i) if d.broadcast else d.size, {})
+            for i, d in enumerate(tensor.dims)
         ]
+        stretched = tuple(self._scalars.lower(d.size, {}) if d.broadcast else None for d in tensor.dims)
         buffer = Buffer(tensor.name, self._variant.dtype(tensor.dtype), tuple(sizes[axis] for axis in order))
-        self._tensors[tensor.name] = TensorAccess(buffer, order, tuple(actual))
+        self._tensors[tensor.name] = TensorAccess(buffer, order, stretched)
         return buffer
 
     def _let(self, definition: Definition) -> Buffer:
@@ -128,20 +129,28 @@ class _Lowering:
         return Context.of(known)
 
     def _assumptions(self) -> tuple[loop.Expr, ...]:
-        """The requirements that speak of the kernel's parameters only."""
+        """The requirements, and what holds of sizes that stretch, where they speak of the kernel's parameters only."""
         found = {p.name for p in self._parameters.parameters}
-        result: list[loop.Expr] = []
-        for check in self._op.checks:
-            if isinstance(check, Require):
-                trial = Parameters(self._op)
-                condition = _lower_or_none(Scalars(trial, self._variant), check.condition, self._variant)
-                if condition is not None and free_vars(condition) <= found and condition != b.TRUE:
-                    result.append(condition)
-        return tuple(result)
+        scalars = Scalars(Parameters(self._op), self._variant)
+        required = [
+            _lower_or_none(self._op, scalars, check.condition, self._variant)
+            for check in self._op.checks
+            if isinstance(check, Require)
+        ]
+        stretched = [
+            b.compare("ge", scalars.lower(SizeOf(t.name, axis), {}), b.minimum(scalars.lower(d.size, {}), b.index(1)))
+            for t in self._op.tensors
+            for axis, d in enumerate(t.dims)
+            if d.broadcast
+        ]
+        conditions = [c for c in (*required, *stretched) if c is not None and c != b.TRUE]
+        return tuple(c for c in conditions if free_vars(c) <= found)
 
 
-def _lower_or_none(scalars: Scalars, e: Expr, variant: Variant) -> loop.Expr | None:
-    """A requirement as loop IR, unless it asks for an enumeration that the variant leaves open."""
+def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> loop.Expr | None:
+    """A requirement as loop IR, unless it asks for an enumeration that the variant leaves open, or speaks of floats."""
+    if has_floats(op, e):
+        return None
     for n in subexpressions(e):
         if isinstance(n, Present) or (isinstance(n, EnumIs) and n.name not in variant.values):
             return None

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT32, INT64, DType
+from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
 from opgen.loop.walk import free_vars
 from opgen.lower.parameters import Parameters
-from opgen.lower.scalars import COMPARE, Scalars
+from opgen.lower.scalars import COMPARE, Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
     Apply,
@@ -48,8 +48,8 @@ class TensorAccess:
 
     buffer: Buffer
     order: tuple[int, ...]
-    broadcast: tuple[Expr | None, ...]
-    """For each logical dimension that may be 1 at the caller's will, its actual size."""
+    stretched: tuple[loop.Expr | None, ...]
+    """For each logical dimension that may be 1 at the caller's will, the size that it stands for."""
 
 
 @dataclass
@@ -159,7 +159,7 @@ class Mathematics:
             left, right = self.condition(e.left, scope), self.condition(e.right, scope)
             return b.both(left, right) if e.op == "and" else b.either(left, right)
         if isinstance(e, Operation) and e.op in COMPARE:
-            dtype = self.type_of(e.left) or self.type_of(e.right)
+            dtype = self.type_of(e.left) or self.type_of(e.right) or (FLOAT64 if has_floats(self._op, e) else None)
             if dtype is not None and (dtype not in (INT64, BOOL) or any(reads(e))):
                 left, right = self.value(e.left, dtype, scope), self.value(e.right, dtype, scope)
                 return Compare(COMPARE[e.op], left, right)
@@ -196,10 +196,10 @@ class Mathematics:
         for position, axis in enumerate(access.order):
             sizes[axis] = access.buffer.shape[position]
         outside: list[loop.Expr] = []
-        for axis, actual in enumerate(access.broadcast):
-            if actual is None:
-                outside += _unproved(subscripts[axis], sizes[axis], scope.context)
-            else:
+        for axis, stretched in enumerate(access.stretched):
+            size = sizes[axis] if stretched is None else stretched
+            outside += _unproved(subscripts[axis], size, scope.context)
+            if stretched is not None:
                 subscripts[axis] = b.minimum(subscripts[axis], b.sub(sizes[axis], 1))
         load = Load(access.buffer.name, tuple(subscripts[axis] for axis in access.order), access.buffer.dtype)
         value = b.cast(access.buffer.dtype.compute_type, load)
@@ -227,11 +227,13 @@ class Mathematics:
     def _reduce(self, e: Reduce, scope: Scope) -> loop.Expr:
         dtype = self.type_of(e.body) or FLOAT32
         accumulator = Buffer(self._names.fresh("acc"), dtype, (), "register")
-        variables = {r.name: b.var(self._names.fresh(r.name)) for r in e.indices}
-        extents = {r.name: self._scalars.lower(r.extent, scope.indices) for r in e.indices}
+        variables: dict[str, loop.Var] = {}
+        extents: dict[str, loop.Expr] = {}
         context = scope.context
-        for name, variable in variables.items():
-            context = context.with_loop(variable.name, b.index(0), extents[name])
+        for r in e.indices:
+            extents[r.name] = self._scalars.lower(r.extent, {**scope.indices, **variables})
+            variables[r.name] = b.var(self._names.fresh(r.name))
+            context = context.with_loop(variables[r.name].name, b.index(0), extents[r.name])
         inner = Scope({**scope.indices, **variables}, context, [])
         if e.condition is not None:
             condition = self._scalars.lower(e.condition, inner.indices)

@@ -40,7 +40,7 @@ class Parameters:
             case Symbol():
                 return Parameter(name, INT64, 0 if e.name in self._sizes else None)
             case SizeOf():
-                return Parameter(name, INT64, 1)
+                return Parameter(name, INT64, 0)
             case AttrValue():
                 return self._attribute(name, e)
             case Present():

@@ -21,10 +21,12 @@ from opgen.spec.model import (
     Not,
     Number,
     Operation,
+    OpSpec,
     Present,
     SizeOf,
     Symbol,
 )
+from opgen.spec.walk import subexpressions
 
 COMPARE: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
@@ -38,6 +40,16 @@ _INTEGER = {
     "max": b.maximum,
     "ceildiv": b.ceildiv,
 }
+
+
+def has_floats(op: OpSpec, e: Expr) -> bool:
+    """Whether an expression speaks of attributes or numbers that are no integers: it is not for `Scalars`."""
+    for n in subexpressions(e):
+        if isinstance(n, AttrValue) and op.attr(n.attr).kind == "float":
+            return True
+        if isinstance(n, Number) and isinstance(n.value, float):
+            return True
+    return False
 
 
 class Scalars:

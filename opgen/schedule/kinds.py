@@ -6,10 +6,11 @@ from typing import get_args
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Expr, For, Kernel, Let, Load, LoopKind, Stmt
-from opgen.loop.walk import free_vars, parts, walk, walk_expr
+from opgen.loop.nodes import Alloc, For, Kernel, LoopKind, Stmt
+from opgen.loop.walk import walk
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.lanes import require_even_lanes
 from opgen.schedule.loops import require_independent, require_loops, rewrite_loops
 
 AXES: tuple[str, ...] = tuple(k for k in get_args(LoopKind) if "." in k)
@@ -43,7 +44,7 @@ def vectorize(kernel: Kernel, loop: str) -> Kernel:
         for p in walk(s.body):
             if isinstance(p, For) and p.kind not in ("serial", "unroll"):
                 raise ScheduleError(f"vectorize {s.var}: the loop '{p.var}' inside it is {p.kind}")
-        _require_even_lanes(s, s.body, frozenset({s.var}))
+        require_even_lanes(s, f"vectorize {s.var}")
         require_independent(s, context, "vectorize")
         return _with_kind(s, "vector")
 
@@ -117,29 +118,6 @@ def _require_private(kernel: Kernel, loop: str) -> None:
             continue
         if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
             raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
-
-
-def _require_even_lanes(loop: For, s: Stmt, varying: frozenset[str]) -> None:
-    """Refuse lanes that would repeat a loop inside differently often, or need buffers of different sizes; `varying` are the
-    names of variables and buffers whose values differ from lane to lane.
-    """
-
-    def differs(*values: Expr) -> bool:
-        return any(free_vars(e) & varying or any(isinstance(p, Load) and p.buffer in varying for p in walk_expr(e)) for e in values)
-
-    match s:
-        case For() if differs(s.start, s.stop):
-            raise ScheduleError(f"vectorize {loop.var}: the bounds of the loop '{s.var}' inside it depend on '{loop.var}'")
-        case Alloc() if differs(*s.buffer.shape):
-            raise ScheduleError(f"vectorize {loop.var}: the size of '{s.buffer.name}' inside it depends on '{loop.var}'")
-        case Alloc():
-            varying |= {s.buffer.name}
-        case Let() if differs(s.value):
-            varying |= {s.var.name}
-        case _:
-            pass
-    for p in parts(s):
-        _require_even_lanes(loop, p, varying)
 
 
 def _require_serial(s: For, primitive: str) -> None:

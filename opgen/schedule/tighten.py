@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import For, Kernel, Stmt
+from opgen.loop.walk import walk
 from opgen.passes.tighten import tighten_loop
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.lanes import require_even_lanes
 from opgen.schedule.loops import require_loops, rewrite_loops
 
 
@@ -23,4 +25,8 @@ def tighten(kernel: Kernel, loop: str) -> Kernel:
             raise ScheduleError(f"tighten {s.var}: its body is not a condition that can become bounds of it")
         return new
 
-    return rewrite_loops(kernel, loop, rewrite)
+    after = rewrite_loops(kernel, loop, rewrite)
+    for s in walk(after.body):
+        if isinstance(s, For) and s.kind == "vector":
+            require_even_lanes(s, f"tighten {loop}")
+    return after

@@ -88,6 +88,40 @@ def test_by_the_side_that_forward_takes(formula: str, wrt: str, expected: list[f
     np.testing.assert_allclose(pulled(case, wrt, arrays, np.ones(3)), expected, rtol=1e-14)
 
 
+INFINITE = np.array([0.0, 0, 1]), np.array([2.0, 0, np.inf])
+
+
+@pytest.mark.parametrize(
+    ("formula", "wrt", "expected"),
+    [
+        ("if a[i] > 0 then sqrt(a[i]) else b[i]", "a", [0, 0, 0.5]),
+        ("max(log(a[i]), -5) + b[i]", "a", [0, 0, 1]),
+        ("max[k < 2](if k == 0 then b[k] else log(a[k])) + b[i]", "a", [0, 0, 0]),
+        ("if a[i] == 0 then a[i] else a[i] * b[i]", "a", [1, 1, np.inf]),
+    ],
+)
+def test_a_side_that_is_not_taken_does_not_spoil_the_other(formula: str, wrt: str, expected: list[float]) -> None:
+    """Its derivative is infinite: 0 times that would be NaN."""
+    a, b = INFINITE
+    case = Case(load_text(KINKS % formula), "Kinks", {"a": (3,), "b": (3,)})
+    np.testing.assert_array_equal(pulled(case, wrt, {"a": a, "b": b}, np.ones(3)), expected)
+
+
+@pytest.mark.parametrize(
+    ("formula", "wrt", "expected"),
+    [
+        ("pow(a[i], b[i])", "a", [0, 0, 3]),
+        ("pow(a[i], b[i])", "b", [0, 0, 0]),
+        ("pow(a[i], 0) + b[i]", "a", [0, 0, 0]),
+        ("pow(a[i], 2) + b[i]", "a", [0, 0, 2]),
+    ],
+)
+def test_powers_of_zero(formula: str, wrt: str, expected: list[float]) -> None:
+    case = Case(load_text(KINKS % formula), "Kinks", {"a": (3,), "b": (3,)})
+    arrays = {"a": np.array([0.0, 0, 1]), "b": np.array([2.0, 0, 3])}
+    assert pulled(case, wrt, arrays, np.ones(3)).tolist() == expected
+
+
 SMOOTH = ["exp(a[i])", "log(a[i] + 4)", "sqrt(a[i] + 4)", "tanh(a[i])", "erf(a[i])", "sin(a[i])", "cos(a[i])",
           "pow(a[i] + 4, b[i])", "a[i] / (b[i] + 4)", "-(a[i] - 2 * b[i]) * a[i]"]  # fmt: skip
 

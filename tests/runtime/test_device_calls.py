@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from opgen.runtime.devices.arrays import DeviceArray
 from opgen.runtime.devices.borrowed import is_device_array
 from opgen.runtime.devices.cuda_driver import Driver
 from opgen.runtime.devices.errors import DeviceError, DeviceUnavailableError
+from opgen.runtime.devices.export import capsule_of
 from opgen.runtime.errors import ArgumentError, ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
 from tests.bindings.modules import OPS, ROOT, SAMPLES, generated, imported, spec
 from tests.codegen.cuda.fake import Foreign, Shared, build, fake_library
@@ -170,6 +172,37 @@ def test_an_interface_of_bfloat16(samples: Any) -> None:
     found = samples.mat_mul(opgen.to_device(a), opgen.to_device(b))
     assert found.__cuda_array_interface__["typestr"] == "<V2"
     assert found.to_numpy().tobytes() == samples.mat_mul(a, b).tobytes()
+
+
+TWO_RESULTS = '''"""An op."""
+
+op Both {
+  """Twice and one more."""
+  type T in {float32}
+  input x: T[count] """A row."""
+  output twice: T[count] """2 * x."""
+  output more: T[count] """x + 1."""
+  twice[i] = 2 * x[i]
+  more[i] = x[i] + 1
+}
+'''
+
+
+def test_several_results(tmp_path: Path, fake: ctypes.CDLL) -> None:
+    (tmp_path / "both.op").write_text(TWO_RESULTS)
+    both = opgen.load(tmp_path / "both.op").both
+    row = A[0].copy()
+    x, outs = opgen.to_device(row), tuple(opgen.to_device(np.zeros(3, np.float32)) for _ in range(2))
+    assert [a is b for a, b in zip(both(x, out=outs), outs, strict=True)] == [True, True]
+    for twice, more in (both(x), outs):
+        np.testing.assert_array_equal(twice.to_numpy(), 2 * row)
+        np.testing.assert_array_equal(more.to_numpy(), row + 1)
+    with opgen.device("cuda"):
+        np.testing.assert_array_equal(both(row), [2 * row, row + 1])
+    with pytest.raises(ArgumentTypeError, match="argument 'out': expected 2 device arrays, given"):
+        both(x, out=outs[:1])
+    with pytest.raises(ArgumentValueError, match="argument 'out': expected memory apart from the inputs'"):
+        both(x, out=(outs[0], outs[0]))
 
 
 def test_empty_tensors(samples: Any) -> None:
@@ -480,6 +513,29 @@ def test_results_are_lent_by_dlpack(samples: Any, fake: ctypes.CDLL) -> None:
     assert fake.fake_allocations() == 1
     del capsule
     assert fake.fake_allocations() == 0
+
+
+def test_numpy_reads_our_capsules() -> None:
+    """A consumer that is not ours, over memory of this machine: what it reads, and when it gives it back."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.memory = A.copy()
+
+        def __dlpack__(self, **_: object) -> object:
+            return capsule_of(self, self.memory.ctypes.data, FLOAT32, (2, 3), (1, 0))
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    read = np.from_dlpack(owner)
+    del owner
+    np.testing.assert_array_equal(read, A)
+    assert alive() is not None
+    del read
+    assert alive() is None
 
 
 def test_a_dropped_capsule_leaves_a_pending_error_alone(fake: ctypes.CDLL) -> None:

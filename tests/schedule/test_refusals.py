@@ -67,6 +67,10 @@ REFUSALS = {
     "parallel p\nparallel p": ("parallel p: the loop is already parallel", None),
     "bind p thread.w": ("bind p: there is no axis 'thread.w'", "did you mean 'thread.z'?"),
     "bind q block.x\nbind l block.x": ("bind l: the loop 'q' around it is block.x", None),
+    "split row 4\nvectorize row_i": (
+        "vectorize row_i: the bounds of the loop 'column' would differ between the lanes of 'row_i'",
+        None,
+    ),
     "vectorize l\nvectorize q": ("vectorize q: the loop 'l' inside it is vector", None),
     "bind q block.x\nparallel l": ("parallel l: the loop 'q' around it is block.x", None),
     "bind q thread.x\nbind l block.x": ("bind l: the loop 'q' around it is thread.x", None),
@@ -93,6 +97,16 @@ def test_refusal(text: str) -> None:
     with pytest.raises(ScheduleError) as refusal:
         apply(kernel, parse_schedule(text))
     assert (refusal.value.message, refusal.value.help) == REFUSALS[text]
+
+
+def test_bounds_are_not_tightened_apart_within_lanes() -> None:
+    kernel = parse_kernel(
+        "kernel steps(x: float32[8]) -> (y: float32[8]):\n  for i in 0..8:\n    alloc acc: float32[] register\n"
+        "    acc[] = 0.0f32\n    for j in 0..8:\n      if j < i:\n        acc[] = acc[] + x[j]\n    y[i] = acc[]\n"
+    )
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule("vectorize i\ntighten j"))
+    assert refusal.value.message == "tighten j: the bounds of the loop 'j' would differ between the lanes of 'i'"
 
 
 def test_a_refusal_names_its_line() -> None:

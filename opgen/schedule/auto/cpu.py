@@ -10,12 +10,15 @@ elementwise     anything else whose results lie consecutively: lanes along them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.nests import (
     Nest,
     contiguous_loop,
     depends,
+    divisibility,
     loop_across,
     loops_of_reuse,
     reduces,
@@ -26,8 +29,10 @@ from opgen.schedule.auto.prepare import Phases, pack_strided, split_phases
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
 
+MOST = 256
+"""Most terms that are unrolled to decide conditions, of all phases together."""
 PARALLEL = 2
 """Most loops that are fused into the parallel one."""
 
@@ -45,7 +50,22 @@ class CpuNest:
         vector = contiguous_loop(self.nest)
         if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
             return
-        self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
+        quotients = self._decided()
+        self.trial.fused_prefix([quotients.get(n, n) for n in self.nest.names[:PARALLEL]], Parallel)
+
+    def _decided(self) -> dict[str, str]:
+        """Without lanes: conditions on remainders decided all the same, by phases and taps unrolled where they are few.
+
+        Gives the outer part of each loop that was split.
+        """
+        known = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
+        taps = [(n, e) for n, e in known if e is not None]
+        steps = prod(divisibility(self.nest).values())
+        if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > MOST:
+            return {}
+        phases = split_phases(self.nest, self.trial)
+        self.trial.take(*(Unroll(n) for n in (*phases.remainders, *(n for n, _ in taps))))
+        return phases.quotients
 
     def _lanes(self, extent: int | None) -> int:
         """As many as a register holds; for a shorter loop the greatest power of two that fits."""

@@ -25,8 +25,8 @@ def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
     scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
     for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
         axis = _own_axis(load, vector)
-        if is_contiguous(load, vector, nest.shapes) or axis is None:
-            continue
+        if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
+            continue  # a copy with the same last dimension would be read in the same way
         if not scalar and _reads(nest) < REUSED * _elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
 from opgen.schedule.auto.nests import Nest, nests
 from opgen.schedule.errors import ScheduleError
@@ -32,8 +33,11 @@ class Trial:
         return True
 
     def nest(self, loop: str) -> Nest:
-        """The nest that holds a loop, as it is now."""
-        return next(n for n in nests(self.kernel) if loop in n.names)
+        """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""
+        for nest in nests(self.kernel):
+            if loop in nest.names:
+                return nest
+        raise InternalError(f"no nest holds the loop '{loop}' any more")
 
     def fresh(self, name: str) -> str:
         """A loop name that is not taken."""

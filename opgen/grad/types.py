@@ -1,0 +1,38 @@
+"""Of which scalar type a value is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opgen.dtypes import lookup
+from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
+
+Types = Mapping[str, str]
+"""The type (a type variable or a scalar type) of each tensor."""
+
+
+def type_of(e: Expr, types: Types) -> str | None:
+    """The type of the elements that a value is made of; None of one that takes the type of what is around it."""
+    match e:
+        case Read():
+            return types[e.tensor]
+        case Convert():
+            return e.to
+        case Negate():
+            return type_of(e.operand, types)
+        case Apply():
+            return type_of(e.argument, types)
+        case Reduce():
+            return type_of(e.body, types)
+        case Operation():
+            return type_of(e.left, types) or type_of(e.right, types)
+        case Conditional():
+            return type_of(e.if_true, types) or type_of(e.if_false, types)
+        case _:
+            return None
+
+
+def may_vary(name: str) -> bool:
+    """Whether values of a type vary continuously; those of a type variable are taken to."""
+    dtype = lookup(name)
+    return dtype is None or dtype.is_float

@@ -1,0 +1,32 @@
+"""What lanes have in common: they run in step, through the same loops and with buffers of the same sizes."""
+
+from __future__ import annotations
+
+from opgen.loop.nodes import Alloc, Expr, For, Let, Load, Stmt
+from opgen.loop.walk import free_vars, parts, walk_expr
+from opgen.schedule.errors import ScheduleError
+
+
+def require_even_lanes(loop: For, step: str) -> None:
+    """Refuse lanes that would repeat a loop inside theirs differently often, or need buffers of different sizes."""
+    _require_even(loop.body, frozenset({loop.var}), f"would differ between the lanes of '{loop.var}'", step)
+
+
+def _require_even(s: Stmt, varying: frozenset[str], differ: str, step: str) -> None:
+    """`varying` are the names of variables and buffers whose values differ from lane to lane."""
+    match s:
+        case For() if _varies(s.start, varying) or _varies(s.stop, varying):
+            raise ScheduleError(f"{step}: the bounds of the loop '{s.var}' {differ}")
+        case Alloc() if any(_varies(e, varying) for e in s.buffer.shape):
+            raise ScheduleError(f"{step}: the size of '{s.buffer.name}' {differ}")
+        case Alloc():
+            varying |= {s.buffer.name}
+        case Let() if _varies(s.value, varying):
+            varying |= {s.var.name}
+    for p in parts(s):
+        _require_even(p, varying, differ, step)
+
+
+def _varies(e: Expr, varying: frozenset[str]) -> bool:
+    loaded = {n.buffer for n in walk_expr(e) if isinstance(n, Load)}
+    return bool((free_vars(e) | loaded) & varying)
