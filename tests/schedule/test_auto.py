@@ -114,10 +114,17 @@ def test_divisibility_is_resolved_by_phases() -> None:
     assert "split w 2 tail=exact -> w_q, w_p" in text
 
 
+@pytest.mark.parametrize("size", [8, 15])
 @pytest.mark.parametrize("lanes", [False, True])
-def test_phases_leave_no_remainder(lanes: bool) -> None:
+def test_phases_leave_no_remainder(lanes: bool, size: int) -> None:
+    """Also where the stride does not divide the size."""
     op = LANES if lanes else DENSE
-    shapes = {"input": (1, 8, 8, 16), "filter": (3, 3, 16, 1 if lanes else 16), "grad_output": (1, 4, 4, 16)}
+    half = -(-size // 2)
+    shapes = {
+        "input": (1, size, size, 16),
+        "filter": (3, 3, 16, 1 if lanes else 16),
+        "grad_output": (1, half, half, 16),
+    }
     attrs = {"strides": [1, 2, 2, 1], "padding": "SAME"}
     lowered, parameters = Call(MODULE, gradient(MODULE, op, "input"), shapes, attrs, dtype="float32").kernel()
     _, after = scheduled(simplify(bind(lowered, parameters)))

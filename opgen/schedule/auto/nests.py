@@ -20,6 +20,8 @@ class Nest:
     loops: tuple[For, ...]
     core: Stmt
     shapes: Shapes
+    guards: tuple[Expr, ...] = ()
+    """Conditions between the loops, as tiles that do not divide leave them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ class Nest:
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
-        return tuple(s.condition for s in walk(self.core) if isinstance(s, If))
+        return (*self.guards, *(s.condition for s in walk(self.core) if isinstance(s, If)))
 
 
 def nests(kernel: Kernel) -> list[Nest]:
@@ -80,10 +82,17 @@ def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
 
 
 def _nest(s: For, shapes: Shapes) -> Nest:
-    loops = [s]
-    while isinstance(loops[-1].body, For):
-        loops.append(loops[-1].body)
-    return Nest(tuple(loops), loops[-1].body, shapes)
+    loops, guards, body = [s], [], s.body
+    while True:
+        if isinstance(body, For):
+            loops.append(body)
+        elif isinstance(body, If) and body.otherwise is None and isinstance(body.then, For):
+            guards.append(body.condition)
+            body = body.then
+            continue
+        else:
+            return Nest(tuple(loops), body, shapes, tuple(guards))
+        body = body.body
 
 
 def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:

@@ -9,6 +9,7 @@ from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step
 
 BLOCK = 16
@@ -80,7 +81,7 @@ class Phases:
 
 
 def split_phases(nest: Nest, trial: Trial) -> Phases:
-    """Split each loop that a condition `(loop + ...) % c == 0` speaks of by c, where c divides its extent.
+    """Split each loop that a condition `(loop + ...) % c == 0` speaks of by c.
 
     With the remainder unrolled, the condition is decided for each tap, and none is tried in vain.
     """
@@ -89,7 +90,8 @@ def split_phases(nest: Nest, trial: Trial) -> Phases:
     for loop, step in divisibility(nest).items():
         outer, inner = trial.fresh(f"{loop}_q"), trial.fresh(f"{loop}_p")
         extent = nest.extent(loop)
-        if extent is not None and extent > step and trial.take(Split(loop, step, "exact", outer, inner)):
+        tail: Tail = "exact" if extent is not None and extent % step == 0 else "guard"
+        if extent is not None and extent > step and trial.take(Split(loop, step, tail, outer, inner)):
             quotients[loop] = outer
             remainders.append(inner)
     return Phases(quotients, tuple(remainders))
