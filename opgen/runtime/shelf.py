@@ -1,7 +1,8 @@
 """Specialised kernels by the call they are for: a call that any process has made before needs no spec and no compiler.
 
 An entry of the kernel cache, keyed by everything that decides which code the call gets, tells the kernel's interface
-and the key under which its object code lies.
+and the key under which its object code lies.  Entries are pickled: the cache's folder belongs to the user alone and
+its entries are checked whole, just as for the object code that is run from it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def take(key: str) -> CompiledKernel | None:
         return None
     try:
         entry = pickle.loads(payload)
-    except Exception:
+    except Exception:  # whatever pickle makes of another program's bytes, the kernel is built again
         return None
     if not isinstance(entry, _Entry):
         return None

@@ -1,9 +1,8 @@
 """From a checked call to a kernel: how an op of a generated module is built on first need, and for which sizes.
 
 Lowering gives one kernel for each *variant* of an op (scalar types, layouts, enumerations that the mathematics asks
-for), generic in
-sizes and attributes.  Binding its integers to the numbers of a call and simplifying gives a *specialised* kernel,
-which is faster, and costs a build.  The policy is the environment variable OPGEN_SPECIALIZE:
+for), generic in sizes and attributes.  Binding its integers to the numbers of a call and simplifying gives a
+*specialised* kernel, which is faster, and costs a build.  The policy is the environment variable OPGEN_SPECIALIZE:
 
     auto    (default) the first SPECIALIZATIONS combinations of integers of a variant get a kernel of their own, all
             others share the generic one

@@ -56,7 +56,7 @@ class Window:
         # Not fused: tiles must stay loops of their own, so that the first and last can be set apart.
         self.trial.fused_prefix([n for n in order if n != v_o or wide == "exact"][:1], Parallel)
         for n in self._conditional(loops, outer):
-            self.trial.take(Partition(n, self._cuts(n, loops, sizes)))
+            self.trial.take(Partition(n, self._cuts(n, outer, sizes)))
         return True
 
     def _extent(self, loop: str) -> int:
@@ -92,9 +92,9 @@ class Window:
         quotients = self.phases.quotients
         return [outer[n] for n in loops if n in names or n in quotients.values()] + [n for n in walked if n in names]
 
-    def _cuts(self, loop: str, loops: list[str], sizes: dict[str, int]) -> tuple[int, ...]:
+    def _cuts(self, loop: str, outer: dict[str, str], sizes: dict[str, int]) -> tuple[int, ...]:
         """How many tiles at either end reach over the border: as many as half the taps are long."""
-        size = next((sizes[n] for n in loops if loop.startswith(n)), 1)
+        size = next((sizes[n] for n, tiles in outer.items() if tiles == loop), 1)
         taps = [constant_extent(s) or 1 for s in self.nest.inner_loops]
         reach = max([t for t in taps if t <= TAPS], default=1)
         count = max(1, -(-(reach // 2) // size))
