@@ -82,7 +82,7 @@ class Pipeline:
             return self.given
         if self.target is None:
             return default_schedule(self.kernel, "cuda")
-        return default_schedule(self.kernel, "cpu", self.target.vector_bits // 8)
+        return default_schedule(self.kernel, "cpu", self.target.machine)
 
     @cached_property
     def scheduled(self) -> Kernel:

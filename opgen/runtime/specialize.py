@@ -291,7 +291,7 @@ def build(kernel: Kernel) -> CompiledKernel:
     from opgen.runtime.kernel import compile_kernel
     from opgen.schedule.default import scheduled
 
-    _, fast = scheduled(simplify(kernel), "cpu", toolchain.host().vector_bits // 8)
+    _, fast = scheduled(simplify(kernel), "cpu", toolchain.host().machine)
     return compile_kernel(legalize(fast, check=False))
 
 

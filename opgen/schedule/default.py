@@ -13,6 +13,7 @@ from typing import Literal
 
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
+from opgen.machine import Machine, typical
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.nests import nests
@@ -22,18 +23,18 @@ from opgen.schedule.schedule import Schedule
 Target = Literal["cpu", "cuda"]
 
 
-def default_schedule(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> Schedule:
-    """A legal schedule for a (preferably simplified) kernel; `vector_bytes` is the size of a vector register."""
-    return scheduled(kernel, kind, vector_bytes)[0]
+def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:
+    """A legal schedule for a (preferably simplified) kernel on a machine; without one, for a typical CPU."""
+    return scheduled(kernel, kind, machine)[0]
 
 
-def scheduled(kernel: Kernel, kind: Target = "cpu", vector_bytes: int = 64) -> tuple[Schedule, Kernel]:
+def scheduled(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> tuple[Schedule, Kernel]:
     """The default schedule, and the kernel after it (so that it need not be applied again)."""
     trial = Trial(kernel)
     for nest in nests(kernel):
         match kind:
             case "cpu":
-                CpuNest(nest, trial, vector_bytes).run()
+                CpuNest(nest, trial, machine or typical()).run()
             case "cuda":
                 CudaNest(nest, trial).run()
             case _:

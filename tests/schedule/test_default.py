@@ -9,6 +9,7 @@ import pytest
 from opgen.loop.nodes import For, Kernel
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.schedule.default import Target, default_schedule, scheduled
 from opgen.schedule.schedule import apply, parse_schedule
@@ -19,7 +20,7 @@ from tests.schedule.differential import Sizes, assert_same, specialised
 def check(kernel: Kernel, sizes: Sizes, kind: Target, seed: int) -> None:
     """Generic and specialised: legal after each step, in bounds after the passes, and equal."""
     for unscheduled, left in ((kernel, sizes), (specialised(kernel, sizes), {})):
-        schedule, after = scheduled(unscheduled, kind, 16)
+        schedule, after = scheduled(unscheduled, kind, typical(16))
         assert apply(unscheduled, parse_schedule(str(schedule))) == after
         legal = legalize(after)
         verify(legal, bounds=True)

@@ -16,6 +16,7 @@ from opgen.codegen.llvm.compile import object_code
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.loop.print import print_kernel
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.runtime import cache
 from opgen.schedule.default import scheduled
@@ -42,7 +43,7 @@ def compile_task(task: Task) -> Compiled:
     if found is not None:
         head, _, code = found.partition(b"\n")
         return Compiled(task.symbol, code, tuple(json.loads(head)), True)
-    kernel = legalize(scheduled(task.kernel, "cpu", VECTOR_BYTES[task.target])[1])
+    kernel = legalize(scheduled(task.kernel, "cpu", typical(VECTOR_BYTES[task.target]))[1])
     code = object_code(_own(emit(kernel, target), task), target)
     room = room_lines(kernel, task.helper)
     cache.default().store(key, json.dumps(room).encode() + b"\n" + code)

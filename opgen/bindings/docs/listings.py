@@ -18,6 +18,7 @@ from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.lower import Variant, lower, structural_attrs
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.schedule.default import scheduled
@@ -55,7 +56,7 @@ class _Stages:
     def texts(self) -> dict[str, str]:
         """The text of each stage by file name."""
         name = self.op.function_name
-        schedule, kernel = scheduled(self.bound, "cpu", _VECTOR_BYTES)
+        schedule, kernel = scheduled(self.bound, "cpu", typical(_VECTOR_BYTES))
         _, device = scheduled(self.bound, "cuda")
         ir = emit(legalize(kernel), Target("x86_64-unknown-linux-gnu", TARGET, name=TARGET))
         portable = "\n".join(line for line in ir.split("\n") if not line.startswith("target datalayout"))

@@ -10,6 +10,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from opgen.diagnostics import UserError, did_you_mean
+from opgen.machine import Machine, typical
 
 _V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -78,6 +79,11 @@ class Target:
         if not self.is_x86:
             return 128
         return 512 if self.has("avx512f") else 256 if self.has("avx") else 128
+
+    @property
+    def machine(self) -> Machine:
+        """Its numbers, for the scheduler."""
+        return typical(self.vector_bits // 8)
 
 
 @cache

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.nests import (
@@ -41,7 +42,7 @@ PARALLEL = 2
 class CpuNest:
     nest: Nest
     trial: Trial
-    vector_bytes: int
+    machine: Machine
 
     def run(self) -> None:
         across = loop_across(self.nest, self._lanes(None))
@@ -69,7 +70,7 @@ class CpuNest:
 
     def _lanes(self, extent: int | None) -> int:
         """As many as a register holds; for a shorter loop the greatest power of two that fits."""
-        lanes = max(1, self.vector_bytes // width_in_bytes(self.nest))
+        lanes = max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
         while extent is not None and lanes > max(1, extent):
             lanes //= 2
         return lanes

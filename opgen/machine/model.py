@@ -1,0 +1,67 @@
+"""What a schedule needs to know of a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level of cache as one core sees it.
+
+    `bytes_per_second` is what one core reads from it when the data does not fit any nearer.
+    """
+
+    size: int
+    ways: int
+    line: int
+    bytes_per_second: float
+
+    @property
+    def sets(self) -> int:
+        return max(1, self.size // (self.ways * self.line))
+
+    def lines_at(self, stride: int) -> int:
+        """How many lines `stride` bytes apart it holds at once: a power of two falls into few sets."""
+        return self.sets // gcd(self.sets, max(1, stride // self.line)) * self.ways
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A CPU: `fma_per_second` counts vector fused multiply-adds of float32 on one core, `latency` is theirs in units of
+    1 / fma_per_second (so many must be under way at once), `memory_bytes_per_second` is one core's reads from memory.
+    """
+
+    vector_bytes: int
+    registers: int
+    fma_per_second: float
+    latency: int
+    l1: Cache
+    l2: Cache
+    l3: Cache
+    memory_bytes_per_second: float
+    cores: int
+
+    @property
+    def flops(self) -> float:
+        """The float32 peak of one core, in operations a second: a multiply-add is two."""
+        return 2 * self.fma_per_second * (self.vector_bytes // 4)
+
+
+def typical(vector_bytes: int = 64) -> Machine:
+    """A server's CPU of 2022 with vectors of that size: what is assumed of a machine that cannot be asked."""
+    return Machine(
+        vector_bytes=vector_bytes,
+        registers=32 if vector_bytes in (16, 64) else 16,
+        fma_per_second=3.7e9 * (1 if vector_bytes == 64 else 2),
+        latency=4 if vector_bytes == 64 else 8,
+        l1=Cache(32 * KIB, 8, 64, 220e9),
+        l2=Cache(1 * MIB, 8, 64, 118e9),
+        l3=Cache(32 * MIB, 16, 64, 96e9),
+        memory_bytes_per_second=26e9,
+        cores=2,
+    )
