@@ -174,6 +174,12 @@ def _pack(line: Line) -> steps.Step:
     return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], line.command.span)
 
 
+def _widen(line: Line) -> steps.Step:
+    _shape(line, "widen BUFFER -> NAME", 1, results=1)
+    buffer = line.arguments[0].text
+    return steps.Widen(buffer, _names(line, f"{buffer}_wide")[0], line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -190,6 +196,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "bind": _bind,
     "stage": _stage,
     "pack": _pack,
+    "widen": _widen,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

@@ -15,6 +15,7 @@ from opgen.schedule.reorder import reorder
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.tighten import tighten
+from opgen.schedule.widen import widen
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,19 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Widen:
+    buffer: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"widen {self.buffer} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return widen(kernel, self.buffer, self.name)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -163,4 +177,6 @@ class Tighten:
         return tighten(kernel, self.loop)
 
 
-Step: TypeAlias = Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Partition | Tighten
+Step: TypeAlias = (
+    Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Widen | Partition | Tighten
+)

@@ -12,7 +12,8 @@ import pytest
 from opgen.grad import gradient
 from opgen.loop.bind import bind
 from opgen.loop.interpret import Counters, interpret
-from opgen.loop.nodes import Binary, Compare, Kernel
+from opgen.loop.nodes import Binary, Cast, Compare, Kernel
+from opgen.loop.nodes import Call as FusedCall
 from opgen.loop.print import print_expr
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk_exprs
@@ -48,7 +49,7 @@ def the_call(seed: int, lanes: bool, direction: str | None) -> Call:
         "padding": rng.choice(["SAME", "VALID"]),
         "data_format": order,
     }
-    call = Call(MODULE, op, shapes, attrs, dtype=rng.choice(["float32", "float32", "bfloat16", "float64"]))
+    call = Call(MODULE, op, shapes, attrs, dtype=rng.choice(["float32", "float32", "bfloat16", "float16", "float64"]))
     if direction is None:
         return call
     cotangent = tuple(call.environment.output_shapes["output"])
@@ -96,6 +97,22 @@ def test_lanes_that_would_be_strided_are_packed() -> None:
     text = schedule_of("Conv2D", "input", IMAGE, 1)
     assert "pack filter 0, 1, 3, 2 -> filter_packed" in text
     assert "pack" not in schedule_of("Conv2D", None, IMAGE, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_types_are_converted_once(dtype: str) -> None:
+    """No conversion is left among the multiply-adds."""
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    for direction in DIRECTIONS:
+        call = Call(MODULE, DENSE, IMAGE, attrs, dtype=dtype)
+        shapes = {**IMAGE, "grad_output": tuple(call.environment.output_shapes["output"])}
+        if direction is not None:
+            call = Call(MODULE, gradient(MODULE, DENSE, direction), shapes, attrs, dtype=dtype)
+        lowered, parameters = call.kernel()
+        legal = legalize(scheduled(simplify(bind(lowered, parameters)))[1])
+        added = [e for e in walk_exprs(legal.body) if isinstance(e, FusedCall) and e.function == "fma"]
+        assert added
+        assert not [e for sum_ in added for e in sum_.arguments if isinstance(e, Cast)]
 
 
 def test_lanes_go_across_where_consecutive_results_have_conditions() -> None:

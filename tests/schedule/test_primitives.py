@@ -71,6 +71,20 @@ def check(kernel: Kernel, schedule: Schedule, sizes: Sizes, seed: int) -> None:
     assert_same(kernel, specialised(legal, sizes), sizes, seed, story)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "widen image",
+        "widen filter -> w\nsplit w_3 4\nvectorize w_3_i",
+        "pack filter 0, 1, 3, 2\nwiden filter_packed\nwiden image",
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("seed", range(2))
+def test_widen(text: str, dtype: str, seed: int) -> None:
+    check(kernels.dense(dtype), parse_schedule(text), kernels.random_dense(random.Random(seed)), seed)
+
+
 STAGED = """
 kernel staged(n: int64 in [0, inf], x: float32[n + 2]) -> (y: float32[n]):
   for i in 0..n:

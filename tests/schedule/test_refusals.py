@@ -9,7 +9,8 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 
 PREFIX = """
-kernel prefix(n: int64 in [1, inf], m: int64 in [1, inf], x: float32[n, m]) -> (y: float32[n, m], z: float32[n]):
+kernel prefix(n: int64 in [1, inf], m: int64 in [1, inf], x: float32[n, m], h: float16[n]) -> (
+              y: float32[n, m], z: float32[n], copy: float16[n]):
   for i in 0..n:
     alloc acc: float32[] register
     acc[] = 0.0f32
@@ -22,6 +23,8 @@ kernel prefix(n: int64 in [1, inf], m: int64 in [1, inf], x: float32[n, m]) -> (
       y[row, column] = x[row, column]
   for p in 0..n:
     z[p] = z[p] + 1.0f32
+  for u in 0..n:
+    copy[u] = h[u]
   for q in 0..64:
     for l in 0..8:
       if q*8 + l < n:
@@ -32,7 +35,7 @@ REFUSALS = {
     "split jj 4": ("split: there is no loop 'jj'", "did you mean 'j'?"),
     "unroll nowhere": (
         "unroll: there is no loop 'nowhere'",
-        "the loops are i, j, row, column, p, q, l",
+        "the loops are i, j, row, column, p, u, q, l",
     ),
     "split i 0": ("split i: the factor is 0", "a factor is at least 1"),
     "split i 4 -> i, j": ("split: the name 'j' is taken", "give the new loop another name"),
@@ -82,6 +85,9 @@ REFUSALS = {
     "pack z 0, 1": ("pack z: there is no such input", None),
     "pack x 0, 0": ("pack x: 0, 0 is not an order of its 2 dimensions", None),
     "pack x 1, 0 -> acc": ("pack: the name 'acc' is taken", "give the new loop another name"),
+    "widen w": ("widen w: there is no such input or local buffer", None),
+    "widen x": ("widen x: float32 is computed with as it is", None),
+    "widen h": ("widen h: not every read of it is cast to float32", None),
     "stage w at=i": ("stage w: there is no such buffer", None),
     "stage x at=p": ("stage x: nothing inside 'p' touches it", None),
     "stage x at=i": ("stage x: the size of its region is not constant", "stage it in heap, or further in"),

@@ -26,7 +26,7 @@ from opgen.schedule.auto.nests import (
     width_in_bytes,
     worth_lanes,
 )
-from opgen.schedule.auto.prepare import Phases, pack_strided, split_phases
+from opgen.schedule.auto.prepare import Phases, pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.split import Tail
@@ -103,6 +103,9 @@ class CpuNest:
             return False
         before = self.trial.kernel, list(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial)
+        for copy in widen_reused(nest, vector, self.trial):
+            CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
+        nest = self.trial.nest(vector)
         if worth_lanes(nest, vector) and loops_of_reuse(nest, vector):
             phases = split_phases(nest, self.trial)
             if self._tiled(self.trial.nest(vector), vector, lanes, phases):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from opgen.dtypes import FLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step
+from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Widen
 
 BLOCK = 16
 """Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
@@ -33,6 +34,25 @@ def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, trial)
     return trial.nest(vector)
+
+
+def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
+    """Keep narrow inputs that are read again and again in the type that they are computed with: each conversion costs
+    about as much as a multiply-add.  Gives a loop of each new copy's nest.
+
+    Where every read depends on the lanes, neighbours share what is read, and float16, which a CPU converts as it loads,
+    is better left as it is.
+    """
+    copies: list[str] = []
+    scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
+    for load in dict.fromkeys(nest.outside_loads):
+        narrow = load.dtype != load.dtype.compute_type and (scalar or load.dtype != FLOAT16)
+        if narrow and _reads(nest) >= REUSED * _elements(nest, load.buffer):
+            name = trial.fresh(f"{load.buffer}_wide")
+            given = load.buffer in {i.name for i in trial.kernel.inputs}
+            if trial.take(Widen(load.buffer, name)) and given:
+                copies.append(f"{name}_0")
+    return copies
 
 
 def _reads(nest: Nest) -> int:
