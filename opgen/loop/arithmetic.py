@@ -79,6 +79,24 @@ def _nudged(total: float, dropped: float) -> float:
     return math.nextafter(total, math.inf if dropped > 0 else -math.inf)
 
 
+def pair(low: object, high: object) -> Array | int:
+    """The bits of two bfloat16, the first in the lower half; a vector of int32, or an int of scalars."""
+    halves = [np.asarray(half, dtype=ml_dtypes.bfloat16).view(np.uint16).astype(np.uint32) for half in (low, high)]
+    bits = (halves[1] << np.uint32(16) | halves[0]).astype(np.uint32)
+    both: Array = np.asarray(bits).view(np.int32)
+    return both if both.ndim else int(both)
+
+
+def dot(total: object, left: object, right: object) -> Array | np.float32:
+    """`fma(low, low', fma(high, high', total))` of pairs, in every lane."""
+    sides = [np.atleast_1d(np.asarray(side, dtype=np.int32)).view(np.uint32) for side in (left, right)]
+    result: Float32s = np.atleast_1d(np.asarray(total, dtype=np.float32))
+    for halves in ([s & np.uint32(0xFFFF0000) for s in sides], [s << np.uint32(16) for s in sides]):
+        a, b = (half.view(np.float32) for half in halves)
+        result = fma32_lanes(a, b, result)
+    return result if np.asarray(total).ndim else result[0]
+
+
 def fma32_lanes(a: Float32s, b: Float32s, c: Float32s) -> Float32s:
     """`fma32` in every lane."""
     product = a.astype(np.float64) * b.astype(np.float64)

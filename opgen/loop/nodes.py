@@ -5,7 +5,8 @@ The interpreter (`opgen.loop.interpret`) is the definition; this page says the s
 
 Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands
     of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast` and `Ramp` change
-    one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected and cast, nothing else.
+    one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected,
+    cast and paired, nothing else.
 Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus infinity and `mod` has the sign of the
     divisor; dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard).
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
@@ -39,7 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from opgen.dtypes import BOOL, INT64, DType
+from opgen.dtypes import BOOL, INT32, INT64, DType
 
 LoopKind = Literal[
     "serial", "parallel", "unroll", "vector", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"
@@ -190,6 +191,34 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Two bfloat16 of the same lanes in an int32 each: the bits of `low` in the lower half, those of `high` above."""
+
+    low: Expr
+    high: Expr
+
+    @property
+    def type(self) -> Type:
+        return Type(INT32, self.low.type.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """`sum` and the products of two pairs, float32: `fma(low, low', fma(high, high', sum))`.
+
+    This is the instruction that CPUs have, and like it may take operands and results below 2**-126 for 0.
+    """
+
+    sum: Expr
+    left: Expr
+    right: Expr
+
+    @property
+    def type(self) -> Type:
+        return self.sum.type
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """An element of a buffer, or one a lane if an index has lanes."""
 
@@ -203,7 +232,7 @@ class Load:
         return Type(self.dtype, max((i.type.lanes for i in self.indices), default=1))
 
 
-Expr: TypeAlias = Const | Var | Unary | Binary | Compare | Select | Cast | Call | Broadcast | Ramp | Load
+Expr: TypeAlias = Const | Var | Unary | Binary | Compare | Select | Cast | Call | Pair | Dot | Broadcast | Ramp | Load
 
 
 # Statements ---------------------------------------------------------------------------------------

@@ -22,12 +22,14 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     For,
     If,
     Kernel,
     Let,
     Load,
+    Pair,
     Parameter,
     Ramp,
     Select,
@@ -213,6 +215,10 @@ def _expr(e: Expr, scope: _Scope) -> str:
             return _call(str(e.type), (e.operand,), scope)
         case Call():
             return _call(e.function, e.arguments, scope)
+        case Pair():
+            return _call("pair", (e.low, e.high), scope)
+        case Dot():
+            return _call("dot", (e.sum, e.left, e.right), scope)
         case Broadcast():
             return f"broadcast({_expr(e.operand, scope)}, {e.lanes})"
         case Ramp():

@@ -22,6 +22,7 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     For,
     If,
@@ -29,6 +30,7 @@ from opgen.loop.nodes import (
     Let,
     Load,
     LoopKind,
+    Pair,
     Parameter,
     Ramp,
     Select,
@@ -49,6 +51,7 @@ from opgen.loop.syntax import (
 )
 
 Node = Tree[Token]
+_ARGUMENTS = {"min": 2, "max": 2, "select": 3, "pair": 2, "dot": 3, "broadcast": 2, "ramp": 3}
 LOOP_KINDS: dict[str, LoopKind] = {k: k for k in get_args(LoopKind)}
 SPACES: dict[str, Space] = {s: s for s in get_args(Space)}
 
@@ -288,8 +291,8 @@ class Reader:
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
-        """A function, a cast, `min`, `max`, `select`, `broadcast` or `ramp`."""
-        takes = {"min": 2, "max": 2, "select": 3, "broadcast": 2, "ramp": 3} | {f: n for f, (_, n) in FUNCTIONS.items()}
+        """A function, a cast, `min`, `max`, `select`, `pair`, `dot`, `broadcast` or `ramp`."""
+        takes = _ARGUMENTS | {f: n for f, (_, n) in FUNCTIONS.items()}
         type = parse_type(word)
         if type is None and word not in takes:
             self.mistake("loop-function", f"there is no function '{word}'", word, did_you_mean(word, takes))
@@ -308,7 +311,15 @@ class Reader:
             return Cast(type, made[0])
         if word in ("min", "max"):
             return Binary(BINARY_BY_TOKEN[word], made[0], made[1])
-        return Select(*made) if word == "select" else Call(FUNCTIONS[word][0], tuple(made))
+        match str(word):
+            case "select":
+                return Select(*made)
+            case "pair":
+                return Pair(*made)
+            case "dot":
+                return Dot(*made)
+            case _:
+                return Call(FUNCTIONS[word][0], tuple(made))
 
     def lanes(self, tree: Node) -> int:
         text = str(tree.children[0]) if tree.data == "literal" else ""

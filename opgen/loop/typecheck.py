@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from opgen.dtypes import BOOL, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, INT32, INT64, DType
 from opgen.loop.nodes import (
     INDEX,
     Binary,
@@ -15,8 +15,10 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     Load,
+    Pair,
     Ramp,
     Select,
     Type,
@@ -84,6 +86,15 @@ def type_problems(e: Expr, names: Declarations) -> Iterator[str]:
                 yield f"'{print_expr(e)}' changes the number of lanes from {e.operand.type.lanes}"
         case Call():
             yield from _call(e)
+        case Pair():
+            yield from _same((e.low, e.high), e)
+            if e.low.type.dtype != BFLOAT16:
+                yield f"'{print_expr(e)}' is a pair of {e.low.type.dtype}, not of bfloat16"
+        case Dot():
+            lanes = e.sum.type.lanes
+            wanted = (Type(FLOAT32, lanes), Type(INT32, lanes), Type(INT32, lanes))
+            if (e.sum.type, e.left.type, e.right.type) != wanted:
+                yield f"'{print_expr(e)}' takes {', '.join(map(str, wanted))}"
         case Broadcast():
             yield from _lanes(e.lanes, (e.operand,), e)
         case Ramp():

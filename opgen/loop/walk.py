@@ -16,11 +16,13 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     For,
     If,
     Let,
     Load,
+    Pair,
     Ramp,
     Select,
     Stmt,
@@ -46,6 +48,10 @@ def operands(e: Expr) -> tuple[Expr, ...]:
             return (e.condition, e.if_true, e.if_false)
         case Call():
             return e.arguments
+        case Pair():
+            return (e.low, e.high)
+        case Dot():
+            return (e.sum, e.left, e.right)
         case Ramp():
             return (e.base, e.stride)
         case Load():
@@ -74,6 +80,10 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Select(new[0], new[1], new[2])
         case Call():
             return Call(e.function, new)
+        case Pair():
+            return Pair(new[0], new[1])
+        case Dot():
+            return Dot(new[0], new[1], new[2])
         case Ramp():
             return Ramp(new[0], new[1], e.lanes)
         case Load():

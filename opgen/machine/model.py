@@ -45,6 +45,8 @@ class Machine:
     l3: Cache
     memory_bytes_per_second: float
     cores: int
+    pairs: bool = False
+    """Whether it has the dot product of bfloat16 pairs (AVX512_BF16)."""
 
     @property
     def flops(self) -> float:

@@ -30,12 +30,14 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     For,
     If,
     Kernel,
     Let,
     Load,
+    Pair,
     Ramp,
     Select,
     Stmt,
@@ -43,7 +45,7 @@ from opgen.loop.nodes import (
     Unary,
     Var,
 )
-from opgen.loop.walk import expressions, walk, walk_expr, with_expressions, with_parts
+from opgen.loop.walk import expressions, operands, walk, walk_expr, with_expressions, with_operands, with_parts
 from opgen.passes import lanes as v
 from opgen.passes.fold import fold
 from opgen.passes.scope import entered
@@ -226,6 +228,10 @@ class _Vectorizer:
                 return v.compare(e, left, right, self._lanes)
             case Select():
                 return self._select(e, scope)
+            case Pair() | Dot():
+                parts = tuple(self.expr(o, scope) for o in operands(e))
+                scalar = all(p.type.lanes == 1 for p in parts)
+                return with_operands(e, parts if scalar else tuple(v.widen(p, self._lanes) for p in parts))
             case Call():
                 arguments = tuple(self.expr(a, scope) for a in e.arguments)
                 if all(a.type.lanes == 1 for a in arguments):

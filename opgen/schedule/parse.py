@@ -180,6 +180,13 @@ def _widen(line: Line) -> steps.Step:
     return steps.Widen(buffer, _names(line, f"{buffer}_wide")[0], line.command.span)
 
 
+def _pair(line: Line) -> steps.Step:
+    _shape(line, "pair LOOP -> FIRST, SECOND", 1, results=2)
+    loop = line.arguments[0].text
+    first, second = _names(line, f"{loop}_left", f"{loop}_right")
+    return steps.Pair(loop, first, second, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -197,6 +204,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "stage": _stage,
     "pack": _pack,
     "widen": _widen,
+    "pair": _pair,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

@@ -10,6 +10,7 @@ from opgen.loop.nodes import Kernel, LoopKind, Space
 from opgen.schedule import kinds
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
+from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.reorder import reorder
 from opgen.schedule.split import Tail, split
@@ -153,6 +154,20 @@ class Widen:
 
 
 @dataclass(frozen=True)
+class Pair:
+    loop: str
+    first: str
+    second: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"pair {self.loop} -> {self.first}, {self.second}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pair(kernel, self.loop, self.first, self.second)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -178,5 +193,5 @@ class Tighten:
 
 
 Step: TypeAlias = (
-    Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Widen | Partition | Tighten
+    Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Widen | Pair | Partition | Tighten
 )

@@ -88,6 +88,8 @@ REFUSALS = {
     "widen w": ("widen w: there is no such input or local buffer", None),
     "widen x": ("widen x: float32 is computed with as it is", None),
     "widen h": ("widen h: not every read of it is cast to float32", None),
+    "pair i": ("pair i: its number of steps is not known to be even", None),
+    "pair q": ("pair q: it does not add one product of two bfloat16 elements", None),
     "stage w at=i": ("stage w: there is no such buffer", None),
     "stage x at=p": ("stage x: nothing inside 'p' touches it", None),
     "stage x at=i": ("stage x: the size of its region is not constant", "stage it in heap, or further in"),

@@ -41,8 +41,10 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     Load,
+    Pair,
     Ramp,
     Select,
     Type,
@@ -104,6 +106,8 @@ class ExpressionPrinter:
                 return conversion(self.scope.use, e.operand.type.dtype, e.type.dtype, self.code(e.operand, lane))
             case Call():
                 return self._call(e, lane)
+            case Pair() | Dot():
+                raise InternalError("pairs of bfloat16 are for CPUs; no schedule for a GPU makes them")
             case Broadcast():
                 return self.code(e.operand)
             case Ramp():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import conversions, functions, memory
+from opgen.codegen.llvm import conversions, functions, memory, pairs
 from opgen.codegen.llvm.affine import is_index, materialise, poly, splat
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.integers import floor_division, floor_remainder
@@ -10,7 +10,23 @@ from opgen.codegen.llvm.types import Value, listed, literal, scalar_type, value_
 from opgen.codegen.llvm.types import splat as splat_literal
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL
-from opgen.loop.nodes import Binary, Broadcast, Call, Cast, Compare, Const, Expr, Load, Ramp, Select, Type, Unary, Var
+from opgen.loop.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Dot,
+    Expr,
+    Load,
+    Pair,
+    Ramp,
+    Select,
+    Type,
+    Unary,
+    Var,
+)
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -30,6 +46,10 @@ def evaluate(fn: Function, e: Expr) -> Value:
             return Value(literal(e.value, e.type), e.type, value_type(e.type))
         case Call():
             return functions.call(fn, e)
+        case Pair():
+            return pairs.pair(fn, e)
+        case Dot():
+            return pairs.dot(fn, e)
         case Broadcast():
             return _broadcast(fn, e)
         case Cast():

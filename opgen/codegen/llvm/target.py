@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -83,7 +83,8 @@ class Target:
     @property
     def machine(self) -> Machine:
         """Its numbers, for the scheduler."""
-        return typical(self.vector_bits // 8)
+        pairs = self.has("avx512bf16") and self.has("avx512vl")
+        return replace(typical(self.vector_bits // 8), pairs=pairs)
 
 
 @cache

@@ -23,8 +23,10 @@ from opgen.loop.nodes import (
     Cast,
     Compare,
     Const,
+    Dot,
     Expr,
     Load,
+    Pair,
     Ramp,
     Select,
     Type,
@@ -67,6 +69,8 @@ NAMESPACE: dict[str, object] = {
     "greatest_lanes": arithmetic.greatest_lanes,
     "cast_scalar": arithmetic.cast_scalar,
     "cast_lanes": arithmetic.cast_lanes,
+    "pair": arithmetic.pair,
+    "dot": arithmetic.dot,
     "erf": arithmetic.erf,
     "erf_scalar": arithmetic.erf_scalar,
     **{f"function_{name}": function for name, function in arithmetic.FUNCTIONS.items()},
@@ -134,6 +138,11 @@ class ExpressionWriter:
                 return self._cast(e, names)
             case Call():
                 return self._call(e, names)
+            case Pair():
+                return Code(f"pair({self.text(e.low, names)}, {self.text(e.high, names)})", *limits(e.type.dtype))
+            case Dot():
+                parts = ", ".join(self.text(o, names) for o in (e.sum, e.left, e.right))
+                return Code(f"dot({parts})")
             case Broadcast():
                 operand = self.text(e.operand, names)
                 return Code(f"np.full({e.lanes}, {operand}, {self._dtype(e.type.dtype)})")

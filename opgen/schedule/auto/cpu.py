@@ -26,7 +26,14 @@ from opgen.schedule.auto.nests import (
     width_in_bytes,
     worth_lanes,
 )
-from opgen.schedule.auto.prepare import Phases, pack_strided, split_phases, widen_reused
+from opgen.schedule.auto.prepare import (
+    Phases,
+    lanes_along_copy,
+    pack_strided,
+    pair_products,
+    split_phases,
+    widen_reused,
+)
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.split import Tail
@@ -103,6 +110,10 @@ class CpuNest:
             return False
         before = self.trial.kernel, list(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial)
+        pairs = pair_products(nest, self.trial) if self.machine.pairs else []
+        for copy in pairs:
+            lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
+        nest = self.trial.nest(vector)
         for copy in widen_reused(nest, vector, self.trial):
             CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
         nest = self.trial.nest(vector)

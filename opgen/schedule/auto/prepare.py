@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from opgen.dtypes import FLOAT16
+from opgen.dtypes import BFLOAT16, FLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Widen
+from opgen.schedule.steps import Pack, Pair, Parallel, Reorder, Split, Step, Vectorize, Widen
 
 BLOCK = 16
 """Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
@@ -34,6 +34,32 @@ def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, trial)
     return trial.nest(vector)
+
+
+def pair_products(nest: Nest, trial: Trial) -> list[str]:
+    """Take bfloat16 products two by two where a reduction reads both factors again and again.  Gives the copies."""
+    loads = [e for e in nest.outside_loads if e.dtype == BFLOAT16]
+    if len(loads) != 2 or any(_reads(nest) < REUSED * _elements(nest, e.buffer) for e in loads):
+        return []
+    for loop in nest.inner_loops:
+        names = [trial.fresh(f"{e.buffer}_pairs") for e in loads]
+        if trial.take(Pair(loop.var, names[0], names[1])):
+            return names
+    return []
+
+
+def lanes_along_copy(copy: str, lanes: int, trial: Trial) -> None:
+    """Lanes along the last dimension of a copy's nest, threads along the first."""
+    nest = trial.nest(f"{copy}_0")
+    last = nest.names[-1]
+    extent = nest.extent(last) or 0
+    while lanes > extent:
+        lanes //= 2
+    if lanes > 1:
+        tail: Tail = "exact" if extent % lanes == 0 else "min"
+        if trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l")) and tail == "exact":
+            trial.take(Vectorize(f"{last}_l"))
+    trial.fused_prefix(list(nest.names[:-1][:2]), Parallel)
 
 
 def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
