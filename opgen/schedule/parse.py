@@ -187,6 +187,13 @@ def _pair(line: Line) -> steps.Step:
     return steps.Pair(loop, first, second, line.command.span)
 
 
+def _rfactor(line: Line) -> steps.Step:
+    _shape(line, "rfactor LOOP FACTOR -> PARTIAL", 2, results=1)
+    loop = line.arguments[0].text
+    (partial,) = _names(line, f"{loop}_partial")
+    return steps.Rfactor(loop, _integer(line.arguments[1]), partial, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -205,6 +212,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "pack": _pack,
     "widen": _widen,
     "pair": _pair,
+    "rfactor": _rfactor,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

@@ -13,6 +13,7 @@ from opgen.schedule.pack import pack
 from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.reorder import reorder
+from opgen.schedule.rfactor import rfactor
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.tighten import tighten
@@ -168,6 +169,20 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Rfactor:
+    loop: str
+    factor: int
+    partial: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"rfactor {self.loop} {self.factor} -> {self.partial}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return rfactor(kernel, self.loop, self.factor, self.partial)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -193,5 +208,18 @@ class Tighten:
 
 
 Step: TypeAlias = (
-    Split | Reorder | Fuse | Unroll | Vectorize | Parallel | Bind | Stage | Pack | Widen | Pair | Partition | Tighten
+    Split
+    | Reorder
+    | Fuse
+    | Unroll
+    | Vectorize
+    | Parallel
+    | Bind
+    | Stage
+    | Pack
+    | Widen
+    | Pair
+    | Rfactor
+    | Partition
+    | Tighten
 )

@@ -49,6 +49,9 @@ DENSE = [
     "stage image at=y space=heap pad=true",
     "split k 3\nstage filter at=k_o space=heap pad=true",
     "reorder k, g, x, y, n",
+    "rfactor c 4 -> part",
+    "rfactor s 2 -> part\nvectorize s_l\nvectorize part_i",
+    "rfactor c 8 -> part\npartition c_o -1\nvectorize c_l\nvectorize part_i\nvectorize part_4\nparallel n",
     "pack filter 0, 1, 3, 2",
     "pack filter 3, 2, 0, 1 -> w\nsplit w_0 4 tail=min\nparallel w_1\npack image 0, 3, 1, 2",
 ]

@@ -5,6 +5,7 @@ Classes of nests, told apart by how they access memory:
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
 window          a reduction in which every read depends on the lanes: `window.py`
 elementwise     anything else whose results lie consecutively: lanes along them
+rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from opgen.schedule.auto.prepare import (
     split_phases,
     widen_reused,
 )
+from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.split import Tail
@@ -57,6 +59,8 @@ class CpuNest:
             return
         vector = contiguous_loop(self.nest)
         if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
+            return
+        if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
         quotients = self._decided()
         self.trial.fused_prefix([quotients.get(n, n) for n in self.nest.names[:PARALLEL]], Parallel)

@@ -1,0 +1,72 @@
+"""Reductions along what lies consecutively: partial results in lanes, then a tree.
+
+A sum over a row has one chain of additions; as many partial sums as hide the latency of an addition, a register of
+lanes each, run at the speed of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.loop.nodes import For
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Parallel, Partition, Rfactor, Split, Step, Unroll, Vectorize
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    nest: Nest
+    trial: Trial
+    lanes: int
+    chains: int
+    """Registers of partial results that hide the latency of one operation."""
+
+    def run(self) -> bool:
+        loop = self._along()
+        if loop is None or len(self.nest.allocations) != 1:
+            return False
+        factor = self._factor(constant_extent(loop))
+        if factor < 2:
+            return False
+        partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
+        if not self.trial.take(Rfactor(loop.var, factor, partial)):
+            return False
+        extent = constant_extent(loop)
+        if extent is None or (extent % factor and extent > factor):
+            self.trial.take(Partition(f"{loop.var}_o", (-1,)))  # only the last step needs masks
+        self._in_lanes(f"{loop.var}_l", factor)
+        self._in_lanes(f"{partial}_i", factor)
+        width = factor // 2
+        while width > 1:
+            self.trial.take(Vectorize(f"{partial}_{width}"))
+            width //= 2
+        self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
+        return True
+
+    def _along(self) -> For | None:
+        """The innermost loop of the reduction, if most of what it reads lies consecutively along it."""
+        if not self.nest.inner_loops:
+            return None
+        loop = self.nest.inner_loops[-1]
+        touched = [e for e in self.nest.outside_loads if depends(e.indices, loop.var)]
+        consecutive = sum(is_contiguous(e, loop.var, self.nest.shapes) for e in touched)
+        return loop if touched and 2 * consecutive > len(touched) else None
+
+    def _factor(self, extent: int | None) -> int:
+        """Registers enough for the latency, fewer for a short loop, none for a very short one."""
+        factor = self.chains * self.lanes
+        while extent is not None and factor > extent:
+            factor //= 2
+        return factor if factor >= self.lanes else 0
+
+    def _in_lanes(self, loop: str, factor: int) -> None:
+        steps: list[Step] = [Vectorize(loop)]
+        if factor > self.lanes:
+            inner = f"{loop}_v"
+            steps = [Split(loop, self.lanes, "exact", f"{loop}_u", inner), Vectorize(inner), Unroll(f"{loop}_u")]
+        self.trial.take(*steps)
