@@ -25,11 +25,11 @@ from opgen.loop.nodes import (
     Stmt,
     Store,
 )
-from opgen.loop.walk import free_vars, walk
+from opgen.loop.walk import free_vars, substitute, walk
+from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops, with_body
+from opgen.schedule.loops import extent, require_fresh, require_loops, rewrite_loops, with_body
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
@@ -42,88 +42,86 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
                     float32(y[k]), acc)           for k in 0..c/2:
                                                     acc = dot(acc, first[k], second[k])
 
-    `first` and `second` name the copies, made before the nest.  The number of steps must be constant and even, and both
-    factors bfloat16.  The higher element of a pair is added first: the order of the sum changes within pairs, and
-    numbers below 2**-126 may count as 0.
+    `first` and `second` name the copies, made before the nest.  Where the steps do not begin at an even place, or go
+    more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
+    `k_last`.  Both factors must be bfloat16.  The higher element of a pair is added first: the order of the sum changes
+    within pairs, and numbers below 2**-126 may count as 0.
     """
     require_loops(kernel, "pair", [loop])
     found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == loop]
     if len(found) != 1:
         raise ScheduleError(f"pair {loop}: there are {len(found)} loops of that name")
-    steps = _Steps.of(found[0])
-    copies = [_Copy.of(kernel, load, loop, name) for load, name in zip(steps.factors, (first, second), strict=True)]
-    require_fresh(kernel, "pair", [n for copy in copies for n in (copy.name, *copy.counters)])
+    copies: list[_Copy] = []
 
     def paired(s: For, context: Context) -> Stmt:
-        left, right = (copy.read(context) for copy in copies)
-        target = Load(steps.store.buffer, steps.store.indices, FLOAT32)
-        body = Store(steps.store.buffer, steps.store.indices, Dot(target, left, right))
-        return For(s.var, s.start, Const(steps.count // 2), body, s.kind)
+        store, factors = _step(s)
+        for load, name in zip(factors, (first, second), strict=True):
+            copies.append(_Copy.of(kernel, load, s, name, context))
+        left, right = (copy.read(s, context) for copy in copies)
+        body = Store(store.buffer, store.indices, Dot(Load(store.buffer, store.indices, FLOAT32), left, right))
+        count = extent(s)
+        pairs = For(s.var, Const(0), fold_all(b.floordiv(count, 2)), body, s.kind)
+        if isinstance(count, Const) and int(count.value) % 2 == 0:
+            return pairs
+        done = simplify_expr(b.add(s.start, b.mul(b.floordiv(count, 2), 2)), context)
+        last = f"{s.var}_last"
+        return b.block((pairs, For(last, done, s.stop, substitute(s.body, {s.var: b.var(last)}))))
 
     after = rewrite_loops(kernel, loop, paired)
+    fresh = [n for copy in copies for n in (copy.name, *copy.counters)]
+    require_fresh(kernel, "pair", [*fresh, f"{loop}_last"])
     return with_body(kernel, _before_nest(after.body, loop, copies))
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """A loop whose body adds one product."""
-
-    store: Store
-    factors: tuple[Load, Load]
-    count: int
-
-    @staticmethod
-    def of(loop: For) -> _Steps:
-        count = constant_extent(loop)
-        if count is None or count % 2 or loop.start != Const(0):
-            raise _refusal(loop.var, "its number of steps is not known to be even")
-        store = loop.body
-        factors = _factors(store) if isinstance(store, Store) else None
-        if not isinstance(store, Store) or factors is None:
-            raise _refusal(loop.var, "it does not add one product of two bfloat16 elements")
-        return _Steps(store, factors, count)
+def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
+    """The store of a loop whose body adds one product, and the two factors."""
+    store = loop.body
+    factors = _factors(store) if isinstance(store, Store) else None
+    if not isinstance(store, Store) or factors is None:
+        raise _refusal(loop.var, "it does not add one product of two bfloat16 elements")
+    return store, factors
 
 
 def _factors(s: Store) -> tuple[Load, Load] | None:
     """The two elements of which a store adds the product to what it stores to."""
     total = Load(s.buffer, s.indices, FLOAT32)
-    if (
-        not isinstance(s.value, Call)
-        or s.value.function != "fma"
-        or s.mask is not None
-        or s.value.arguments[2] != total
-    ):
+    if s.mask is not None or not isinstance(s.value, Call) or s.value.function != "fma":
         return None
-    match s.value.arguments[:2]:
-        case (Cast(operand=Load(dtype=d, mask=None) as x), Cast(operand=Load(dtype=e, mask=None) as y)):
-            return (x, y) if d == e == BFLOAT16 and x.buffer != y.buffer else None
+    match s.value.arguments:
+        case (Cast(operand=Load(dtype=d, mask=None) as x), Cast(operand=Load(dtype=e, mask=None) as y), last):
+            return (x, y) if d == e == BFLOAT16 and x.buffer != y.buffer and last == total else None
     return None
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """A buffer copied with two elements along one dimension, `axis`, in one."""
+    """A buffer copied with two elements along one dimension, `axis`, in one: element i and element i + `apart`."""
 
     source: Buffer
     name: str
     load: Load
-    loop: str
     axis: int
+    apart: int
     rest: Expr
-    """What is added to the loop's variable in that dimension's index."""
+    """What is added to `apart` times the loop's variable in that dimension's index."""
+    halved: bool
+    """Whether only even places have a pair."""
 
     @staticmethod
-    def of(kernel: Kernel, load: Load, loop: str, name: str) -> _Copy:
-        axes = [i for i, e in enumerate(load.indices) if loop in free_vars(e)]
-        form = linear(load.indices[axes[0]], loop) if len(axes) == 1 else None
-        if form is None or form[0] != Const(1):
-            raise _refusal(loop, f"its steps do not read neighbours of '{load.buffer}'")
+    def of(kernel: Kernel, load: Load, loop: For, name: str, context: Context) -> _Copy:
+        axes = [i for i, e in enumerate(load.indices) if loop.var in free_vars(e)]
+        form = linear(load.indices[axes[0]], loop.var) if len(axes) == 1 else None
+        if form is None or not isinstance(form[0], Const) or int(form[0].value) < 1:
+            raise _refusal(loop.var, f"its steps do not walk along one dimension of '{load.buffer}'")
+        apart, rest = int(form[0].value), form[1]
         local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
         source = ({i.name: i for i in kernel.inputs} | local)[load.buffer]
         size = source.shape[axes[0]]
-        if not isinstance(size, Const) or int(size.value) % 2:
-            raise _refusal(loop, f"dimension {axes[0]} of '{load.buffer}' is not known to be even")
-        return _Copy(source, name, load, loop, axes[0], form[1])
+        if not isinstance(size, Const) or int(size.value) <= apart:
+            raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold two steps")
+        even = loop.start == Const(0) and int(size.value) % 2 == 0
+        halved = apart == 1 and even and simplify_expr(b.mod(rest, 2), context) == Const(0)
+        return _Copy(source, name, load, axes[0], apart, rest, halved)
 
     @property
     def counters(self) -> list[str]:
@@ -132,24 +130,29 @@ class _Copy:
     @property
     def buffer(self) -> Buffer:
         shape = list(self.source.shape)
-        shape[self.axis] = b.floordiv(shape[self.axis], 2)
+        size = shape[self.axis]
+        shape[self.axis] = fold_all(b.floordiv(size, 2) if self.halved else b.sub(size, self.apart))
         return Buffer(self.name, INT32, tuple(shape), "heap")
 
-    def read(self, context: Context) -> Expr:
-        """The pair that a step reads."""
-        if simplify_expr(b.mod(self.rest, 2), context) != Const(0):
-            raise _refusal(self.loop, f"its steps do not begin at an even place of '{self.load.buffer}'")
+    def read(self, loop: For, context: Context) -> Expr:
+        """The pair that a step of the new loop reads."""
+        if self.halved:
+            place = b.add(b.floordiv(self.rest, 2), b.var(loop.var))
+        else:
+            first = b.add(loop.start, b.mul(b.var(loop.var), 2))
+            place = b.add(b.mul(first, self.apart), self.rest)
         indices = list(self.load.indices)
-        indices[self.axis] = simplify_expr(b.add(b.floordiv(self.rest, 2), b.var(self.loop)), context)
+        indices[self.axis] = simplify_expr(place, context)
         return Load(self.name, tuple(indices), INT32)
 
     def fill(self) -> Stmt:
         """The nest that makes the copy."""
         places: list[Expr] = [b.var(c) for c in self.counters]
+        first = b.mul(places[self.axis], 2) if self.halved else places[self.axis]
         halves = []
-        for half in (0, 1):
+        for place in (first, b.add(first, self.apart)):
             at = [*places]
-            at[self.axis] = b.add(b.mul(places[self.axis], 2), half)
+            at[self.axis] = place
             halves.append(Load(self.source.name, tuple(at), BFLOAT16))
         move: Stmt = Store(self.name, tuple(places), Pair(halves[0], halves[1]))
         for counter, size in zip(reversed(self.counters), reversed(self.buffer.shape), strict=True):

@@ -88,7 +88,7 @@ REFUSALS = {
     "widen w": ("widen w: there is no such input or local buffer", None),
     "widen x": ("widen x: float32 is computed with as it is", None),
     "widen h": ("widen h: not every read of it is cast to float32", None),
-    "pair i": ("pair i: its number of steps is not known to be even", None),
+    "pair i": ("pair i: it does not add one product of two bfloat16 elements", None),
     "pair q": ("pair q: it does not add one product of two bfloat16 elements", None),
     "rfactor j 3": ("rfactor j: 3 is not a power of two above 1", None),
     "rfactor j 4": ("rfactor j: its body is not one step of a sum, product, minimum or maximum", None),

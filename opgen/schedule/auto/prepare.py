@@ -11,7 +11,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Pair, Parallel, Reorder, Split, Step, Vectorize, Widen
+from opgen.schedule.steps import Pack, Pair, Parallel, Reorder, Split, Step, Tighten, Vectorize, Widen
 
 BLOCK = 16
 """Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
@@ -43,7 +43,8 @@ def pair_products(nest: Nest, trial: Trial) -> list[str]:
         return []
     for loop in nest.inner_loops:
         names = [trial.fresh(f"{e.buffer}_pairs") for e in loads]
-        if trial.take(Pair(loop.var, names[0], names[1])):
+        pair = Pair(loop.var, names[0], names[1])
+        if trial.take(pair) or trial.take(Tighten(loop.var), pair):
             return names
     return []
 
