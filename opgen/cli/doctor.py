@@ -11,10 +11,17 @@ LINE = 100
 
 
 @click.command("doctor")
-def command() -> None:
-    """Says what this machine offers and what opgen found: CPU, LLVM, threads, CUDA, cache."""
+@click.option("--measure", is_flag=True, help="Measure this machine's rates (half a second) and keep them.")
+def command(measure: bool) -> None:
+    """Says what this machine offers and what opgen found: CPU, caches and rates, LLVM, threads, CUDA, cache.
+
+    Schedules are made for the rates shown.  They are assumed by the kind of CPU until --measure has measured them; the
+    file that OPGEN_MACHINE names replaces any of them.
+    """
     from opgen.runtime.diagnosis import describe
 
+    if measure:
+        click.echo(measured())
     findings = describe()
     width = max(len(topic) for topic, _ in findings) + 2
     for topic, finding in findings:
@@ -22,3 +29,13 @@ def command() -> None:
         click.echo(click.style(topic.ljust(width), bold=True) + first)
         for line in rest:
             click.echo(" " * width + line)
+
+
+def measured() -> str:
+    """Measures, and says where the result lies."""
+    from opgen.runtime.measure import measure_and_keep
+
+    _, path = measure_and_keep()
+    return (
+        "measured, but not kept: the cache is off or cannot be written" if path is None else f"measured; kept in {path}"
+    )

@@ -93,8 +93,8 @@ def pipeline(
     module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
 ) -> Pipeline:
     """The pipeline of what was asked for; `target` None means a CUDA device."""
-    from opgen.codegen.llvm.target import Target
     from opgen.pipeline import Pipeline, variant_of
+    from opgen.runtime import toolchain
     from opgen.spec import solve
 
     call = None
@@ -104,7 +104,7 @@ def pipeline(
     variant = variant_of(spec, arguments.types, words)
     if call is None:
         arguments.refuse_beyond(variant.values)
-    return Pipeline(module, spec, variant, call, None if target is None else Target.from_name(target), schedule)
+    return Pipeline(module, spec, variant, call, None if target is None else toolchain.target(target), schedule)
 
 
 def find(name: str, specs: Path) -> tuple[Module, OpSpec]:

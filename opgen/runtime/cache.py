@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.runtime import directory, entry, toolchain
+from opgen.runtime.place import location as location
 from opgen.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -189,20 +190,6 @@ def _files(d: int, pattern: re.Pattern[str]) -> Iterator[_File]:
 
 
 # The cache of this process ---------------------------------------------------------------------------------------
-
-
-def location(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The cache's directory by the environment, or None if it is off or there is no home to put it in."""
-    env = os.environ if environment is None else environment
-    if env.get("OPGEN_CACHE", "").strip().lower() in ("off", "0", "no") or not directory.SUPPORTED:
-        return None
-    if own := env.get("OPGEN_CACHE_DIR"):
-        return Path(own).absolute()
-    xdg = env.get("XDG_CACHE_HOME")
-    if xdg and os.path.isabs(xdg):
-        return Path(xdg) / "opgen"
-    home = env.get("HOME") or os.path.expanduser("~")
-    return Path(home) / ".cache" / "opgen" if os.path.isabs(home) else None
 
 
 def _limit() -> int:

@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import OpgenError
-from opgen.runtime import cache, openmp, threads, toolchain
+from opgen.runtime import cache, machines, openmp, threads, toolchain
 from opgen.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ def _cpu() -> list[Finding]:
         ("vector width", f"{target.vector_bits} bits"),
         ("target", target.triple),
     ]
+
+
+def _machine() -> list[Finding]:
+    from opgen.machine.describe import lines
+
+    return lines(machines.describe(toolchain.host()))
 
 
 def _packages() -> list[Finding]:
@@ -88,6 +94,7 @@ def _dotted(version: tuple[int, int]) -> str:
 
 _SECTIONS: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
     ("cpu", _cpu),
+    ("machine", _machine),
     ("packages", _packages),
     ("threads", _threading),
     ("cache", _cache),

@@ -42,12 +42,14 @@ def key_of(spec: str, op: str, call: Call) -> str | None:
         "integers": sorted(call.integers.items()),
         "shapes": sorted((n, t.shape) for n, t in call.tensors.items()),
     }
+    host = toolchain.host()
     identity = {
         "spec": spec,
         "op": op,
         "compiler": toolchain.compiler_fingerprint(),
         "llvm": toolchain.llvm_version(),
-        "target": repr(toolchain.host()),
+        "target": repr(host),
+        "machine": repr(host.machine),
     }
     return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,25 @@ def _load(module: str) -> None:
 
 @functools.lru_cache(maxsize=1)
 def host() -> Target:
-    """The processor that runs this process."""
+    """The processor that runs this process, with its numbers.  Raises MachineFileError if those given are wrong."""
+    _load("opgen.codegen.llvm.target")
+    _load("opgen.runtime.machines")
+    from opgen.codegen.llvm.target import Target
+    from opgen.runtime import machines
+
+    with BUILD:
+        target = Target.host()
+    return replace(target, numbers=machines.describe(target).machine)
+
+
+def target(name: str) -> Target:
+    """The target of that name (see `Target.from_name`); `host` with its numbers."""
+    if name == "host":
+        return host()
     _load("opgen.codegen.llvm.target")
     from opgen.codegen.llvm.target import Target
 
-    with BUILD:
-        return Target.host()
+    return Target.from_name(name)
 
 
 def listing(kernel: Kernel) -> str:
@@ -86,7 +100,7 @@ def emitter_fingerprint() -> str:
 @functools.lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
     """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
-    return _fingerprint("spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime")
+    return _fingerprint("machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime")
 
 
 def _fingerprint(*rooms: str) -> str:

@@ -15,6 +15,19 @@ def test_doctor_says_what_was_found(opgen: Run) -> None:
     assert max(map(len, result.stdout.split("\n"))) <= 100
 
 
+def test_doctor_measures_when_asked(opgen: Run, tmp_path: Path) -> None:
+    assert "GFLOP/s a core, " in opgen("doctor").stdout
+    first = opgen("doctor", "--measure")
+    assert (first.returncode, first.stderr) == (0, "")
+    (kept,) = (tmp_path / "cache").glob("machine-*.json")
+    assert first.stdout.startswith(f"measured; kept in {kept}\n")
+    for output in (first.stdout, opgen("doctor").stdout):
+        assert "read by one core (measured)" in output
+        assert "assumed" not in output
+    off = opgen("doctor", "--measure", OPGEN_CACHE="off").stdout
+    assert off.startswith("measured, but not kept: the cache is off")
+
+
 def test_the_cache_is_shown_and_cleared(opgen: Run, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     empty = opgen("cache", "info")

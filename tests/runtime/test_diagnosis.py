@@ -13,6 +13,8 @@ from opgen.runtime.version import VERSION
 
 TOPICS = [
     "cpu", "cpu features", "vector width", "target",
+    "vectors", "multiply-adds", "bfloat16 pairs",
+    "cache level 1", "cache level 2", "cache level 3", "memory", "cores", "assumed are",
     "opgen", "llvm", "llvmlite", "numpy", "ml_dtypes",
     "openmp", "threads", "cache", "cache contents", "cuda driver", "nvrtc",
 ]  # fmt: skip

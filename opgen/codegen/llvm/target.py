@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -25,13 +25,17 @@ LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class Target:
-    """A machine: LLVM's triple, CPU and features (`+avx2,-fma,...`), and how hard to optimise (0 to 3)."""
+    """A machine: LLVM's triple, CPU and features (`+avx2,-fma,...`), and how hard to optimise (0 to 3).
+
+    `numbers` are those of the CPU for the scheduler, where they are known; they do not change what LLVM makes of IR.
+    """
 
     triple: str
     cpu: str
     features: str = ""
     opt_level: int = 2
     name: str = ""
+    numbers: Machine | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
     @cache
@@ -82,9 +86,18 @@ class Target:
 
     @property
     def machine(self) -> Machine:
-        """Its numbers, for the scheduler."""
-        pairs = self.has("avx512bf16") and self.has("avx512vl")
-        return replace(typical(self.vector_bits // 8), pairs=pairs)
+        """Its numbers, for the scheduler: a typical CPU's where they are not known."""
+        return self.numbers or replace(typical(self.vector_bits // 8), pairs=self.has_pairs)
+
+    @property
+    def vector_registers(self) -> int:
+        """How many vector registers the architecture has."""
+        return 16 if self.is_x86 and not self.has("avx512f") else 32
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there is the dot product of bfloat16 pairs."""
+        return self.has("avx512bf16") and self.has("avx512vl")
 
 
 @cache

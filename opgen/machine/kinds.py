@@ -1,0 +1,61 @@
+"""What is published of CPU kinds and cannot be read from a running system: multiply-adds a cycle, and their latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.machine.fields import Number, flatten
+from opgen.machine.model import typical
+
+TYPICAL_HERTZ = 3.7e9
+"""The clock for which `typical` has its rates."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Of vectors of `vector_bytes`: multiply-adds that one core begins in a cycle, and cycles until one is done."""
+
+    vector_bytes: int
+    per_cycle: int
+    latency: int
+
+
+_TWO_OF_32 = dict.fromkeys(("znver3", "skylake", "alderlake", "raptorlake", "meteorlake"), Kind(32, 2, 4))
+_TWO_OF_32_LATE = dict.fromkeys(("znver2", "haswell", "broadwell"), Kind(32, 2, 5))
+_ONE_OF_64 = dict.fromkeys(("znver4", "icelake-client", "tigerlake", "rocketlake"), Kind(64, 1, 4))
+_TWO_OF_64 = dict.fromkeys(
+    ("znver5", "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids"),
+    Kind(64, 2, 4),
+)
+_TWO_OF_16 = dict.fromkeys(("neoverse-n1", "neoverse-n2", "cortex-a76"), Kind(16, 2, 4))
+_FOUR_OF_16 = dict.fromkeys(("neoverse-v1", "neoverse-v2", "apple-m1", "apple-m2", "apple-m3"), Kind(16, 4, 4))
+_KINDS = {
+    "znver1": Kind(32, 1, 5),
+    **_TWO_OF_32,
+    **_TWO_OF_32_LATE,
+    **_ONE_OF_64,
+    **_TWO_OF_64,
+    **_TWO_OF_16,
+    **_FOUR_OF_16,
+}
+"""By LLVM's names."""
+
+
+def kind_of(cpu: str, vector_bytes: int) -> Kind | None:
+    """The kind of a CPU by LLVM's name for it, if it is known with vectors of that size."""
+    kind = _KINDS.get(cpu)
+    return kind if kind is not None and kind.vector_bytes == vector_bytes else None
+
+
+def assumed(cpu: str, vector_bytes: int, hertz: float | None) -> tuple[dict[str, Number], str]:
+    """All numbers of a CPU that nobody measured: typical ones, its rates by kind and clock; and what was assumed."""
+    values = flatten(typical(vector_bytes))
+    clock = TYPICAL_HERTZ if hertz is None else hertz
+    kind = kind_of(cpu, vector_bytes)
+    if kind is not None:
+        values |= {"fma_per_second": kind.per_cycle * clock, "latency": kind.latency * kind.per_cycle}
+    else:
+        values["fma_per_second"] *= clock / TYPICAL_HERTZ
+    for level in ("l1", "l2", "l3"):  # caches run at the core's clock; memory does not
+        values[f"{level}.bytes_per_second"] *= clock / TYPICAL_HERTZ
+    return values, f"{'a typical CPU' if kind is None else cpu} at {clock / 1e9:.1f} GHz"

@@ -1,0 +1,86 @@
+"""LLVM IR of the loops that measure a machine: multiply-adds in registers, and reads of consecutive vectors."""
+
+from __future__ import annotations
+
+STREAMS = 8
+"""Vectors that an iteration of the reading loop reads, each into a sum of its own."""
+
+
+def fma_loop(name: str, lanes: int, chains: int) -> str:
+    """`float name(i64 rounds)`: in each round every one of the independent chains is multiplied and added to once."""
+    vector = f"<{lanes} x float>"
+    phis = "\n".join(f"  %a{i} = phi {vector} [ %start, %entry ], [ %b{i}, %loop ]" for i in range(chains))
+    steps = "\n".join(
+        f"  %b{i} = call {vector} @llvm.fma.v{lanes}f32({vector} %a{i}, {vector} %factor, {vector} %start)"
+        for i in range(chains)
+    )
+    sums = "\n".join(f"  %s{i + 1} = fadd {vector} %s{i}, %b{i}" for i in range(chains))
+    splat = f"shufflevector {vector} %{{0}}, {vector} poison, <{lanes} x i32> zeroinitializer"
+    return f"""
+declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})
+define float @{name}(i64 %rounds) {{
+entry:
+  %small = sitofp i64 %rounds to float
+  %one = fdiv float %small, %small
+  %half = fmul float %one, 5.0e-1
+  %one.v = insertelement {vector} poison, float %one, i32 0
+  %start = {splat.format("one.v")}
+  %half.v = insertelement {vector} poison, float %half, i32 0
+  %factor = {splat.format("half.v")}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{steps}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %rounds
+  br i1 %more, label %loop, label %done
+done:
+  %s0 = fmul {vector} %start, %factor
+{sums}
+  %result = extractelement {vector} %s{chains}, i32 0
+  ret float %result
+}}
+"""
+
+
+def read_loop(name: str, lanes: int) -> str:
+    """`float name(ptr data, i64 count, i64 rounds)`: reads `count` vectors, a multiple of STREAMS, `rounds` times."""
+    vector = f"<{lanes} x float>"
+    streams = range(STREAMS)
+    outer = "\n".join(f"  %o{i} = phi {vector} [ zeroinitializer, %entry ], [ %b{i}, %again ]" for i in streams)
+    phis = "\n".join(f"  %a{i} = phi {vector} [ %o{i}, %round ], [ %b{i}, %loop ]" for i in streams)
+    reads = "\n".join(
+        f"  %at{i} = add i64 %i, {i}\n"
+        f"  %p{i} = getelementptr {vector}, ptr %data, i64 %at{i}\n"
+        f"  %v{i} = load {vector}, ptr %p{i}, align {lanes * 4}\n"
+        f"  %b{i} = fadd {vector} %a{i}, %v{i}"
+        for i in streams
+    )
+    sums = "\n".join(f"  %s{i + 1} = fadd {vector} %s{i}, %b{i + 1}" for i in range(STREAMS - 1))
+    return f"""
+define float @{name}(ptr %data, i64 %count, i64 %rounds) {{
+entry:
+  br label %round
+round:
+  %r = phi i64 [ 0, %entry ], [ %r.next, %again ]
+{outer}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %round ], [ %next, %loop ]
+{phis}
+{reads}
+  %next = add i64 %i, {STREAMS}
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %again
+again:
+  %r.next = add i64 %r, 1
+  %more.rounds = icmp slt i64 %r.next, %rounds
+  br i1 %more.rounds, label %round, label %done
+done:
+  %s0 = fadd {vector} %b0, zeroinitializer
+{sums}
+  %result = extractelement {vector} %s{STREAMS - 1}, i32 0
+  ret float %result
+}}
+"""
