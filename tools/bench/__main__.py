@@ -3,151 +3,171 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import click
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from tools.bench import limits as machine
-from tools.bench import overheads, report
-from tools.bench.contestants import Contestant, Worker, own_worker, peer_workers
-from tools.bench.layers import LAYERS, QUICK, Case, read_cases
-from tools.bench.limits import Limits
-from tools.bench.overheads import Overhead
-from tools.bench.session import Row, measure
+from opgen.diagnostics import UserError
+from tools.bench import compare, explain, plot, report, sitting
+from tools.bench.contestants import Contestant, WorkerError, own_worker, places
+from tools.bench.layers import (
+    DIRECTIONS,
+    DTYPES,
+    FORMATS,
+    LAYERS,
+    QUICK,
+    Case,
+    Choice,
+    DataFormat,
+    Direction,
+    DType,
+    read_cases,
+)
+from tools.bench.peers import VARIABLE, PeerError, find
+from tools.bench.results import Results, ResultsError, read_json, write_json
+from tools.bench.session import measure
 
 MODULE = Path(__file__).resolve().parent.parent.parent / "generated" / "nn_ops.py"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What is measured, and how long."""
-
-    cases: tuple[Case, ...]
-    threads: tuple[int, ...]
-    rounds: int
-    seed: int
-    quick: bool
-    module: Path
-    overheads: bool
-
-
-@dataclass(frozen=True)
-class Results:
-    rows: tuple[Row, ...]
-    limits: tuple[Limits, ...]
-    overheads: tuple[Overhead, ...]
-    versions: dict[str, str]
-    own: str
-    peers: tuple[str, ...]
+FILE = click.Path(dir_okay=False, path_type=Path)
+THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--quick", is_flag=True, help="Three layers, batch 1, few rounds: a minute.")
-@click.option("--layers", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=LAYERS,
-              help="The file of layers.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="Three layers forward, batch 1, few rounds: a minute.")
+@click.option("--layers", type=THERE, default=LAYERS, help="The file of layers.")
 @click.option("--layer", "names", multiple=True, help="Only this layer (may be given several times).")
+@click.option("--direction", "directions", multiple=True, type=click.Choice(DIRECTIONS),
+              help="forward, input (gradient) or filter (gradient)  [default: all]")  # fmt: skip
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(1), help="Batch sizes  [default: 1, 8]")
 @click.option("--threads", multiple=True, type=click.IntRange(1), help="Numbers of threads  [default: 1, 2]")
+@click.option("--format", "formats", multiple=True, type=click.Choice(FORMATS), help="[default: NHWC]")
+@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="[default: float32]")
 @click.option("--rounds", type=click.IntRange(1), help="Turns that each contestant gets at a case  [default: 7]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
-@click.option("--peer-python", "pythons", multiple=True, metavar="PYTHON",
-              help="An interpreter that has libraries to compare with (may be given several times).")  # fmt: skip
-@click.option("--module", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=MODULE,
-              help="The generated module.")  # fmt: skip
+@click.option("--peer-python", "pythons", multiple=True, metavar="[NAME=]PYTHON",
+              help="The interpreter that has a library to compare with: torch, tf, jax or ort; without a name, any of "
+              f"them. May be given several times.  [default: ${VARIABLE}, else this interpreter]")  # fmt: skip
+@click.option("--module", type=THERE, default=MODULE, help="The generated module.")
 @click.option("--overheads/--no-overheads", "with_overheads", default=True, help="Tiny calls, builds, imports.")
-@click.option("--json", "output", type=click.Path(dir_okay=False, path_type=Path), help="Also write the results there.")
+@click.option("--json", "output", type=FILE, help="Also write the results there.")
+@click.option("--append", is_flag=True, help="Keep the rows that the --json file has and add these.")
+@click.option("--plot", "picture", type=FILE, metavar="FILE.png|.svg", help="Also draw the results.")
+@click.option("--compare", "compared", type=THERE, nargs=2, metavar="OLD NEW",
+              help="Measure nothing: compare two files that --json wrote.")  # fmt: skip
+@click.option("--show", "shown", type=THERE, metavar="FILE", help="Measure nothing: show a file that --json wrote.")
+@click.option("--explain", "explained", metavar="LAYER/DIRECTION",
+              help="Say of one row what bounds it (with --batch, --threads, --format, --dtype).")  # fmt: skip
 def main(
     quick: bool,
     layers: Path,
     names: tuple[str, ...],
+    directions: tuple[str, ...],
     batches: tuple[int, ...],
     threads: tuple[int, ...],
+    formats: tuple[str, ...],
+    dtypes: tuple[str, ...],
     rounds: int | None,
     seed: int,
     pythons: tuple[str, ...],
     module: Path,
     with_overheads: bool,
     output: Path | None,
+    append: bool,
+    picture: Path | None,
+    compared: tuple[Path, Path] | None,
+    shown: Path | None,
+    explained: str | None,
 ) -> None:
     """Compares the generated ops with the libraries that are installed and with this machine's limits.
 
-    All contestants measure the same calls on the same numbers in one sitting, taking turns; times are medians.
+    All contestants measure the same calls on the same numbers in one sitting, taking turns, on the same processors;
+    times are medians.
     """
+    one = quick or explained is not None
+    choice = Choice(
+        batches or ((1,) if one else (1, 8)),
+        cast("tuple[Direction, ...]", directions or (("forward",) if quick else DIRECTIONS)),
+        cast("tuple[DataFormat, ...]", formats or ("NHWC",)),
+        cast("tuple[DType, ...]", dtypes or ("float32",)),
+    )
+    console = Console(width=None if sys.stdout.isatty() else 220)
+    with reported():
+        if picture is not None:
+            plot.check(picture)
+        if compared:
+            compare.show(console, read_json(compared[0]), read_json(compared[1]))
+        elif shown is not None:
+            finish(console, read_json(shown), None, picture)
+        elif explained is not None:
+            for case in explained_cases(layers, explained, choice):
+                for number in threads or (1,):
+                    tell(console, case, number, module, rounds or 7, seed)
+        else:
+            cases = tuple(read_cases(layers, choice, names or (QUICK if quick else ())))
+            repeats = 0 if not with_overheads else 1 if quick else 5
+            options = sitting.Options(cases, threads or (1, 2), rounds or (3 if quick else 7), seed, module, repeats)
+            finish(console, sit(options, pythons, output if append else None), output, picture)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What the user can mend is said without a traceback."""
+    try:
+        yield
+    except (PeerError, ResultsError, UserError, plot.PlotError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def sit(options: sitting.Options, pythons: Sequence[str], earlier: Path | None) -> Results:
+    """The sitting's results, joined to those of an earlier file if there is one."""
+    warn(max(options.threads))
+    before = read_json(earlier) if earlier is not None and earlier.exists() else None
+    results = sitting.run(options, find(pythons, os.environ.get(VARIABLE, "")))
+    return results if before is None else before.joined(results)
+
+
+def warn(threads: int) -> None:
+    """On stderr, what makes the times untrustworthy."""
     if hasattr(os, "getloadavg") and (warning := report.busy(os.getloadavg()[0], os.cpu_count() or 1)):
         click.echo(warning, err=True)
-    cases = read_cases(layers, batches or ((1,) if quick else (1, 8)), names or (QUICK if quick else ()))
-    options = Options(
-        cases=tuple(cases),
-        threads=threads or (1, 2),
-        rounds=rounds or (3 if quick else 7),
-        seed=seed,
-        quick=quick,
-        module=module,
-        overheads=with_overheads,
-    )
-    results = run(options, pythons or (sys.executable,))
-    show(results)
+    if len(places(threads)) not in (0, threads):
+        click.echo(f"{threads} threads have to share {len(places(threads))} processors", err=True)
+
+
+def finish(console: Console, results: Results, output: Path | None, picture: Path | None) -> None:
     if output is not None:
-        report.write_json(output, results.rows, results.limits, results.overheads, results.versions)
+        write_json(output, results)
+    report.show(console, results)
+    if picture is not None:
+        plot.save(picture, results)
 
 
-def run(options: Options, pythons: Sequence[str]) -> Results:
-    """The whole sitting, with progress on stderr."""
-    columns = (SpinnerColumn(), TextColumn("{task.completed}/{task.total} {task.description}"), TimeElapsedColumn())
-    with ExitStack() as stack:
-        progress = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-        workers = [own_worker(options.module), *peer_workers(pythons)]
-        for worker in workers:
-            stack.callback(worker.close)
-        contestants = [Contestant(worker, variant) for worker in workers for variant in worker.variants]
-        task = progress.add_task("limits of the machine", total=len(options.cases) * len(options.threads) + 1)
-        limits = tuple(machine.measure(n, options.quick) for n in options.threads)
-        rows = []
-        for case in options.cases:
-            for threads in options.threads:
-                progress.update(task, advance=1, description=f"{case.name}, {threads} threads")
-                rows.append(measure(case, threads, contestants, options.seed, options.rounds))
-        progress.update(task, advance=1, description="overheads")
-        extra = _overheads(options, contestants)
-    titles = [c.title for c in contestants]
-    return Results(tuple(rows), limits, tuple(extra), _versions(workers), titles[0], tuple(titles[1:]))
+def explained_cases(layers: Path, place: str, choice: Choice) -> list[Case]:
+    """The cases of `LAYER/DIRECTION`."""
+    layer, _, direction = place.partition("/")
+    if direction not in DIRECTIONS:
+        raise click.UsageError(f"--explain: expected LAYER/{'|'.join(DIRECTIONS)}, given '{place}'")
+    return read_cases(layers, Choice(choice.batches, (direction,), choice.formats, choice.dtypes), (layer,))
 
 
-def _overheads(options: Options, contestants: Sequence[Contestant]) -> list[Overhead]:
-    if not options.overheads:
-        return []
-    repeats = 1 if options.quick else 5
-    return [
-        *overheads.tiny_calls(contestants, options.rounds),
-        *overheads.builds(options.module, repeats),
-        *overheads.commands(repeats),
-    ]
-
-
-def _versions(workers: Iterable[Worker]) -> dict[str, str]:
-    versions = {worker.library: worker.version for worker in workers}
-    return {**versions, "Python": platform.python_version(), "machine": platform.machine()}
-
-
-def show(results: Results) -> None:
-    """Everything, losses included, on stdout."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(" · ".join(f"{name} {version}" for name, version in results.versions.items()), highlight=False)
-    if not results.peers:
-        console.print("no library to compare with was found; --peer-python names an interpreter that has one")
-    report.show_limits(console, results.limits)
-    report.show_rows(console, results.rows, results.limits, results.own, results.peers)
-    report.show_means(console, results.rows, results.own, results.peers)
-    report.show_refusals(console, results.rows)
-    if results.overheads:
-        report.show_overheads(console, results.overheads)
+def tell(console: Console, case: Case, threads: int, module: Path, rounds: int, seed: int) -> None:
+    """One row, explained and measured."""
+    try:
+        worker = own_worker(module, threads)
+    except WorkerError as error:
+        raise click.ClickException(f"the generated module does not start: {error}") from error
+    try:
+        row = measure(case, threads, [Contestant(worker, worker.variants[0])], seed, rounds)
+    finally:
+        worker.close()
+    explain.show(console, explain.explain(case, threads), next(iter(row.seconds.values()), None))
+    for title, reason in row.refused.items():
+        console.print(f"refused by {title}: {reason}", markup=False, highlight=False)
 
 
 if __name__ == "__main__":

@@ -7,28 +7,35 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.bench.layers import Case
+from tools.bench.peers import Peer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PEERS = {"torch": "torch_worker"}
-"""The libraries that can be compared: the module that must be importable, and the worker that runs it."""
 
 
 class WorkerError(Exception):
     """A worker ended, or refused what it was asked."""
 
 
-class Worker:
-    """A running worker.  Leaving the `with` block ends it."""
+def places(threads: int) -> list[int]:
+    """The processors for that many threads, the same for every contestant: the last of those we may use."""
+    if not hasattr(os, "sched_getaffinity"):
+        return []
+    return sorted(os.sched_getaffinity(0))[-threads:]
 
-    def __init__(self, python: str, script: str, *arguments: str) -> None:
+
+class Worker:
+    """A running worker.  `close` ends it."""
+
+    def __init__(self, python: str, script: str, threads: int, *arguments: str) -> None:
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the worker runs)
         path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-        command = [python, "-m", f"tools.bench.workers.{script}", *arguments]
+        cpus = ",".join(map(str, places(threads)))
+        command = [python, "-m", "tools.bench.workers.start", script, str(threads), cpus, *arguments]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -91,43 +98,37 @@ class Contestant:
         several = len(self.worker.variants) > 1
         return f"{self.worker.library} {self.variant}" if several else self.worker.library
 
-    def prepare(self, case: Case, seed: int, threads: int, result: Path | None) -> None:
-        """Makes the call ready (built, warm), and writes its result if a path is given."""
-        self.worker.ask(
+    def prepare(self, case: Case, seed: int, result: Path | None) -> float:
+        """Makes the call ready (built, warm); its result goes to the path if one is given.  Seconds of one call."""
+        answer = self.worker.ask(
             {
                 "do": "prepare",
                 "variant": self.variant,
                 "case": case.as_json(),
                 "seed": seed,
-                "threads": threads,
                 "result": str(result) if result else "",
             }
         )
+        seconds = answer["seconds"]
+        return seconds if isinstance(seconds, float) else 0.0
 
     def time(self, samples: int) -> list[float]:
         """Seconds for one call, so many times."""
-        seconds = self.worker.ask({"do": "time", "samples": samples})["seconds"]
+        seconds = self.worker.ask({"do": "time", "variant": self.variant, "samples": samples})["seconds"]
         if not isinstance(seconds, list):
             raise WorkerError("the worker gave no times")
         return [float(s) for s in seconds]
 
+    def forget(self) -> None:
+        """Drops the call that was made ready, and its tensors."""
+        self.worker.ask({"do": "forget"})
 
-def own_worker(module: Path) -> Worker:
+
+def own_worker(module: Path, threads: int = 1) -> Worker:
     """The generated module, in this interpreter."""
-    return Worker(sys.executable, "opgen_worker", str(module))
+    return Worker(sys.executable, "opgen_worker", threads, str(module))
 
 
-def peer_workers(pythons: Sequence[str]) -> list[Worker]:
-    """A worker for each library that one of the interpreters can import."""
-    found = []
-    for python in pythons:
-        for module, script in PEERS.items():
-            if importable(python, module):
-                found.append(Worker(python, script))
-    return found
-
-
-def importable(python: str, module: str) -> bool:
-    """Whether that interpreter finds the module (without importing it)."""
-    test = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([python, "-c", test], check=False, capture_output=True).returncode == 0
+def peer_worker(peer: Peer, threads: int) -> Worker:
+    """A library in the interpreter that has it."""
+    return Worker(peer.python, peer.script, threads)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 LAYERS = Path(__file__).resolve().parent.parent / "layers.json"
 
-Direction = Literal["forward"]
-"""Which of an op's computations is measured."""
+Direction = Literal["forward", "input", "filter"]
+"""Which computation is measured: the op, its gradient by the images, its gradient by the filter."""
+Kind = Literal["dense", "depthwise"]
+DataFormat = Literal["NHWC", "NCHW"]
+DType = Literal["float32", "float64", "bfloat16", "float16"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+FORMATS: tuple[DataFormat, ...] = get_args(DataFormat)
+DTYPES: tuple[DType, ...] = get_args(DType)
+BYTES: dict[DType, int] = {"float32": 4, "float64": 8, "bfloat16": 2, "float16": 2}
 
 QUICK = ("r50_3_3x3s2", "r50_4_1x1", "mb_14_384")
 """A dense strided layer, a plain one and one with a filter for each channel: what `--quick` measures."""
@@ -20,7 +29,7 @@ class Layer(TypedDict, total=False):
     """A layer as the file has it: "dense" ones give `out_channels`, "depthwise" ones `channel_multiplier`."""
 
     name: str
-    kind: Literal["dense", "depthwise"]
+    kind: Kind
     in_height: int
     in_width: int
     in_channels: int
@@ -35,14 +44,14 @@ class Layer(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Case:
-    """One call: float32 images [batch, height, width, channels], a square stride, padding SAME or VALID.
+    """One call, with a square stride and padding SAME or VALID; shapes are those of NHWC, whatever `data_format` is.
 
     `kind` is "dense" (filter [height, width, in_channels, out_channels]) or "depthwise" ([height, width, in_channels,
     out_channels / in_channels]).
     """
 
     layer: str
-    kind: Literal["dense", "depthwise"]
+    kind: Kind
     batch: int
     in_height: int
     in_width: int
@@ -53,10 +62,14 @@ class Case:
     stride: int
     padding: Literal["SAME", "VALID"]
     direction: Direction = "forward"
+    data_format: DataFormat = "NHWC"
+    dtype: DType = "float32"
 
     @property
     def name(self) -> str:
-        return f"{self.layer}/{self.batch}/{self.direction}"
+        """Layer, batch, direction; format and type where they are not the usual ones."""
+        unusual = [word for word in (self.data_format, self.dtype) if word not in ("NHWC", "float32")]
+        return "/".join((self.layer, str(self.batch), self.direction, *unusual))
 
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
@@ -72,15 +85,21 @@ class Case:
         return self.batch, self._windows(0), self._windows(1), self.out_channels
 
     @property
+    def result_shape(self) -> tuple[int, int, int, int]:
+        """Of what the direction computes."""
+        return {"forward": self.output_shape, "input": self.input_shape, "filter": self.filter_shape}[self.direction]
+
+    @property
     def flops(self) -> int:
-        """Two for each term of the sums, the taps in the padding included."""
+        """Two for each term of the sums, the taps in the padding included: the same in every direction."""
         terms = self.filter_height * self.filter_width * (1 if self.kind == "depthwise" else self.in_channels)
-        return 2 * terms * _product(self.output_shape)
+        return 2 * terms * math.prod(self.output_shape)
 
     @property
     def bytes(self) -> int:
         """What must at least move: both arguments once and the result once."""
-        return 4 * (_product(self.input_shape) + _product(self.filter_shape) + _product(self.output_shape))
+        elements = sum(math.prod(shape) for shape in (self.input_shape, self.filter_shape, self.output_shape))
+        return BYTES[self.dtype] * elements
 
     def _windows(self, axis: int) -> int:
         size = (self.in_height, self.in_width)[axis]
@@ -93,19 +112,28 @@ class Case:
         return {**asdict(self), **shapes}
 
 
-def read_cases(path: Path, batches: tuple[int, ...], names: tuple[str, ...] = ()) -> list[Case]:
-    """The layers of a file at each batch size; only those named, if any are."""
+@dataclass(frozen=True)
+class Choice:
+    """Which cases of the layers are wanted: every combination of these."""
+
+    batches: tuple[int, ...] = (1,)
+    directions: tuple[Direction, ...] = ("forward",)
+    formats: tuple[DataFormat, ...] = ("NHWC",)
+    dtypes: tuple[DType, ...] = ("float32",)
+
+
+def read_cases(path: Path, choice: Choice, names: tuple[str, ...] = ()) -> list[Case]:
+    """The layers of a file in each combination chosen; only those named, if any are."""
     layers: list[Layer] = json.loads(path.read_text(encoding="utf-8"))["layers"]
     unknown = sorted(set(names) - {layer["name"] for layer in layers})
     if unknown:
         raise SystemExit(f"no layer named {', '.join(unknown)} in {path}")
     chosen = [layer for layer in layers if not names or layer["name"] in names]
-    return [_case(layer, batch) for layer in chosen for batch in batches]
+    combinations = list(product(choice.directions, choice.formats, choice.dtypes, choice.batches))
+    return [_case(layer, *combination) for layer in chosen for combination in combinations]
 
 
-def _case(layer: Layer, batch: int) -> Case:
-    if layer.get("data_format", "NHWC") != "NHWC":
-        raise SystemExit(f"layer {layer['name']}: only NHWC layers can be compared")
+def _case(layer: Layer, direction: Direction, data_format: DataFormat, dtype: DType, batch: int) -> Case:
     return Case(
         layer=layer["name"],
         kind=layer["kind"],
@@ -118,18 +146,14 @@ def _case(layer: Layer, batch: int) -> Case:
         filter_width=layer["filter_width"],
         stride=layer["stride"],
         padding=layer["padding"],
+        direction=direction,
+        data_format=data_format,
+        dtype=dtype,
     )
 
 
 def _outputs_of_multiplier(layer: Layer) -> int:
     return layer["in_channels"] * layer["channel_multiplier"]
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total
 
 
 TINY = Case("tiny", "dense", 1, 3, 3, 1, 1, 1, 1, 1, "VALID")

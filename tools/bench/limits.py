@@ -1,128 +1,88 @@
-"""The machine's limits, measured here and now: multiply-adds a second, and bytes a second through memory.
-
-The first comes from a loop of independent fused multiply-adds on full vectors that never leaves the registers, written
-in LLVM IR and compiled for this CPU; the second from copying arrays far larger than the caches (bytes read plus bytes
-written).
-"""
+"""The machine's limits, measured here and now with opgen's own loops: multiply-adds and reads a second."""
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
-import numpy as np
+from opgen.machine import Machine
+from opgen.runtime import measure as own
+from opgen.runtime import toolchain
+from tools.bench.layers import Case
 
-CHAINS = 12
-"""Independent sums: more than latency times units on current CPUs, fewer than their vector registers."""
-
-COPY_BYTES = 1 << 27
-"""Bytes of each of the two arrays that are copied."""
+ROUNDS = 400_000
+"""Of the multiply-add loop: about a millisecond."""
+TURNS = 9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What this many threads can do at most: float32 operations a second and bytes a second."""
+    """What this many threads can do at most.
+
+    `flops` are float32 operations a second; `bytes` a second are read from the last level of cache, which holds `cache`
+    bytes, and `memory` a second from memory.
+    """
 
     threads: int
     flops: float
     bytes: float
+    cache: int = 0
+    memory: float = 0.0
 
-    def seconds(self, flops: int, moved: int) -> float:
-        """The least time for so many operations and bytes: what binds is the slower of the two."""
-        return max(flops / self.flops, moved / self.bytes)
+    def seconds(self, case: Case) -> float:
+        """The least time of a case: its multiply-adds, or its bytes through the last level of cache if it is depthwise.
+
+        float64 has half as many lanes.  bfloat16 and half are held against the float32 rate.
+        """
+        computing = case.flops / self.flops * (2 if case.dtype == "float64" else 1)
+        return computing if case.kind == "dense" else max(computing, case.bytes / self.bytes)
+
+    def seconds_in_memory(self, case: Case) -> float | None:
+        """The least time of a depthwise case whose tensors the last cache cannot hold from call to call."""
+        if case.kind == "dense" or not 0 < self.cache < case.bytes:
+            return None
+        return max(self.seconds(case), case.bytes / self.memory)
 
 
-def measure(threads: int, quick: bool = False) -> Limits:
+def measure(threads: int) -> Limits:
     """The limits of that many threads together."""
-    repeats = 5 if quick else 15
-    return Limits(threads, _peak(threads, repeats), _copy(threads, repeats))
+    machine = toolchain.host().machine
+    lanes = machine.vector_bytes // 4
+    multiply = own.fma_loop(lanes)
+    seconds = _together(threads, lambda _: multiply(ROUNDS))
+    flops = threads * ROUNDS * own.CHAINS * lanes * 2 / seconds
+    near = _read_rate(threads, machine, max(machine.l3.size // 8, 2 * machine.l2.size))
+    far = _read_rate(threads, machine, min(2 * machine.l3.size, own.LARGEST))
+    return Limits(threads, flops, near, machine.l3.size, far)
 
 
-def _peak(threads: int, repeats: int) -> float:
-    lanes = _lanes()
-    engine = _compile(_fma_loop(lanes))
-    function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(engine.get_function_address("fma_loop"))
-    rounds = 2_000_000
-    seconds = _together(threads, repeats, lambda _: function(rounds))
-    return threads * rounds * CHAINS * lanes * 2 / seconds
+def _read_rate(threads: int, machine: Machine, size: int) -> float:
+    """Bytes a second that threads with arrays of that size read."""
+    arrays = [own.Array(size) for _ in range(threads)]
+    read = own.read_loop(machine.vector_bytes)
+    return threads * size / _together(threads, lambda i: read(arrays[i], 1))
 
 
-def _copy(threads: int, repeats: int) -> float:
-    floats = COPY_BYTES // 4 // threads
-    pairs = [(np.zeros(floats, np.float32), np.ones(floats, np.float32)) for _ in range(threads)]
-    seconds = _together(threads, repeats, lambda i: np.copyto(*pairs[i]))
-    return threads * floats * 8 / seconds
-
-
-def _together(threads: int, repeats: int, work: Callable[[int], object]) -> float:
-    """The least time in which all threads, started at once, do their work (both kinds of it release Python's lock)."""
+def _together(threads: int, work: Callable[[int], object]) -> float:
+    """The least time in which all threads, started at once, do their work (which releases Python's lock)."""
     times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        others = [threading.Thread(target=work, args=(i,)) for i in range(1, threads)]
+    for _ in range(TURNS):
+        gate = threading.Barrier(threads)
+        spans: list[tuple[float, float]] = []
+
+        def turn(number: int, gate: threading.Barrier = gate, spans: list[tuple[float, float]] = spans) -> None:
+            gate.wait()
+            begin = time.perf_counter()
+            work(number)
+            spans.append((begin, time.perf_counter()))
+
+        others = [threading.Thread(target=turn, args=(i,)) for i in range(1, threads)]
         for other in others:
             other.start()
-        work(0)
+        turn(0)
         for other in others:
             other.join()
-        times.append(time.perf_counter() - begin)
+        times.append(max(end for _, end in spans) - min(begin for begin, _ in spans))
     return min(times)  # a limit is what the machine can do, not what it usually does
-
-
-def _lanes() -> int:
-    """float32 values in a vector register of this CPU."""
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx") else 4
-
-
-def _fma_loop(lanes: int) -> str:
-    """LLVM IR of a function: `rounds` times, every chain is multiplied and added to once."""
-    vector = f"<{lanes} x float>"
-    phis = "\n".join(f"  %a{i} = phi {vector} [ %start, %entry ], [ %b{i}, %loop ]" for i in range(CHAINS))
-    steps = "\n".join(
-        f"  %b{i} = call {vector} @llvm.fma.v{lanes}f32({vector} %a{i}, {vector} %factor, {vector} %start)"
-        for i in range(CHAINS)
-    )
-    sums = "\n".join(f"  %s{i + 1} = fadd {vector} %s{i}, %b{i}" for i in range(CHAINS))
-    splat = f"shufflevector {vector} %{{0}}, {vector} poison, <{lanes} x i32> zeroinitializer"
-    return f"""
-declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})
-define float @fma_loop(i64 %rounds) {{
-entry:
-  %small = sitofp i64 %rounds to float
-  %one = fdiv float %small, %small
-  %half = fmul float %one, 5.0e-1
-  %one.v = insertelement {vector} poison, float %one, i32 0
-  %start = {splat.format("one.v")}
-  %half.v = insertelement {vector} poison, float %half, i32 0
-  %factor = {splat.format("half.v")}
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-{phis}
-{steps}
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %rounds
-  br i1 %more, label %loop, label %done
-done:
-  %s0 = fmul {vector} %start, %factor
-{sums}
-  %result = extractelement {vector} %s{CHAINS}, i32 0
-  ret float %result
-}}
-"""
-
-
-def _compile(text: str) -> llvm.ExecutionEngine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), target)
-    engine.finalize_object()
-    return engine

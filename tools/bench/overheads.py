@@ -10,39 +10,30 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench.contestants import Contestant, WorkerError
+from tools.bench.contestants import Contestant
 from tools.bench.layers import TINY
+from tools.bench.results import Overhead
+from tools.bench.session import measure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+TINY_SECONDS = 3.4e-6
+"""The most that a tiny call should take where PyTorch is not there to compare with."""
 FIRST_CALLS = Path(__file__).resolve().parent / "workers" / "first_calls.py"
 
 
-@dataclass(frozen=True)
-class Overhead:
-    """A median time, and the most it should be where that was promised."""
-
-    name: str
-    seconds: float
-    limit: float | None = None
-
-
 def tiny_calls(contestants: Sequence[Contestant], rounds: int) -> list[Overhead]:
-    """The time of a call that computes next to nothing; ours should take at most 10 us."""
-    rows: list[Overhead] = []
-    for contestant in contestants:
-        try:
-            contestant.prepare(TINY, 0, 1, None)
-        except WorkerError as error:
-            print(f"refused by {contestant.title}: a tiny call: {error}", file=sys.stderr)
-            continue
-        seconds = statistics.median(contestant.time(5 * rounds))
-        rows.append(
-            Overhead(f"a tiny call, {contestant.title}", seconds, 10e-6 if contestant is contestants[0] else None)
-        )
-    return rows
+    """The time of a call that computes next to nothing; ours should take no longer than PyTorch's in the same run."""
+    row = measure(TINY, 1, contestants, 0, 3 * rounds)
+    for title, reason in row.refused.items():
+        print(f"refused by {title}: a tiny call: {reason}", file=sys.stderr)
+    bound = min((s for title, s in row.seconds.items() if title.startswith("PyTorch")), default=TINY_SECONDS)
+    own = contestants[0].title
+    return [
+        Overhead(f"a tiny call, {title}", seconds, bound if title == own else None)
+        for title, seconds in row.seconds.items()
+    ]
 
 
 def builds(module: Path, repeats: int) -> list[Overhead]:
@@ -54,11 +45,11 @@ def builds(module: Path, repeats: int) -> list[Overhead]:
             cold.append(_first_calls(module, cache))
             warm.append(_first_calls(module, cache))
     return [
-        Overhead("import of the generated module", _median(warm, "import")),
+        Overhead("import of the generated module, beyond numpy", _median(warm, "import"), 100e-3),
         Overhead("first call of a process, nothing cached", _median(cold, "first")),
         Overhead("first call of a process, from the cache", _median(warm, "first")),
-        Overhead("first call of another kernel: built", _median(cold, "other"), 150e-3),
-        Overhead("first call of another kernel: from the cache", _median(warm, "other"), 10e-3),
+        Overhead("first call of another kernel: built", _median(cold, "other"), 100e-3),
+        Overhead("first call of another kernel: from the cache", _median(warm, "other"), 5e-3),
     ]
 
 

@@ -1,102 +1,114 @@
-"""The tables that a person reads, and the JSON that a program reads."""
+"""The tables that a person reads."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
+from tools.bench import summary
 from tools.bench.limits import Limits
-from tools.bench.overheads import Overhead
-from tools.bench.session import Row
+from tools.bench.results import Overhead, Results, Row
 
 WINNING, LOSING = "green", "red"
 
 
-def ratio(row: Row, own: str, peer: str) -> float | None:
-    """How many times as long as the peer we take: below 1 we are faster."""
-    if own not in row.seconds or peer not in row.seconds:
-        return None
-    return row.seconds[own] / row.seconds[peer]
+def show(console: Console, results: Results) -> None:
+    """Everything, losses included."""
+    console.print(" · ".join(f"{name} {version}" for name, version in results.versions.items()), highlight=False)
+    for title, reason in results.absent.items():
+        console.print(f"absent: {title}: {reason}", markup=False, highlight=False, soft_wrap=True)
+    show_limits(console, results.limits)
+    show_rows(console, results)
+    show_means(console, results)
+    show_losses(console, results)
+    show_refusals(console, results.rows)
+    if results.overheads:
+        show_overheads(console, results.overheads)
 
 
-def worst(row: Row, own: str, peers: Sequence[str]) -> float:
-    """The row's largest ratio; infinite if we could not do it at all."""
-    if own not in row.seconds:
-        return math.inf
-    return max((r for p in peers if (r := ratio(row, own, p)) is not None), default=0.0)
-
-
-def geometric_mean(values: Iterable[float | None]) -> float | None:
-    logs = [math.log(v) for v in values if v is not None]
-    return math.exp(sum(logs) / len(logs)) if logs else None
-
-
-def show_rows(console: Console, rows: Sequence[Row], limits: Sequence[Limits], own: str, peers: Sequence[str]) -> None:
+def show_rows(console: Console, results: Results) -> None:
     """Every case, the worst for us first."""
     table = Table(
-        title="time of opgen / time of the peer (below 1: opgen is faster), worst first", title_justify="left"
+        title="speed of opgen / speed of the peer (above 1: opgen is faster), worst first", title_justify="left"
     )
     table.add_column("layer")
-    for name in ("batch", "threads", "ms", "GFLOP/s", "% of limit"):
+    table.add_column("direction")
+    for name in ("batch", "threads", "ms", "±%", "GFLOP/s", "% of limit"):
         table.add_column(name, justify="right")
-    for peer in peers:
+    for peer in results.peers:
         table.add_column(peer, justify="right")
-    bounds = {limit.threads: limit for limit in limits}
-    for row in sorted(rows, key=lambda r: worst(r, own, peers) or r.seconds.get(own, 0.0), reverse=True):
-        table.add_row(
-            row.case.layer, str(row.case.batch), str(row.threads), *_own(row, own, bounds), *_peers(row, own, peers)
-        )
+    for row in summary.worst_first(results):
+        case = row.case
+        words = [w for w in (case.direction, case.data_format, case.dtype) if w not in ("NHWC", "float32")]
+        cells = (case.layer, " ".join(words), str(case.batch), str(row.threads))
+        table.add_row(*cells, *_own(results, row), *_peers(row, results.own, results.peers))
     console.print(table)
+    if any(results.limit(row).seconds_in_memory(row.case) for row in results.rows):
+        console.print(
+            "(in brackets: of memory's limit, where the last cache does not hold the tensors)", highlight=False
+        )
 
 
-def _own(row: Row, own: str, bounds: dict[int, Limits]) -> tuple[str, str, str]:
-    if own not in row.seconds:
-        return "refused", "", ""
+def _own(results: Results, row: Row) -> tuple[str, str, str, str]:
+    own, part = results.own, summary.share(results, row)
+    if part is None:
+        return "refused", "", "", ""
     seconds = row.seconds[own]
-    least = bounds[row.threads].seconds(row.case.flops, row.case.bytes)
-    return f"{seconds * 1e3:.3f}", f"{row.case.flops / seconds / 1e9:.1f}", f"{100 * least / seconds:.0f}"
+    spread = f"{50 * row.spread.get(own, 0.0):.0f}"
+    memory = results.limit(row).seconds_in_memory(row.case)
+    of_memory = "" if memory is None else f" ({100 * memory / seconds:.0f})"
+    return f"{seconds * 1e3:.3f}", spread, f"{row.case.flops / seconds / 1e9:.1f}", f"{100 * part:.0f}{of_memory}"
 
 
 def _peers(row: Row, own: str, peers: Sequence[str]) -> list[str]:
     cells = []
     for peer in peers:
-        value = ratio(row, own, peer)
-        text = "refused" if value is None else f"[{LOSING if value > 1 else WINNING}]{value:.2f}[/]"
+        value = summary.speedup(row, own, peer)
+        refused = "refused" if peer in row.refused else ""
+        text = refused if value is None else f"[{LOSING if value < 1 else WINNING}]{value:.2f}[/]"
         cells.append(text + (" [red]differs[/]" if peer in row.disagree else ""))
     return cells
 
 
-def show_means(console: Console, rows: Sequence[Row], own: str, peers: Sequence[str]) -> None:
-    """Geometric means of the ratios for each kind of layer, batch and number of threads, and of them all."""
-    if not peers:
-        return
-    table = Table(title="geometric means of the ratios, and how many rows are lost", title_justify="left")
-    for name in ("kind", "batch", "threads", "rows"):
-        table.add_column(name, justify="left" if name == "kind" else "right")
-    for peer in peers:
-        table.add_column(peer, justify="right")
-        table.add_column("lost", justify="right")
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.case.kind, str(row.case.batch), str(row.threads)), []).append(row)
-    for key, members in [*sorted(groups.items()), (("all", "", ""), list(rows))]:
-        table.add_row(*key, str(len(members)), *_mean_cells(members, own, peers))
+def show_means(console: Console, results: Results) -> None:
+    """Geometric means over each sort of rows: share of the limit, speed against each row's best peer and each peer."""
+    table = Table(title="geometric means (least), and how many rows are lost", title_justify="left")
+    for name in summary.COLUMNS:
+        table.add_column(name, justify="left" if name in ("kind", "direction") else "right")
+    for name in ("rows", "% of limit", "best peer", "lost", *results.peers):
+        table.add_column(name, justify="right")
+    for group in summary.groups(results.rows):
+        shares = [s for row in group.rows if (s := summary.share(results, row)) is not None]
+        against = [r for row in group.rows if (r := summary.against_best(row, results.own, results.peers)) is not None]
+        peers = [summary.geometric_mean(summary.speedup(r, results.own, p) for r in group.rows) for p in results.peers]
+        table.add_row(
+            *group.words,
+            str(len(group.rows)),
+            _mean(shares, 100, 0),
+            _mean(against, 1, 2),
+            str(sum(r < 1 for r in against)) if against else "",
+            *("" if p is None else f"{p:.2f}" for p in peers),
+        )
     console.print(table)
 
 
-def _mean_cells(members: Sequence[Row], own: str, peers: Sequence[str]) -> list[str]:
-    cells = []
-    for peer in peers:
-        ratios = [r for row in members if (r := ratio(row, own, peer)) is not None]
-        mean = geometric_mean(ratios)
-        cells += ["" if mean is None else f"{mean:.2f}", str(sum(r > 1 for r in ratios))]
-    return cells
+def _mean(values: Sequence[float], scale: float, digits: int) -> str:
+    mean = summary.geometric_mean(values)
+    return "" if mean is None else f"{scale * mean:.{digits}f} ({scale * min(values):.{digits}f})"
+
+
+def show_losses(console: Console, results: Results) -> None:
+    """Each row that some peer does faster, once a line, so that none hides in a mean."""
+    lost = summary.losses(results)
+    if results.peers:
+        console.print(f"{len(lost)} of {len(results.rows)} rows are lost to their best peer", highlight=False)
+    for row in lost:
+        best = summary.best_peer(row, results.peers)
+        ratio = summary.against_best(row, results.own, results.peers)
+        text = f"lost: {row.case.name}, {row.threads} threads: {ratio or 0:.2f} of the speed of {best}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def busy(load: float, processors: int) -> str | None:
@@ -108,10 +120,11 @@ def busy(load: float, processors: int) -> str | None:
 
 def show_limits(console: Console, limits: Sequence[Limits]) -> None:
     table = Table(title="limits of this machine, measured now", title_justify="left")
-    for name in ("threads", "float32 GFLOP/s", "copy GB/s (read + written)"):
+    for name in ("threads", "float32 GFLOP/s", "GB/s read from the last level of cache", "from memory"):
         table.add_column(name, justify="right")
     for limit in limits:
-        table.add_row(str(limit.threads), f"{limit.flops / 1e9:.1f}", f"{limit.bytes / 1e9:.1f}")
+        rates = (limit.flops, limit.bytes, limit.memory)
+        table.add_row(str(limit.threads), *(f"{rate / 1e9:.1f}" for rate in rates))
     console.print(table)
 
 
@@ -136,22 +149,14 @@ def duration(seconds: float) -> str:
 
 
 def show_refusals(console: Console, rows: Sequence[Row]) -> None:
-    """What could not be done, and results that differ: each once a line, so that nothing hides in a table."""
+    """What could not be done, and results that differ: each reason once a line, so that nothing hides in a table."""
+    reasons: dict[str, list[str]] = {}
     for row in rows:
         where = f"{row.case.name}, {row.threads} threads"
         for title, reason in row.refused.items():
-            console.print(f"refused by {title}: {where}: {reason}", markup=False, soft_wrap=True)
+            reasons.setdefault(f"refused by {title}: {reason}", []).append(where)
         for title, gap in row.disagree.items():
-            console.print(f"result of {title} differs by {gap:.3g}: {where}", markup=False, soft_wrap=True)
-
-
-def write_json(
-    path: Path, rows: Sequence[Row], limits: Sequence[Limits], overheads: Sequence[Overhead], versions: dict[str, str]
-) -> None:
-    document = {
-        "versions": versions,
-        "limits": [asdict(limit) for limit in limits],
-        "overheads": [asdict(overhead) for overhead in overheads],
-        "rows": [{**asdict(row), "flops": row.case.flops, "bytes": row.case.bytes} for row in rows],
-    }
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            reasons.setdefault(f"result of {title} differs by {gap:.3g}", []).append(where)
+    for reason, places in reasons.items():
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        console.print(f"{reason}: {places[0]}{more}", markup=False, highlight=False, soft_wrap=True)

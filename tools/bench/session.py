@@ -5,84 +5,89 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from tools.bench.contestants import Contestant, WorkerError
-from tools.bench.layers import Case
+from tools.bench.layers import Case, DType
+from tools.bench.results import Row
 
 Times: TypeAlias = dict[str, list[float]]
 
-ROUNDING = 2.0**-24
-"""The unit roundoff of float32."""
+ROUNDING: dict[DType, float] = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+"""The unit roundoff of each type."""
+SUMMING: dict[DType, float] = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-24, "float16": 2.0**-24}
+"""That of the type in which sums are made."""
+
+LONG = 0.015
+"""Seconds of a call from which one sample a turn is enough."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A case on a number of threads: the median seconds of a call for each contestant that did it, in order.
-
-    `refused` holds why a contestant could not; `disagree` the largest difference from our result of those that
-    differ by more than rounding explains.
-    """
-
-    case: Case
-    threads: int
-    seconds: dict[str, float]
-    refused: dict[str, str] = field(default_factory=dict)
-    disagree: dict[str, float] = field(default_factory=dict)
-
-
-def measure(
-    case: Case, threads: int, contestants: Sequence[Contestant], seed: int, rounds: int, samples: int = 3
-) -> Row:
-    """Medians over `rounds` turns of `samples` samples each.  The others' results are checked against the first's."""
+def measure(case: Case, threads: int, contestants: Sequence[Contestant], seed: int, rounds: int) -> Row:
+    """Medians over `rounds` turns of up to three samples.  The others' results are checked against the first's."""
     refused: dict[str, str] = {}
-    ready: list[Contestant] = []
+    ready: dict[str, Contestant] = {}
+    samples: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         results = {c.title: Path(folder) / f"{number}.npy" for number, c in enumerate(contestants)}
-        for contestant in contestants:
+        for c in contestants:
             try:
-                contestant.prepare(case, seed, threads, results[contestant.title])
-                ready.append(contestant)
+                samples[c.title] = 1 if c.prepare(case, seed, results[c.title]) > LONG else 3
+                ready[c.title] = c
             except WorkerError as error:
-                refused[contestant.title] = str(error)
-        disagree = _differences(case, [results[c.title] for c in ready], [c.title for c in ready])
-    taken = _take_turns(case, threads, ready, seed, rounds, samples)
+                refused[c.title] = str(error)
+        disagree = differences(case, {title: results[title] for title in ready})
+    taken = _take_turns(ready, refused, rounds, samples)
+    for c in ready.values():
+        c.forget()
     medians = {title: statistics.median(times) for title, times in taken.items()}
-    return Row(case, threads, medians, refused, disagree)
+    return Row(case, threads, medians, {t: _spread(times) for t, times in taken.items()}, refused, disagree)
 
 
-def _take_turns(case: Case, threads: int, ready: list[Contestant], seed: int, rounds: int, samples: int) -> Times:
-    """Each contestant's samples.  A worker holds one prepared call: it prepares again when its variant changes."""
-    taken: Times = {c.title: [] for c in ready}
-    holds = {id(c.worker): c for c in ready}
+def _take_turns(ready: dict[str, Contestant], refused: dict[str, str], rounds: int, samples: dict[str, int]) -> Times:
+    """Each contestant's samples; each round begins with another of them.  One that fails is no longer ready."""
+    taken: Times = {title: [] for title in ready}
+    order = list(ready)
     for turn in range(rounds if ready else 0):
-        for contestant in ready[turn % len(ready) :] + ready[: turn % len(ready)]:
-            if holds[id(contestant.worker)] is not contestant:
-                contestant.prepare(case, seed, threads, None)
-                holds[id(contestant.worker)] = contestant
-            taken[contestant.title] += contestant.time(samples)
+        first = turn % len(order)
+        for title in order[first:] + order[:first]:
+            if title not in ready:
+                continue
+            try:
+                taken[title] += ready[title].time(samples[title])
+            except WorkerError as error:
+                refused[title] = str(error)
+                del ready[title], taken[title]
     return taken
 
 
-def _differences(case: Case, results: Sequence[Path], titles: Sequence[str]) -> dict[str, float]:
+def _spread(times: list[float]) -> float:
+    """The distance of the quartiles over the median."""
+    if len(times) < 2:
+        return 0.0
+    low, middle, high = statistics.quantiles(times, n=4)
+    return (high - low) / middle
+
+
+def differences(case: Case, results: dict[str, Path]) -> dict[str, float]:
     """Of the results that differ from the first by more than rounding can explain, the largest difference.
 
-    Each may be 8 roundoffs of the sum of the terms' absolute values away from the truth; for standard normal arguments
-    that sum is about 0.64 a term and stays below 2 a term.
+    Each may be 8 roundoffs of the sum of the terms' absolute values away from the truth, and once its own roundoff; for
+    standard normal arguments that sum is about 0.64 a term and stays below 2 a term.
     """
     if len(results) < 2:
         return {}
-    ours = np.load(results[0])
+    (_, first), *others = results.items()
+    ours = np.load(first)
     terms = case.flops / 2 / max(1, ours.size)
-    limit = 2 * 8 * ROUNDING * max(8.0, 2 * terms)
+    summing = 8 * SUMMING[case.dtype] * max(8.0, 2 * terms)
+    limit = 2 * (summing + ROUNDING[case.dtype] * float(np.abs(ours).max(initial=0.0)))
     found = {}
-    for path, title in zip(results[1:], titles[1:], strict=True):
+    for title, path in others:
         theirs = np.load(path)
-        gap = float(np.abs(ours - theirs).max()) if theirs.shape == ours.shape else float("inf")
+        gap = float(np.abs(ours - theirs).max(initial=0.0)) if theirs.shape == ours.shape else float("inf")
         if not gap <= limit:
             found[title] = gap
     return found

@@ -1,8 +1,9 @@
 """How a worker talks: one JSON object a line, a request on stdin, its answer on stdout.
 
     {"do": "hello"}                                     -> {"library", "version", "variants"}
-    {"do": "prepare", "variant", "case", "seed", "threads", "result"} -> {"calls"}  (the result goes to that .npy file)
-    {"do": "time", "samples"}                           -> {"seconds": [one a sample, for one call]}
+    {"do": "prepare", "variant", "case", "seed", "result"} -> {"calls", "seconds"}  (the result goes to that .npy file)
+    {"do": "time", "variant", "samples"}                -> {"seconds": [one a sample, for one call]}
+    {"do": "forget"}                                    -> {}  (drops the calls that were prepared)
     {"do": "quit"}
 
 An answer with "error" says why there is no other.  This file needs numpy and nothing else, a worker its library too.
@@ -15,6 +16,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,47 @@ import numpy as np
 SAMPLE_SECONDS = 0.001
 """Calls shorter than this are timed several at once, so that the clock does not weigh."""
 
-Run = Callable[[], Any]
+
+class RefusalError(Exception):
+    """The library cannot do the call, or not so that it could be compared."""
+
+
+class Given:
+    """The tensors of a case, float32 and NHWC: the same numbers in every worker.  Made when they are asked for."""
+
+    def __init__(self, case: dict[str, Any], seed: int) -> None:
+        self._case = case
+        self._seed = seed
+
+    def _numbers(self, name: str, number: int) -> np.ndarray:
+        rng = np.random.default_rng((self._seed, number))
+        return np.asarray(rng.standard_normal(self._case[name], dtype=np.float32))
+
+    @cached_property
+    def images(self) -> np.ndarray:
+        """[batch, height, width, channels]"""
+        return self._numbers("input_shape", 0)
+
+    @cached_property
+    def filter(self) -> np.ndarray:
+        """[height, width, in_channels, out_channels or multiplier]"""
+        return self._numbers("filter_shape", 1)
+
+    @cached_property
+    def gradient(self) -> np.ndarray:
+        """Of the output: [batch, height, width, channels]"""
+        return self._numbers("output_shape", 2)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that is ready: `run` does it and gives the library's result once it is there.
+
+    `read` makes of it a float32 or float64 array: images as [batch, height, width, channels], a filter as given.
+    """
+
+    run: Callable[[], Any]
+    read: Callable[[Any], np.ndarray]
 
 
 class Library:
@@ -32,36 +75,27 @@ class Library:
     version = ""
     variants: tuple[str, ...] = ()
 
-    def prepare(self, variant: str, case: dict[str, Any], data: np.ndarray, weights: np.ndarray, threads: int) -> Run:
-        """A function without arguments that does the call and returns the library's result."""
+    def prepare(self, variant: str, case: dict[str, Any], given: Given) -> Call:
+        """The call of a case; whatever it raises is taken as a refusal."""
         raise NotImplementedError
-
-    def to_numpy(self, result: Any) -> np.ndarray:
-        """The result as [batch, height, width, channels]."""
-        raise NotImplementedError
-
-
-def arguments(case: dict[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The case's images and filter: the same numbers in every worker."""
-    rng = np.random.default_rng(seed)
-    data = rng.standard_normal(case["input_shape"], dtype=np.float32)
-    return data, rng.standard_normal(case["filter_shape"], dtype=np.float32)
 
 
 class Prepared:
     """A call that is ready, and how many of it make a sample."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Callable[[], Any]) -> None:
         self.run = run
         run()
         self.calls = 1
-        while self._sample() * self.calls < SAMPLE_SECONDS:
+        while (seconds := self._sample()) * self.calls < SAMPLE_SECONDS:
             self.calls *= 2
+        self.seconds = seconds
 
     def _sample(self) -> float:
+        run = self.run
         begin = time.perf_counter()
         for _ in range(self.calls):
-            self.run()
+            run()
         return (time.perf_counter() - begin) / self.calls
 
     def samples(self, count: int) -> list[float]:
@@ -73,32 +107,54 @@ class Prepared:
 def answer(library: Library, request: dict[str, Any], state: dict[str, Prepared]) -> dict[str, Any]:
     if request["do"] == "hello":
         return {"library": library.name, "version": library.version, "variants": list(library.variants)}
-    if request["do"] == "prepare":
+    if request["do"] == "forget":
         state.clear()
+        return {}
+    variant = str(request["variant"])
+    if request["do"] == "prepare":
         case = request["case"]
-        data, weights = arguments(case, request["seed"])
-        run = library.prepare(request["variant"], case, data, weights, request["threads"])
+        call = library.prepare(variant, case, Given(case, request["seed"]))
         if request["result"]:
-            np.save(request["result"], library.to_numpy(run()))
-        state["call"] = Prepared(run)
-        return {"calls": state["call"].calls}
+            np.save(request["result"], call.read(call.run()))
+        state[variant] = Prepared(call.run)
+        return {"calls": state[variant].calls, "seconds": state[variant].seconds}
     if request["do"] == "time":
-        return {"seconds": state["call"].samples(request["samples"])}
+        return {"seconds": state[variant].samples(request["samples"])}
     return {"error": "unknown request " + repr(request["do"])}
 
 
-def serve(library: Library) -> None:
-    """Answers requests until told to quit or stdin ends.  What a library prints goes to stderr, not to the answers."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def serve(library: Library, replies: int) -> None:
+    """Answers requests on a file descriptor until told to quit or stdin ends."""
     state: dict[str, Prepared] = {}
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request["do"] == "quit":
-            return
-        try:
-            reply = answer(library, request, state)
-        except Exception as error:  # a refusal of the library is a result of the benchmark, not its end
-            reply = {"error": type(error).__name__ + ": " + str(error)}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+    with os.fdopen(replies, "w", encoding="utf-8") as stream:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if request["do"] == "quit":
+                return
+            try:
+                reply = answer(library, request, state)
+            except Exception as error:  # a refusal of the library is a result of the benchmark, not its end
+                reply = {"error": type(error).__name__ + ": " + str(error).strip().split("\n")[0][:200]}
+            stream.write(json.dumps(reply) + "\n")
+            stream.flush()
+
+
+def same_padding(case: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(before, after) of the two axes of an image."""
+    if case["padding"] == "VALID":
+        return (0, 0), (0, 0)
+    return _same(case["in_height"], case["filter_height"], case["stride"]), _same(
+        case["in_width"], case["filter_width"], case["stride"]
+    )
+
+
+def _same(size: int, taps: int, stride: int) -> tuple[int, int]:
+    total = max(0, (-(-size // stride) - 1) * stride + taps - size)
+    return total // 2, total - total // 2
+
+
+def grouped(case: dict[str, Any], weights: np.ndarray) -> tuple[np.ndarray, int]:
+    """The filter as libraries with groups have it, [height, width, channels of a group, out], and how many groups."""
+    if case["kind"] == "dense":
+        return weights, 1
+    return weights.reshape(*weights.shape[:2], 1, case["out_channels"]), int(case["in_channels"])

@@ -6,15 +6,17 @@ the same on both sides, which PyTorch's convolution cannot do itself: both are i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tools.bench.workers.protocol import Library, Run, serve
+from tools.bench.workers.protocol import Call, Given, Library, RefusalError, grouped, same_padding
 
 FORMATS = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class PyTorch(Library):
@@ -22,44 +24,77 @@ class PyTorch(Library):
     version = str(torch.__version__)
     variants = tuple(FORMATS)
 
-    def prepare(self, variant: str, case: dict[str, Any], data: np.ndarray, weights: np.ndarray, threads: int) -> Run:
+    def __init__(self, threads: int) -> None:
         torch.set_num_threads(threads)
-        memory_format = FORMATS[variant]
-        groups = 1
-        if case["kind"] == "depthwise":
-            groups = case["in_channels"]
-            weights = weights.reshape(*weights.shape[:2], 1, case["out_channels"])
-        images = torch.from_numpy(data).permute(0, 3, 1, 2)
-        images, padding = _pad(images, case)
-        images = images.contiguous(memory_format=memory_format)
-        kernel = torch.from_numpy(weights).permute(3, 2, 0, 1).contiguous(memory_format=memory_format)
-        stride = case["stride"]
+        torch.set_num_interop_threads(1)
 
-        def run() -> torch.Tensor:
-            with torch.inference_mode():
-                return F.conv2d(images, kernel, stride=stride, padding=padding, groups=groups)
+    def prepare(self, variant: str, case: dict[str, Any], given: Given) -> Call:
+        if case["data_format"] == "NCHW" and variant == "channels_last":
+            raise RefusalError("the images lie with their channels first")
+        layout, dtype = FORMATS[variant], DTYPES[case["dtype"]]
+        before, padding = padded(case)
 
-        return run
+        def images(x: np.ndarray) -> torch.Tensor:
+            return torch.from_numpy(x).permute(0, 3, 1, 2).to(dtype).contiguous(memory_format=layout)
 
-    def to_numpy(self, result: Any) -> np.ndarray:
-        return np.ascontiguousarray(result.permute(0, 2, 3, 1).numpy())
+        weights, groups = grouped(case, given.filter)
+        kernel = torch.from_numpy(weights).permute(3, 2, 0, 1).to(dtype).contiguous(memory_format=layout)
+        named = {"stride": [case["stride"]] * 2, "padding": list(padding), "groups": groups}
+        if case["direction"] == "forward":
+            x = F.pad(images(given.images), before).contiguous(memory_format=layout)
+            return Call(inference(lambda: F.conv2d(x, kernel, **named)), lambda y: nhwc(y, case))
+        shape = images(given.images) if case["direction"] == "filter" else torch.empty(images_shape(case), dtype=dtype)
+        x = F.pad(shape, before).contiguous(memory_format=layout)
+        return self._gradient(case, images(given.gradient), x, kernel, named)
 
-
-def _pad(images: torch.Tensor, case: dict[str, Any]) -> tuple[torch.Tensor, tuple[int, int]]:
-    """The images, and the padding left for the convolution to do: all of it if both sides have the same."""
-    if case["padding"] == "VALID":
-        return images, (0, 0)
-    top, bottom = _same(case["in_height"], case["filter_height"], case["stride"])
-    left, right = _same(case["in_width"], case["filter_width"], case["stride"])
-    if (top, left) == (bottom, right):
-        return images, (top, left)
-    return F.pad(images, (left, right, top, bottom)), (0, 0)
-
-
-def _same(size: int, taps: int, stride: int) -> tuple[int, int]:
-    total = max(0, (-(-size // stride) - 1) * stride + taps - size)
-    return total // 2, total - total // 2
+    def _gradient(
+        self, case: dict[str, Any], g: torch.Tensor, x: torch.Tensor, kernel: torch.Tensor, named: dict[str, Any]
+    ) -> Call:
+        by_input = case["direction"] == "input"
+        common = (None, named["stride"], named["padding"], [1, 1], False, [0, 0], named["groups"])
+        backward, mask = torch.ops.aten.convolution_backward, [by_input, not by_input, False]
+        run = inference(lambda: backward(g, x, kernel, *common, mask)[0 if by_input else 1])
+        return Call(run, (lambda y: nhwc(crop(y, case), case)) if by_input else (lambda y: hwio(y, case)))
 
 
-if __name__ == "__main__":
-    serve(PyTorch())
+def inference(work: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
+    def run() -> torch.Tensor:
+        with torch.inference_mode():
+            return work()
+
+    return run
+
+
+def padded(case: dict[str, Any]) -> tuple[list[int], tuple[int, int]]:
+    """What to pad the images with beforehand (as `F.pad` has it), and the padding left for the convolution to do."""
+    (top, bottom), (left, right) = same_padding(case)
+    return ([0, 0, 0, 0], (top, left)) if (top, left) == (bottom, right) else ([left, right, top, bottom], (0, 0))
+
+
+def images_shape(case: dict[str, Any]) -> list[int]:
+    batch, height, width, channels = case["input_shape"]
+    return [batch, channels, height, width]
+
+
+def crop(images: torch.Tensor, case: dict[str, Any]) -> torch.Tensor:
+    """Without what was padded beforehand."""
+    left, _, top, _ = padded(case)[0]
+    return images[:, :, top : top + case["in_height"], left : left + case["in_width"]]
+
+
+def nhwc(images: torch.Tensor, case: dict[str, Any]) -> np.ndarray:
+    return np.ascontiguousarray(plain(images, case).permute(0, 2, 3, 1).numpy())
+
+
+def hwio(kernel: torch.Tensor, case: dict[str, Any]) -> np.ndarray:
+    taps: np.ndarray = plain(kernel, case).permute(2, 3, 1, 0).numpy()
+    shape: tuple[int, ...] = tuple(case["filter_shape"])
+    return np.ascontiguousarray(taps).reshape(shape)
+
+
+def plain(tensor: torch.Tensor, case: dict[str, Any]) -> torch.Tensor:
+    return tensor if case["dtype"] == "float64" else tensor.float()
+
+
+def library(threads: int) -> Library:
+    return PyTorch(threads)

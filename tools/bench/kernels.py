@@ -1,0 +1,50 @@
+"""The kernel that a case gets, stage by stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opgen.grad import load
+from opgen.pipeline import Pipeline, variant_of
+from opgen.runtime import toolchain
+from opgen.spec import solve
+from opgen.spec.shapes import AttrArgument
+from tools.bench.contestants import ROOT
+from tools.bench.layers import Case, Direction, Kind
+
+SPECS = ROOT / "specs" / "nn_ops.op"
+OPS: dict[tuple[Kind, Direction], str] = {
+    ("dense", "forward"): "Conv2D",
+    ("dense", "input"): "Conv2DBackpropInput",
+    ("dense", "filter"): "Conv2DBackpropFilter",
+    ("depthwise", "forward"): "DepthwiseConv2dNative",
+    ("depthwise", "input"): "DepthwiseConv2dNativeBackpropInput",
+    ("depthwise", "filter"): "DepthwiseConv2dNativeBackpropFilter",
+}
+
+
+def pipeline_of(case: Case, specs: Path = SPECS) -> Pipeline:
+    """The case's op on its way to machine code, specialised for the case's sizes."""
+    module = load(specs)
+    op = module.op(OPS[case.kind, case.direction])
+    first = case.data_format == "NCHW"
+
+    def images(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (shape[0], shape[3], shape[1], shape[2]) if first else shape
+
+    data, taps, outputs = images(case.input_shape), case.filter_shape, images(case.output_shape)
+    shapes = {
+        "forward": {"input": data, "filter": taps},
+        "input": {"filter": taps, "out_backprop": outputs},
+        "filter": {"input": data, "out_backprop": outputs},
+    }[case.direction]
+    sizes: dict[Direction, dict[str, tuple[int, ...]]] = {
+        "forward": {},
+        "input": {"input_sizes": data},
+        "filter": {"filter_sizes": taps},
+    }
+    strides = (1, 1, case.stride, case.stride) if first else (1, case.stride, case.stride, 1)
+    attrs: dict[str, AttrArgument] = {"strides": strides, "padding": case.padding, "data_format": case.data_format}
+    call = solve(op, module, shapes, sizes[case.direction], attrs)
+    words = {name: value for name, value in call.attrs.items() if isinstance(value, str)}
+    return Pipeline(module, op, variant_of(op, {"T": case.dtype}, words), call, toolchain.host())
