@@ -7,7 +7,9 @@ others use it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
+import statistics
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
 
 CHAINS = 12
 """Independent sums: more than latency times units on current CPUs, fewer than their vector registers."""
-TURNS = 7
-TURN_SECONDS = 0.004
+TURNS = 25
+TURN_SECONDS = 0.001
+"""Short, so that on a busy machine some turns are not interrupted."""
+PIECES, PASSES = 16, 3
 LARGEST = 256 << 20
 """The most memory that is read to measure memory, in bytes."""
 
@@ -44,8 +48,8 @@ class Array:
         ctypes.memset(self.address, 0, size)
 
 
-ReadLoop = Callable[[Array, int], object]
-"""Called with an array and how many times to read it whole."""
+ReadLoop = Callable[[int, int, int], object]
+"""Called with an address, a size in bytes and how many times to read so much."""
 
 
 def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
@@ -65,9 +69,9 @@ def measure(machine: Machine) -> dict[str, Number]:
         "l1.bytes_per_second": machine.l1.size // 2,
         "l2.bytes_per_second": machine.l2.size // 2,
         "l3.bytes_per_second": max(machine.l3.size // 8, 2 * machine.l2.size),
-        "memory_bytes_per_second": min(2 * machine.l3.size, LARGEST),
     }
     reads = {name: _read_rate(read, size) for name, size in sizes.items()}
+    reads["memory_bytes_per_second"] = _memory_rate(read, min(2 * machine.l3.size, LARGEST))
     return {"fma_per_second": _rounded(rate), "latency": max(1, round(rate / slowest)), **reads}
 
 
@@ -90,8 +94,8 @@ def read_loop(vector_bytes: int) -> ReadLoop:
     function = signature(library.address("probe_read"))
     step = probes.STREAMS * vector_bytes
 
-    def run(array: Array, rounds: int, _keep: Library = library) -> object:
-        return function(array.address, array.size // step * probes.STREAMS, rounds)
+    def run(address: int, size: int, rounds: int, _keep: Library = library) -> object:
+        return function(address, size // step * probes.STREAMS, rounds)
 
     return run
 
@@ -104,23 +108,35 @@ def _fma_rate(lanes: int, chains: int) -> float:
 
 def _read_rate(read: ReadLoop, size: int) -> float:
     array = Array(size)
-    rounds, seconds = _best(lambda n: read(array, n))
+    rounds, seconds = _best(lambda n: read(array.address, size, n))
     return _rounded(rounds * size / seconds)
+
+
+def _memory_rate(read: ReadLoop, size: int) -> float:
+    """Of an array larger than the caches, read piece after piece: the median, since a cache may still hold some."""
+    array = Array(size)
+    piece = size // PIECES
+    starts = [array.address + i * piece for i in range(PIECES)] * PASSES
+    return _rounded(piece / statistics.median(_least(functools.partial(read, at, piece), 1, 1) for at in starts))
 
 
 def _best(work: Callable[[int], object]) -> tuple[int, float]:
     """So many rounds that they take a turn's time, and the least time that they took."""
-    rounds, seconds = 1, _time(work, 1)
+    rounds, seconds = 1, _least(work, 1, 3)
     while seconds < TURN_SECONDS:
         rounds *= 4 if seconds < TURN_SECONDS / 4 else 2
-        seconds = _time(work, rounds)
-    return rounds, min(_time(work, rounds) for _ in range(TURNS))
+        seconds = _least(work, rounds, 3)
+    return rounds, min(seconds, _least(work, rounds, TURNS))
 
 
-def _time(work: Callable[[int], object], rounds: int) -> float:
-    begin = time.perf_counter()
-    work(rounds)
-    return time.perf_counter() - begin
+def _least(work: Callable[[int], object], rounds: int, turns: int) -> float:
+    """The least seconds that so many rounds take in so many turns."""
+    times = []
+    for _ in range(turns):
+        begin = time.perf_counter()
+        work(rounds)
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def _rounded(rate: float) -> float:

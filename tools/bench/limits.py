@@ -62,7 +62,7 @@ def _read_rate(threads: int, machine: Machine, size: int) -> float:
     """Bytes a second that threads with arrays of that size read."""
     arrays = [own.Array(size) for _ in range(threads)]
     read = own.read_loop(machine.vector_bytes)
-    return threads * size / _together(threads, lambda i: read(arrays[i], 1))
+    return threads * size / _together(threads, lambda i: read(arrays[i].address, size, 1))
 
 
 def _together(threads: int, work: Callable[[int], object]) -> float:
