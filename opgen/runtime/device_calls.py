@@ -19,6 +19,7 @@ from typing import cast
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.call import Call, Result, call_key
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.devices import cuda_driver
 from opgen.runtime.devices.arrays import DeviceArray, check_in_place
@@ -28,7 +29,8 @@ from opgen.runtime.devices.device import CudaKernel
 from opgen.runtime.devices.errors import DeviceMemoryError
 from opgen.runtime.devices.host import Scalar
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.operator import PLANS, Call, Out, Result, call_key
+from opgen.runtime.operator import PLANS
+from opgen.runtime.plan import Out
 from opgen.runtime.tensors import Array, check_out, contiguous
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.base import OpChecks
+from opgen.runtime.call import Result
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentValueError
-from opgen.runtime.operator import Result
 from opgen.runtime.tensors import Given
 
 V = TypeVar("V")

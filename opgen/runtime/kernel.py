@@ -97,9 +97,21 @@ class BoundKernel:
         self._function = kernel._function
         self._end = FIRST_BUFFER + len(kernel.kernel.buffers)
         self._generation = threads.generation()
-        self._spare: deque[Words] = deque((self._packed(),))
+        self._spare: deque[Words] = deque()
 
-    def _packed(self) -> Words:
+    @property
+    def address(self) -> int:
+        """Where the code is."""
+        return self._kernel.address
+
+    @property
+    def generation(self) -> int:
+        """The `threads.generation` that the threads in `packed` are of."""
+        return self._generation
+
+    def packed(self) -> Words:
+        """The kernel's arguments, new, for the number of threads that is set now; the buffers' addresses are 0."""
+        self._spares()
         return self._kernel.words((0,) * (self._end - FIRST_BUFFER), self._parameters)
 
     def _spares(self) -> deque[Words]:
@@ -115,7 +127,7 @@ class BoundKernel:
         try:
             words = spares.pop()
         except IndexError:
-            words = self._packed()
+            words = self.packed()
         words[FIRST_BUFFER : self._end] = addresses
         status = self._function(words)
         spares.append(words)

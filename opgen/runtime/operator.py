@@ -13,85 +13,37 @@ runs calls on devices (`opgen.runtime.device_calls`).
 
 A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
 read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
-caller writes is checked each time.
+caller writes is checked each time.  The last plan for some attributes is tried first, by way of its launcher, which
+looks at the arrays itself (`opgen.runtime.launcher`): no Python runs between them and the kernel.
 """
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Mapping, Sequence
-from ctypes import c_int64
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from opgen.dtypes import DTYPES
-from opgen.runtime.address import address
-from opgen.runtime.buffers import empty_of, numpy_dtype
-from opgen.runtime.describe import describe, tensor
+from opgen.runtime.call import Call, Check, Launch, Resolve, call_key
+from opgen.runtime.describe import describe
 from opgen.runtime.devices.borrowed import Loan, Loans, is_device_array
-from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.launcher import Launcher
 from opgen.runtime.placement import chosen, chosen_device
-from opgen.runtime.tensors import READABLE, Array, Given, check_out, contiguous
+from opgen.runtime.plan import Out, Plan, Prepared, PreparedSeveral
+from opgen.runtime.tensors import READABLE, Array
 
 if TYPE_CHECKING:
     from opgen.runtime.devices.cuda_driver import Device
+
+__all__ = ["PLANS", "Call", "Launch", "Operator", "fingerprint"]
 
 PLANS = 4096
 """How many plans an operator remembers; when there are more it forgets all and starts again."""
 
 _Plain: TypeAlias = "tuple[int | float | str | None, ...]"
-Value: TypeAlias = "int | float | bool | tuple[int, ...] | tuple[float, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A result of a call: its name, its shape in the caller's order of dimensions, and its scalar type."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call whose arguments fit together, as a generated check returns it.
-
-    `tensors` are the inputs that are tensors, by name and in order; `types` the scalar type of each type variable;
-    `words` the
-    values of enumerations and layouts; `attributes` all other attributes, lists flat and in the caller's order;
-    `integers` the dimensions and named integers of the op.
-    """
-
-    tensors: Mapping[str, Given]
-    types: Mapping[str, str]
-    words: Mapping[str, str]
-    attributes: Mapping[str, Value]
-    integers: Mapping[str, int]
-    results: tuple[Result, ...]
-
-
-Check: TypeAlias = Callable[..., Call]
-"""A generated check: takes the op's tensors, then all its other arguments in the order of its signature."""
-
-
-Run: TypeAlias = "Callable[[list[c_int64 | int]], None]"
-"""Takes the addresses of the tensors that a kernel reads, then those of its results."""
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A kernel ready to run, and the names of the tensors that it reads, in order."""
-
-    run: Run
-    reads: tuple[str, ...]
-
-
-Resolve: TypeAlias = Callable[[Call], Launch]
-
-Out: TypeAlias = "Sequence[object] | None"
-"""What the caller gave as `out`, one thing for each result."""
+_attributes = marshal.dumps
 
 
 class Elsewhere(Protocol):
@@ -102,15 +54,6 @@ class Elsewhere(Protocol):
 
     def copied(self, call: Call, out: Out, device: Device) -> tuple[object, ...]:
         """Run a call whose tensors are arrays of this machine's on a device."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """`reads` are positions among the op's tensors."""
-
-    run: Run
-    reads: tuple[int, ...]
-    results: tuple[tuple[Result, np.dtype[Any]], ...]
 
 
 class Operator:
@@ -126,23 +69,52 @@ class Operator:
         self._elsewhere = elsewhere
         self._check = check
         self._resolve = resolve
-        self._plans: dict[object, _Plan] = {}
+        self._plans: dict[object, Plan] = {}
+        self._last: dict[bytes, Launcher] = {}
 
     def __call__(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> Array:
         """Run an op that has one result."""
-        plan = self._plans.get(fingerprint(tensors, rest))
-        if plan is None or chosen() is not None:
-            return self._first(tensors, rest, None if out is None else (out,))[0]
-        arrays = cast("tuple[Array, ...]", tensors)
-        result = self._result(plan, 0, out, arrays)
-        plan.run([*[address(arrays[i]) for i in plan.reads], address(result)])
-        return result
+        try:
+            launch = self._last.get(_attributes(cast("_Plain", rest), 2))
+        except ValueError:
+            launch = None
+        if launch is not None and chosen() is None:
+            result = launch(*tensors, out)
+            if result is not None:
+                return result
+        return self._again(tensors, rest, None if out is None else (out,))[0]
 
     def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[Array, ...]:
         """Run an op that has several results; `out` is as long a list or tuple of arrays, or None."""
         if out is not None and not isinstance(out, list | tuple):
             raise ArgumentTypeError(self.name, "out", "a tuple of numpy arrays", describe(out))
-        return self._first(tensors, rest, out)
+        return self._again(tensors, rest, out)
+
+    def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
+        """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
+        return Prepared(self.name, self._plan(self._checked(tensors, rest)))
+
+    def prepare_several(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> PreparedSeveral:
+        """A handle for calls like this one of an op that has several results."""
+        return PreparedSeveral(self.name, self._plan(self._checked(tensors, rest)))
+
+    def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
+        """Run a call that is not the last one with its attributes: perhaps one that was made before."""
+        key = fingerprint(tensors, rest)
+        plan = None if key is None else self._plans.get(key)
+        if plan is None or chosen() is not None:
+            return self._first(tensors, rest, out)
+        if len(plan.results) == 1:
+            launch = self._last[_attributes(cast("_Plain", rest), 2)] = plan.launcher()
+            result = launch(*tensors, None if out is None else out[0])
+            if result is not None:
+                return (result,)
+        elif (found := plan.several(tensors, out)) is not None:
+            return found
+        arrays = cast("tuple[Array, ...]", tensors)
+        results = plan.new(arrays, out)
+        plan.run(arrays, results)
+        return results
 
     def _first(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full."""
@@ -153,12 +125,12 @@ class Operator:
             return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
         plan = self._plan(call)
         given = tuple(cast("Array", a) for a in call.tensors.values())
-        results = self._results(plan, out, given)
-        arrays = tuple(self._readable(name, a) for name, a in zip(call.tensors, given, strict=True))
+        results = plan.new(given, out)
+        arrays = plan.readable(given)
         key = fingerprint(tensors, rest)
         if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
             self._remember(key, plan)
-        plan.run([*(address(arrays[i]) for i in plan.reads), *(address(r) for r in results)])
+        plan.run(arrays, results)
         return results
 
     def _in_place(
@@ -180,58 +152,20 @@ class Operator:
                 raise ArgumentValueError(self.name, name, "an integer of 64 bits", str(value))
         return call
 
-    def _readable(self, name: str, a: Array) -> Array:
-        try:
-            return contiguous(a)
-        except (MemoryError, ValueError) as error:
-            expected = "a tensor whose contiguous copy fits into memory"
-            raise ArgumentMemoryError(self.name, name, expected, tensor(a)) from error
-
-    def _plan(self, call: Call) -> _Plan:
+    def _plan(self, call: Call) -> Plan:
         """The plan of a checked call."""
         key = call_key(call)
         plan = self._plans.get(key)
         if plan is None:
-            launch = self._resolve(call)
-            names = list(call.tensors)
-            results = tuple((r, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
-            plan = _Plan(launch.run, tuple(names.index(n) for n in launch.reads), results)
+            plan = Plan(self.name, call, self._resolve(call))
             self._remember(key, plan)
         return plan
 
-    def _remember(self, key: object, plan: _Plan) -> None:
+    def _remember(self, key: object, plan: Plan) -> None:
         if len(self._plans) >= PLANS:
             self._plans.clear()
+            self._last.clear()
         self._plans[key] = plan
-
-    def _results(self, plan: _Plan, out: Out, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        count = len(plan.results)
-        if out is None:
-            return tuple(self._result(plan, i, None, inputs) for i in range(count))
-        if len(out) != count:
-            raise ArgumentTypeError(self.name, "out", f"{count} numpy arrays", describe(out))
-        return tuple(
-            self._result(plan, i, out[i], (*inputs, *(o for o in out[:i] if isinstance(o, np.ndarray))))
-            for i in range(count)
-        )
-
-    def _result(self, plan: _Plan, position: int, out: object, apart: tuple[Array, ...]) -> Array:
-        """Memory for a result: new, or the caller's if it can be used."""
-        result, dtype = plan.results[position]
-        if out is not None:
-            return check_out(self.name, out, result.shape, dtype, apart)
-        try:
-            return empty_of(result.shape, dtype)
-        except (MemoryError, ValueError, OverflowError) as error:
-            given = f"{result.dtype}{list(result.shape)}"
-            raise ArgumentMemoryError(self.name, result.name, "a result that fits into memory", given) from error
-
-
-def call_key(call: Call) -> bytes:
-    """What a checked call's plan is remembered by: everything that decides which kernel it gets."""
-    groups = (call.types, call.words, call.attributes, call.integers)
-    shapes = tuple(a.shape for a in call.tensors.values())
-    return marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
 
 
 def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[object, ...] | None:

@@ -17,8 +17,8 @@ from opgen.loop.nodes import Kernel
 from opgen.runtime import cache, toolchain
 
 if TYPE_CHECKING:
+    from opgen.runtime.call import Call
     from opgen.runtime.kernel import CompiledKernel
-    from opgen.runtime.operator import Call
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.runtime.operator import Call, Check, Launch, Operator
+from opgen.runtime.call import Call, Check, Launch
+from opgen.runtime.operator import Operator
 
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel

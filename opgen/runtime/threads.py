@@ -44,7 +44,8 @@ class ParallelFor:
 
 
 _count: int | None = None
-_generation = 0
+GENERATION = ctypes.c_int64(0)
+"""`generation`, where machine code can read it."""
 _parallel: ParallelFor | None = None
 _forked = False
 
@@ -88,16 +89,16 @@ def get_num_threads() -> int:
 
 def set_num_threads(n: int) -> None:
     """Give kernels `n` threads (1 to 1024) from now on, in this process."""
-    global _count, _generation
+    global _count
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ThreadingError(f"set_num_threads: expected an integer, given {n!r}")
     _count = _checked(n.__index__(), "set_num_threads")
-    _generation += 1
+    GENERATION.value += 1
 
 
 def generation() -> int:
     """A number that changes whenever `set_num_threads` is called: what was prepared before it is out of date."""
-    return _generation
+    return GENERATION.value
 
 
 # The means -------------------------------------------------------------------------------------------------------
@@ -141,13 +142,14 @@ def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, int] | None]:
     return ("pthread" if pthread is not None else "serial"), runtime, pthread
 
 
-def _object_code() -> bytes:
+def object_code(ir: str) -> bytes:
+    """The object code of a text of LLVM IR for this machine, kept in the cache."""
     target = toolchain.host()
-    key = cache.key_of(cache.code_identity(target, parallel_ir.IR))
+    key = cache.key_of(cache.code_identity(target, ir))
     store = cache.default()
     code = store.load(key)
     if code is None:
-        code = toolchain.object_code(parallel_ir.IR, target)
+        code = toolchain.object_code(ir, target)
         store.store(key, code)
     return code
 
@@ -156,7 +158,7 @@ def _load() -> ParallelFor:
     means, runtime, pthread = _choose()
     if means == "serial":
         return ParallelFor(0, means, runtime)
-    library = load_library(_object_code(), parallel_ir.FUNCTION, parallel_ir.TABLE)
+    library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE)
     table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
     table[1:4] = list(runtime.functions) if runtime is not None else [0, 0, 0]
     table[4:6] = list(pthread) if pthread is not None else [0, 0]

@@ -15,9 +15,10 @@ _IMPORTS = {
     "collections.abc": ("Sequence",),
     "typing": ("Literal",),
     "opgen.runtime.arguments": ("Integers", "Numbers"),
+    "opgen.runtime.call": ("Call",),
     "opgen.runtime.checks": ("Checks",),
     "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched"),
-    "opgen.runtime.operator": ("Call",),
+    "opgen.runtime.plan": ("Prepared", "PreparedSeveral"),
     "opgen.runtime.specialize": ("Library",),
     "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),
 }

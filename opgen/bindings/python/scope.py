@@ -20,10 +20,12 @@ RESERVED = frozenset(
             "Library",
             "Literal",
             "Numbers",
+            "Prepared",
+            "PreparedSeveral",
             "Sequence",
             "TensorLike",
         ),
-        *("annotations", "stretched", "logical", "padded", "rows", "raw_ops", "plain_vector", "final"),
+        *("annotations", "stretched", "logical", "padded", "rows", "prepare", "raw_ops", "plain_vector", "final"),
         *("bool", "dict", "float", "int", "len", "max", "min", "object", "pow", "staticmethod", "str", "tuple"),
         *("__all__", "__debug__", "__doc__", "__file__", "__name__", "True", "False", "None"),
     }

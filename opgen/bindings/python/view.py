@@ -52,6 +52,8 @@ class OpView:
     docstring: str
     returns: str
     method: str
+    prepare: str
+    handle: str
     tensors: tuple[str, ...]
     rest: tuple[str, ...]
     checked: tuple[str, ...]
@@ -84,7 +86,7 @@ def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
         source=comment(source),
         spec_file=literal(spec_file),
         docstring=docstring("\n".join(paragraphs(text, 116)), 0),
-        public=tuple(literal(n) for n in sorted([*(op.function for op in ops), "raw_ops"])),
+        public=tuple(literal(n) for n in sorted([*(op.function for op in ops), "prepare", "raw_ops"])),
         functions=tuple(_function_view(f, functions) for f in used_functions(module)),
         ops=ops,
     )
@@ -160,6 +162,8 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
         docstring=docstring(op_docstring(op, scope, function), 4),
         returns="Array" if single else f"tuple[{', '.join(['Array'] * len(op.outputs))}]",
         method="" if single else ".several",
+        prepare="prepare" if single else "prepare_several",
+        handle="Prepared" if single else "PreparedSeveral",
         tensors=tensors,
         rest=tuple(f"plain_vector({a})" if a in vectors else a for a in rest),
         checked=tensors + rest,

@@ -1,0 +1,224 @@
+"""Plans: what is left of a call once its arguments are known to fit; and a plan as the user holds one (`Prepared`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from opgen.dtypes import DTYPES
+from opgen.runtime import threads
+from opgen.runtime.address import address
+from opgen.runtime.buffers import empty_of, numpy_dtype
+from opgen.runtime.call import Call, Launch
+from opgen.runtime.checks import Checks
+from opgen.runtime.describe import describe, tensor
+from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.kernel import BoundKernel
+from opgen.runtime.launch_ir import UNREAD
+from opgen.runtime.launcher import Launcher, Slot, make
+from opgen.runtime.tensors import READABLE, Array, check_out, contiguous, native
+from opgen.runtime.words import FIRST_BUFFER
+
+Out: TypeAlias = "Sequence[object] | None"
+"""What the caller gave as `out`, one thing for each result."""
+
+WRITEABLE = 0x400
+"""The bit of `ndarray.flags.num` that says so."""
+_LARGE = 4096
+"""Bytes from which on a result is worth being put on a cache line, which numpy's own allocation does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A tensor or a result: its name, shape and numpy's type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+class Plan:
+    """A kernel and the arrays that it takes: `tensors` those of the call, of which it reads some, and `results`."""
+
+    __slots__ = ("_generation", "_launch", "_launcher", "_op", "_reads", "results", "tensors")
+
+    def __init__(self, op: str, call: Call, launch: Launch) -> None:
+        names = list(call.tensors)
+        self._op = op
+        self._launch = launch
+        self._reads = tuple(names.index(n) for n in launch.reads)
+        self._launcher: Launcher = _never
+        self._generation = -1
+        self.tensors = tuple(Typed(n, t.shape, native(cast("Array", t).dtype)) for n, t in call.tensors.items())
+        self.results = tuple(Typed(r.name, r.shape, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
+
+    def run(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
+        """Run on arrays that fit."""
+        self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
+
+    def new(self, arrays: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
+        """Memory for the results: the caller's where it can be used, else new."""
+        count = len(self.results)
+        if out is None:
+            return tuple(self._empty(r) for r in self.results)
+        if len(out) != count:
+            raise ArgumentTypeError(self._op, "out", f"{count} numpy arrays", describe(out))
+        return tuple(
+            self._empty(r)
+            if out[i] is None
+            else check_out(self._op, out[i], r.shape, r.dtype, (*arrays, *_arrays(out[:i])))
+            for i, r in enumerate(self.results)
+        )
+
+    def _empty(self, result: Typed) -> Array:
+        try:
+            return empty_of(result.shape, result.dtype)
+        except (MemoryError, ValueError, OverflowError) as error:
+            expected = "a result that fits into memory"
+            raise ArgumentMemoryError(self._op, result.name, expected, str(result)) from error
+
+    def readable(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """The tensors as kernels read them: those that they cannot read in place are copied."""
+        return tuple(self._readable(t.name, a) for t, a in zip(self.tensors, arrays, strict=True))
+
+    def _readable(self, name: str, a: Array) -> Array:
+        try:
+            return contiguous(a)
+        except (MemoryError, ValueError) as error:
+            expected = "a tensor whose contiguous copy fits into memory"
+            raise ArgumentMemoryError(self._op, name, expected, tensor(a)) from error
+
+    def launcher(self) -> Launcher:
+        """The short way of running the plan, for the number of threads that is set now."""
+        if self._generation != threads.generation():
+            self._generation = threads.generation()
+            self._launcher = self._made()
+        return self._launcher
+
+    def _made(self) -> Launcher:
+        kernel = self._launch.run
+        found = make(kernel, self._slots(), len(self.tensors)) if isinstance(kernel, BoundKernel) else None
+        if found is None:
+            return _never
+        return self._allocating(found) if len(self.results) == 1 and _bytes(self.results[0]) > _LARGE else found
+
+    def several(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...] | None:
+        """The results of an op that has several, by the short way; None if that does not cover the call."""
+        try:
+            given = [self._empty(r) for r in self.results] if out is None else out
+        except ArgumentMemoryError:
+            return None
+        found = self.launcher()(*tensors, *given)
+        return None if found is None else cast("tuple[Array, ...]", tuple(given))
+
+    def _slots(self) -> tuple[Slot, ...]:
+        words = {position: FIRST_BUFFER + k for k, position in enumerate(self._reads)}
+        first = FIRST_BUFFER + len(self._reads)
+        return (
+            *(Slot(t.dtype, t.shape, READABLE, words.get(k, UNREAD)) for k, t in enumerate(self.tensors)),
+            *(Slot(r.dtype, r.shape, READABLE | WRITEABLE, first + k) for k, r in enumerate(self.results)),
+        )
+
+    def _allocating(self, launcher: Launcher) -> Launcher:
+        """A launcher that is given memory for the result wherever the caller gives none."""
+        shape, dtype = self.results[0].shape, self.results[0].dtype
+
+        def launch(*arrays: object) -> Array | None:
+            if arrays[-1] is not None:
+                return launcher(*arrays)
+            try:
+                result = empty_of(shape, dtype)
+            except (MemoryError, ValueError, OverflowError):
+                return None
+            return launcher(*arrays[:-1], result)
+
+        return launch
+
+
+def _never(*_: object) -> Array | None:
+    """The launcher of a plan that has none."""
+    return None
+
+
+def _arrays(given: Sequence[object]) -> tuple[Array, ...]:
+    return tuple(a for a in given if isinstance(a, np.ndarray))
+
+
+def _bytes(result: Typed) -> int:
+    return int(np.prod(result.shape, dtype=np.float64)) * result.dtype.itemsize
+
+
+class _Handle:
+    """What handles of ops with one result and with several share."""
+
+    def __init__(self, op: str, plan: Plan) -> None:
+        self._op = op
+        self._plan = plan
+        self._launch = plan.launcher()
+
+    @property
+    def tensors(self) -> tuple[Typed, ...]:
+        """What a call takes, in this order: each with its name, shape and dtype."""
+        return self._plan.tensors
+
+    @property
+    def results(self) -> tuple[Typed, ...]:
+        """What a call gives: each with its name, shape and dtype."""
+        return self._plan.results
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{t.name} {t}" for t in self.tensors)
+        return f"<{self._op} of {taken}: {', '.join(f'{r.name} {r}' for r in self.results)}>"
+
+    def _checked(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...]:
+        """A call that the launcher does not cover, or not now: all arrays are looked at."""
+        given = self._arrays(tensors)
+        arrays = self._plan.readable(given)
+        results = self._plan.new(given, out)
+        self._plan.run(arrays, results)
+        self._launch = self._plan.launcher()
+        return results
+
+    def _arrays(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
+        wanted = self.tensors
+        if len(tensors) != len(wanted):
+            expected = f"{len(wanted)} ({', '.join(t.name for t in wanted)})"
+            raise ArgumentTypeError(self._op, "tensors", expected, str(len(tensors)))
+        check = Checks(self._op)
+        found = tuple(
+            cast("Array", check.typed(t.name, value, t.dtype.name)) for t, value in zip(wanted, tensors, strict=True)
+        )
+        for t, a in zip(wanted, found, strict=True):
+            if a.shape != t.shape:
+                raise ArgumentValueError(self._op, t.name, f"{t}, as prepared", tensor(a))
+        return found
+
+
+class Prepared(_Handle):
+    """A call of an op with its attributes, and the types and shapes of its tensors, fixed: only the tensors are given.
+
+    It runs on the CPU.  Arrays that do not fit raise as a call of the op does; those that are not C-contiguous are
+    copied.  Many threads may call it at once.
+    """
+
+    def __call__(self, *tensors: object, out: Array | None = None) -> Array:
+        """The result for other tensors of the same types and shapes, written to `out` if that is given."""
+        result = self._launch(*tensors, out)
+        return self._checked(tensors, None if out is None else (out,))[0] if result is None else result
+
+
+class PreparedSeveral(_Handle):
+    """`Prepared` for an op with several results."""
+
+    def __call__(self, *tensors: object, out: Sequence[Array] | None = None) -> tuple[Array, ...]:
+        """The results for other tensors of the same types and shapes, written to the arrays in `out` if given."""
+        if out is not None and not isinstance(out, list | tuple):
+            raise ArgumentTypeError(self._op, "out", "a tuple of numpy arrays", describe(out))
+        found = self._plan.several(tensors, out)
+        return self._checked(tensors, out) if found is None else found

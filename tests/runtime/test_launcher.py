@@ -1,0 +1,244 @@
+"""The launcher: results and errors as without it, nothing leaked, and the calls that it must leave to Python."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opgen.runtime import launcher, plan, threads
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.operator import Operator
+from opgen.runtime.plan import Prepared
+from tests.bindings.modules import OPS, generated
+
+pytestmark = pytest.mark.skipif(
+    platform.python_implementation() != "CPython" or sys.maxsize < 2**63 - 1, reason="CPython of 64 bits only"
+)
+
+X = np.random.default_rng(5).standard_normal((1, 5, 4, 3), np.float32)
+F = np.random.default_rng(6).standard_normal((3, 3, 3, 2), np.float32)
+ATTRIBUTES: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+
+
+@pytest.fixture
+def op() -> Iterator[Operator]:
+    """The operator of a convolution, without plans."""
+    found = generated(OPS)._conv2d
+    found._plans.clear()
+    found._last.clear()
+    yield found
+    found._plans.clear()
+    found._last.clear()
+
+
+def call(x: Any = X, f: Any = F, **more: Any) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = generated(OPS).conv2d(x, f, **{**ATTRIBUTES, **more})
+    return found
+
+
+def prepared() -> Prepared:
+    found: Prepared = generated(OPS).prepare.conv2d(X, F, **ATTRIBUTES)
+    return found
+
+
+def test_a_repeated_call_goes_through_the_launcher(op: Operator) -> None:
+    first = call()
+    assert op._last == {}
+    assert np.array_equal(call(), first)
+    (launch,) = op._last.values()
+    assert type(launch).__name__ == "builtin_function_or_method"
+    found = launch(X, F, None)
+    assert found is not None
+    assert np.array_equal(found, first)
+    assert (found.dtype, found.shape, found.flags.c_contiguous, found.flags.owndata) == (
+        X.dtype,
+        (1, 5, 4, 2),
+        True,
+        True,
+    )
+
+
+def test_without_it_the_results_are_the_same(op: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    call()
+    short = call()
+    op._plans.clear()
+    op._last.clear()
+    monkeypatch.setattr(plan, "make", lambda *_: None)
+    call()
+    assert [plan._never] == [*op._last.values()] or op._last == {}
+    assert np.array_equal(call(), short)
+    out = np.empty_like(short)
+    assert call(out=out) is out
+    assert np.array_equal(prepared()(X, F, out=out), short)
+
+
+REFUSED = {
+    "type": lambda: X.astype(np.float64),
+    "byte order": lambda: X.astype(">f4"),
+    "shape": lambda: X[:, 1:].copy(),
+    "rank": lambda: X[0],
+    "strides": lambda: np.asfortranarray(X),
+    "misaligned": lambda: np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(X.shape),
+    "subclass": lambda: X.view(np.recarray),
+    "list": X.tolist,
+    "None": lambda: None,
+    "number": lambda: 1,
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_does_not_fit_is_left_to_python(op: Operator, kind: str) -> None:
+    call()
+    call()
+    (launch,) = op._last.values()
+    assert launch(REFUSED[kind](), F, None) is None
+    assert launch(X, REFUSED[kind](), None) is None
+
+
+def test_results_that_cannot_be_written_are_left_to_python(op: Operator) -> None:
+    right = call()
+    call()
+    (launch,) = op._last.values()
+    shared = np.zeros(X.size + right.size, np.float32)
+    x = shared[: X.size].reshape(X.shape)
+    overlapping = shared[X.size - 1 : X.size - 1 + right.size].reshape(right.shape)
+    beside = shared[X.size :].reshape(right.shape)
+    read_only = np.empty_like(right)
+    read_only.flags.writeable = False
+    for out in (overlapping, read_only, right[..., 0], right.astype(np.float64), np.asfortranarray(right), X):
+        assert launch(x, F, out) is None
+    assert launch(x, F, beside) is beside
+    with pytest.raises(ArgumentValueError, match="memory apart"):
+        call(x, out=overlapping)
+    with pytest.raises(ArgumentValueError, match="writeable"):
+        call(out=read_only)
+
+
+def test_too_few_and_too_many_arguments_are_left_to_python(op: Operator) -> None:
+    call()
+    call()
+    (launch,) = op._last.values()
+    assert launch() is None
+    assert launch(X, F) is None
+    assert launch(X, F, None, None) is None
+
+
+def test_another_number_of_threads(op: Operator) -> None:
+    run, right = prepared(), call()
+    before = threads.get_num_threads()
+    try:
+        for count in (1, 3, before):
+            threads.set_num_threads(count)
+            assert run._launch(X, F, None) is None
+            assert np.array_equal(run(X, F), right)
+            assert run._launch(X, F, None) is not None
+            assert np.array_equal(call(), right)
+    finally:
+        threads.set_num_threads(before)
+
+
+def test_nothing_is_leaked(op: Operator) -> None:
+    run = prepared()
+    out = run(X, F)
+    bad = X.astype(np.float64)
+
+    def counts() -> list[int]:
+        return [sys.getrefcount(o) for o in (X, F, out, bad, X.dtype)]
+
+    counts()
+    before = counts()
+    for _ in range(1000):
+        run(X, F)
+        run(X, F, out=out)
+        run._launch(bad, F, None)
+        run._launch(X, F, bad)
+        run._launch(X, F, X)
+    assert counts() == before
+
+
+def test_large_results_lie_on_a_cache_line(op: Operator) -> None:
+    large = np.ones((1, 40, 40, 3), np.float32)
+    results = [call(large) for _ in range(4)]
+    assert [r.ctypes.data % 64 for r in results] == [0] * 4
+    assert all(np.array_equal(r, results[0]) for r in results)
+
+
+def test_many_threads_at_once() -> None:
+    run = prepared()
+    inputs = [X * k for k in range(1, 5)]
+    rights = [run(x, F) for x in inputs]
+    wrong: list[int] = []
+
+    def work(k: int) -> None:
+        wrong.extend(k for _ in range(500) if not np.array_equal(run(inputs[k], F), rights[k]))
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert wrong == []
+
+
+def test_a_layout_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launcher._layout_is_right()
+    monkeypatch.setattr(launcher, "_HEADER", launcher._HEADER + 8)
+    assert not launcher._layout_is_right()
+
+
+# Prepared calls -------------------------------------------------------------------------------------------------------
+
+
+def test_a_prepared_call() -> None:
+    run = prepared()
+    assert repr(run) == (
+        "<Conv2D of input float32[1, 5, 4, 3], filter float32[3, 3, 3, 2]: output float32[1, 5, 4, 2]>"
+    )
+    assert [(t.name, t.shape) for t in run.tensors] == [("input", X.shape), ("filter", F.shape)]
+    out = np.empty(run.results[0].shape, run.results[0].dtype)
+    assert run(X, F, out=out) is out
+    assert np.array_equal(out, call())
+    assert np.array_equal(run(np.asfortranarray(X), F.astype(">f4")), out)
+    assert np.array_equal(run(X.tolist(), F), out)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ((X[:, 1:], F), r"'input': expected float32\[1, 5, 4, 3\], as prepared, given float32\[1, 4, 4, 3\]"),
+        ((X, F[0]), r"'filter': expected float32\[3, 3, 3, 2\], as prepared, given float32\[3, 3, 2\]"),
+        ((X,), r"'tensors': expected 2 \(input, filter\), given 1"),
+        ((X, F, F), r"'tensors': expected 2 \(input, filter\), given 3"),
+        ((X, F.astype(np.float64)), r"'filter': expected float32, given float64\[3, 3, 3, 2\]"),
+        ((X, None), r"'filter': expected a tensor, given None"),
+    ],
+)
+def test_arrays_that_do_not_fit_a_prepared_call(tensors: tuple[Any, ...], message: str) -> None:
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=message):
+        prepared()(*tensors)
+
+
+def test_preparing_checks_as_a_call_does() -> None:
+    with pytest.raises(ArgumentValueError, match="did you mean 'SAME'"):
+        generated(OPS).prepare.conv2d(X, F, strides=[1, 1, 1, 1], padding="SMAE")
+
+
+def test_every_op_can_be_prepared() -> None:
+    ops = generated(OPS)
+    y = call()
+    sizes = {"input_sizes": X.shape, "filter_sizes": F.shape}
+    tensors = {"input": X, "filter": F, "out_backprop": y}
+    for name in ("conv2d_backprop_input", "conv2d_backprop_filter_v2", "conv2d_backprop_input_v2"):
+        function, prepare = getattr(ops, name), getattr(ops.prepare, name)
+        names = [n for n in function.__annotations__ if n in tensors or n in sizes]
+        given = {n: {**tensors, **sizes}[n] for n in names}
+        run = prepare(**given, **ATTRIBUTES)
+        assert [t.name for t in run.tensors] == [n for n in names if n in tensors]
+        assert np.array_equal(run(*(tensors[t.name] for t in run.tensors)), function(**given, **ATTRIBUTES))
+    assert {n for n in vars(ops.prepare) if not n.startswith("_")} == set(ops.__all__) - {"prepare", "raw_ops"}
