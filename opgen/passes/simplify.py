@@ -58,7 +58,7 @@ def simplify(kernel: Kernel, rounds: int | None = None) -> Kernel:
 
 def simplify_stmt(s: Stmt, context: Context, values: Values | None = None) -> Stmt:
     """One round over a statement, with variables replaced by `values` on the way."""
-    return _Simplifier().stmt(s, context, values or {})
+    return _Simplifier().stmt(s, context, {} if values is None else values)
 
 
 def simplify_expr(e: Expr, context: Context) -> Expr:
@@ -67,12 +67,27 @@ def simplify_expr(e: Expr, context: Context) -> Expr:
 
 
 class _Simplifier:
+    """One round.  What became of an expression is remembered while the place stays the same: copies share parts."""
+
+    def __init__(self) -> None:
+        self._place: tuple[object, object] = (None, None)
+        self._found: dict[int, tuple[Expr, Expr]] = {}
+
     # Expressions ------------------------------------------------------------------------------------
 
     def expr(self, e: Expr, context: Context, values: Values) -> Expr:
+        if isinstance(e, Const):
+            return e
+        if self._place[0] is not context or self._place[1] is not values:
+            self._place, self._found = (context, values), {}
+        known = self._found.get(id(e))
+        if known is not None:
+            return known[1]
+        found = self._found
         new = self._inner(e, context, values)
         if isinstance(new, Binary) and new.left.type.dtype.is_int:
             new = collect(new)
+        found[id(e)] = (e, new)
         return new
 
     def _inner(self, e: Expr, context: Context, values: Values) -> Expr:
@@ -130,7 +145,8 @@ class _Simplifier:
             if not new[-1].value:
                 return b.EMPTY
             return Store(s.buffer, new[:-2], new[-2])
-        if new[len(s.indices)] == Load(s.buffer, new[: len(s.indices)], s.value.type.dtype):
+        value = new[len(s.indices)]
+        if isinstance(value, Load) and value == Load(s.buffer, new[: len(s.indices)], s.value.type.dtype):
             return b.EMPTY
         return with_expressions(s, new)
 

@@ -13,16 +13,18 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
-from opgen.runtime import launch_ir, threads
-from opgen.runtime.kernel import BoundKernel
-from opgen.runtime.library import Library, load_library
+from opgen.runtime import launch_ir
 from opgen.runtime.locks import BUILD
+
+if TYPE_CHECKING:
+    from opgen.runtime.kernel import BoundKernel
+    from opgen.runtime.library import Library
 
 Array: TypeAlias = npt.NDArray[Any]
 Launcher: TypeAlias = Callable[..., "Array | None"]
@@ -161,9 +163,12 @@ def _python_function(name: str) -> int:
 @functools.cache
 def _load() -> _Loaded | None:
     """The launcher, built on a machine's first use; None if something that it needs is missing."""
+    from opgen.runtime import threads
+    from opgen.runtime.library import load_library
+
     with BUILD:
         try:
-            table = _table()
+            table = _table(ctypes.addressof(threads.GENERATION))
             library = load_library(threads.object_code(launch_ir.IR), launch_ir.FUNCTION, launch_ir.TABLE)
         except (AttributeError, KeyError, InternalError):
             return None
@@ -172,10 +177,9 @@ def _load() -> _Loaded | None:
         return _Loaded(library, _Method(b"plan", library.address(launch_ir.FUNCTION), _FASTCALL, None))
 
 
-def _table() -> list[ctypes.c_int64 | int]:
+def _table(generation: int) -> list[ctypes.c_int64 | int]:
     if _numpy_function(_NDARRAY) != id(np.ndarray):
         raise AttributeError("numpy.ndarray")
     names = ("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_Clear")
     functions = [_python_function(name) for name in names]
-    generation = ctypes.addressof(threads.GENERATION)
     return [id(np.ndarray), _numpy_function(_NEW_FROM_DESCRIPTION), *functions, id(None), generation]

@@ -9,14 +9,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from opgen.dtypes import DTYPES
-from opgen.runtime import threads
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_of, numpy_dtype
 from opgen.runtime.call import Call, Launch
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
-from opgen.runtime.kernel import BoundKernel
 from opgen.runtime.launch_ir import UNREAD
 from opgen.runtime.launcher import Launcher, Slot, make
 from opgen.runtime.tensors import READABLE, Array, check_out, contiguous, native
@@ -96,12 +94,16 @@ class Plan:
 
     def launcher(self) -> Launcher:
         """The short way of running the plan, for the number of threads that is set now."""
+        from opgen.runtime import threads
+
         if self._generation != threads.generation():
             self._generation = threads.generation()
             self._launcher = self._made()
         return self._launcher
 
     def _made(self) -> Launcher:
+        from opgen.runtime.kernel import BoundKernel
+
         kernel = self._launch.run
         found = make(kernel, self._slots(), len(self.tensors)) if isinstance(kernel, BoundKernel) else None
         if found is None:

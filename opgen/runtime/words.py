@@ -9,10 +9,12 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Sequence
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Parameter
+
+if TYPE_CHECKING:
+    from opgen.loop.nodes import Parameter
 
 FIRST_BUFFER = 2
 OK, OUT_OF_MEMORY = 0, 1

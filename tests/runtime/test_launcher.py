@@ -6,11 +6,13 @@ import platform
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import opgen
 from opgen.runtime import launcher, plan, threads
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.runtime.operator import Operator
@@ -242,3 +244,38 @@ def test_every_op_can_be_prepared() -> None:
         assert [t.name for t in run.tensors] == [n for n in names if n in tensors]
         assert np.array_equal(run(*(tensors[t.name] for t in run.tensors)), function(**given, **ATTRIBUTES))
     assert {n for n in vars(ops.prepare) if not n.startswith("_")} == set(ops.__all__) - {"prepare", "raw_ops"}
+
+
+TWO = '''
+op Both {
+  """Twice and three times."""
+  type T in {float32}
+  input x: T[count] """A row."""
+  output two: T[count] """Twice."""
+  output three: T[count] """Three times."""
+  two[i] = 2 * x[i]
+  three[i] = 3 * x[i]
+}
+'''
+
+
+def test_several_results(tmp_path: Path) -> None:
+    (tmp_path / "both.op").write_text(TWO)
+    ops = opgen.load(tmp_path / "both.op")
+    x = np.arange(5, dtype=np.float32)
+    run = ops.prepare.both(x)
+    for given in (x, x, x.tolist(), x[::-1]):
+        for two, three in (ops.both(given), run(given)):
+            assert np.array_equal(two, 2 * np.asarray(given))
+            assert np.array_equal(three, 3 * np.asarray(given))
+    a, b = np.empty_like(x), np.empty_like(x)
+    for give in (run, ops.both):
+        a[:], b[:] = 0, 0
+        found = give(x, out=(a, b))
+        assert (found[0] is a, found[1] is b) == (True, True)
+        assert np.array_equal(a, 2 * x)
+        assert np.array_equal(b, 3 * x)
+        with pytest.raises(ArgumentValueError, match="memory apart"):
+            give(x, out=(a, a))
+        with pytest.raises(ArgumentTypeError, match="a tuple of numpy arrays"):
+            give(x, out=a)
