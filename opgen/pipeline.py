@@ -28,7 +28,7 @@ from opgen.passes.simplify import simplify
 from opgen.runtime.devices.ptx import ptx
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
-from opgen.spec import Environment, evaluate
+from opgen.spec.environment import Environment, evaluate
 from opgen.spec.model import Attr, Module, OpSpec
 
 Stage: TypeAlias = Literal["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"]

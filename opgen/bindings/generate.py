@@ -23,7 +23,7 @@ from opgen.bindings.files import MARK, apply_changes, changes
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
 from opgen.grad.load import load
-from opgen.spec.load import flatten
+from opgen.spec.loading import flatten
 from opgen.spec.model import Module
 
 Progress = Callable[[str], None]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from opgen import spec as specs
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.gradient import expand
-from opgen.spec.load import PathLike
+from opgen.spec.loading import PathLike
 from opgen.spec.model import Module, OpSpec
 
 

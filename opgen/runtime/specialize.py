@@ -71,9 +71,9 @@ class Library:
         """The spec."""
         with self._lock:
             if self._module is None:
-                from opgen.grad.load import load
+                from opgen.runtime import models
 
-                self._module = load(self.path)
+                self._module = models.load(self.path, self.spec_hash())
             return self._module
 
     def hold(self, module: Module) -> None:

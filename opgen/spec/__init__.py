@@ -1,8 +1,17 @@
-"""The spec language: from text to the resolved model of its ops."""
+"""The spec language: from text to the resolved model of its ops.
 
-from opgen.spec.format import format_source
-from opgen.spec.load import flatten, load, load_text
-from opgen.spec.shapes import CallError, CallTypeError, Environment, evaluate, solve
+What reads text is imported when it is first used: a kernel can be built from a model without a parser.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opgen.spec.format import format_source
+    from opgen.spec.loading import flatten, load, load_text
+    from opgen.spec.shapes import CallError, CallTypeError, Environment, evaluate, solve
 
 __all__ = [
     "CallError",
@@ -15,3 +24,12 @@ __all__ = [
     "load_text",
     "solve",
 ]
+
+_HOMES = {"format_source": "format", "flatten": "loading", "load": "loading", "load_text": "loading"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'opgen.spec' has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f"opgen.spec.{_HOMES.get(name, 'shapes')}"), name)
+    return found

@@ -9,7 +9,7 @@ from typing import SupportsFloat, SupportsIndex, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.spec import model as m
-from opgen.spec.attributes import bounds, expected_scalar
+from opgen.spec.bounds import bounds, expected_scalar
 from opgen.spec.environment import AttrStored, Value
 
 AttrArgument: TypeAlias = "int | float | bool | str | Sequence[AttrArgument] | None"

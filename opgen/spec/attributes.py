@@ -10,6 +10,7 @@ from typing import TypeAlias
 from opgen.diagnostics import did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.bounds import bounds, expected_scalar
 from opgen.spec.kinds import number
 from opgen.spec.names import check_name, check_word
 from opgen.spec.report import Report
@@ -17,8 +18,6 @@ from opgen.spec.report import Report
 Scalar: TypeAlias = int | float | bool | str
 
 _KINDS: dict[str, m.AttrKind] = {"int": "int", "float": "float", "bool": "bool", "enum": "enum", "layout": "layout"}
-_INT32 = (-(2**31), 2**31 - 1)
-_INT64 = (-(2**63), 2**63 - 1)
 
 
 def build_attrs(report: Report, decls: Sequence[s.AttrDecl]) -> list[m.Attr]:
@@ -199,28 +198,3 @@ def _scalar(tree: s.Value, attr: m.Attr) -> Scalar | None:
         return None
     low, high = bounds(attr)
     return (float(value) if attr.kind == "float" else value) if low <= value <= high else None
-
-
-def bounds(attr: m.Attr) -> tuple[float, float]:
-    """The least and the greatest value: an int is an int32 unless its bounds reach further."""
-    if attr.kind == "float":
-        low: float = float("-inf") if attr.minimum is None else attr.minimum
-        return low, float("inf") if attr.maximum is None else attr.maximum
-    given = [b for b in (attr.minimum, attr.maximum) if b is not None]
-    widest = _INT32 if all(_INT32[0] <= b <= _INT32[1] for b in given) else _INT64
-    least = widest[0] if attr.minimum is None else attr.minimum
-    return least, widest[1] if attr.maximum is None else attr.maximum
-
-
-def expected_scalar(attr: m.Attr) -> str:
-    """The values of an attribute (or of an element of it) in words."""
-    if attr.kind in ("enum", "layout"):
-        return f"one of {', '.join(attr.values)}"
-    if attr.kind == "bool":
-        return "true or false"
-    name = "an integer" if attr.kind == "int" else "a number"
-    if attr.kind == "int" and attr.minimum is None and attr.maximum is None:
-        name = "a 32-bit integer"
-    given = [f">= {attr.minimum}"] if attr.minimum is not None else []
-    given += [f"<= {attr.maximum}"] if attr.maximum is not None else []
-    return " ".join([name, " and ".join(given)]) if given else name

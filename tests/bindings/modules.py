@@ -11,7 +11,7 @@ from typing import Any
 
 from opgen.bindings.python.render import render_module
 from opgen.grad.load import load
-from opgen.spec.load import flatten
+from opgen.spec.loading import flatten
 from opgen.spec.model import Module
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -16,7 +16,7 @@ from opgen.bindings.generate import generate, generated_files
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
 from opgen.grad.load import load
-from opgen.spec.load import load_text
+from opgen.spec.loading import load_text
 from tests.bindings.modules import OPS, ROOT, SAMPLES, execute, generated, imported, spec
 
 

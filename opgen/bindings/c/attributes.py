@@ -9,7 +9,7 @@ from opgen.bindings.c.names import spellings
 from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.text import string
 from opgen.bindings.c.values import elements, expected, expected_list, plain_words
-from opgen.spec.attributes import bounds
+from opgen.spec.bounds import bounds
 from opgen.spec.model import Attr
 
 

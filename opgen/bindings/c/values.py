@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from opgen.spec.attributes import expected_scalar
+from opgen.spec.bounds import expected_scalar
 from opgen.spec.model import Attr
 
 

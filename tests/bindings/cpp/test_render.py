@@ -11,7 +11,7 @@ from opgen.bindings.c.render import render_header as render_c_header
 from opgen.bindings.cpp.layout import WIDTH, call
 from opgen.bindings.cpp.names import camel_case
 from opgen.bindings.cpp.render import render_cpp, render_header
-from opgen.spec.load import load_text
+from opgen.spec.loading import load_text
 from opgen.spec.model import Module
 from tests.bindings.cpp.library import COMPILERS, WARNINGS
 from tests.bindings.modules import OPS, SAMPLES, spec
