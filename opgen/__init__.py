@@ -4,6 +4,7 @@
     gradient(function, wrt)     the gradient of an op with respect to one of its inputs, as a function
     device("cuda")              a `with` block whose calls run on a CUDA device, numpy arrays copied there and back
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
+    counters()                  for each op how many kernels were made for certain sizes, and how many for any
 
 They are imported when they are first used, so that `import opgen` costs nothing.
 """
@@ -14,14 +15,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
+    from opgen.runtime.counters import counters
     from opgen.runtime.placement import device, to_device
 
-__all__ = ["device", "gradient", "load", "to_device"]
+__all__ = ["counters", "device", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'opgen' has no attribute {name!r}")
+    if name == "counters":
+        from opgen.runtime.counters import counters
+
+        return counters
     if name in ("device", "to_device"):
         from opgen.runtime import placement
 

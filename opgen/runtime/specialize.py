@@ -9,7 +9,8 @@ for), generic in sizes and attributes.  Binding its integers to the numbers of a
     always  every combination gets its own
     never   all calls run the generic kernel
 
-`Kernels.counters` tells how many kernels there are, and how many calls were new to each way.
+The policy is looked at when a call of a new kind comes; `opgen.counters()` tells how many kernels there are of each
+kind, and how many kinds of calls took them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime.call import Call, Check, Launch
+from opgen.runtime.counters import register
 from opgen.runtime.operator import Operator
 
 if TYPE_CHECKING:
@@ -98,16 +100,6 @@ class Library:
 
 
 @dataclass
-class Counters:
-    """Kernels built for a combination of integers, and for any; plans that took each."""
-
-    specialized: int = 0
-    generic: int = 0
-    specialized_plans: int = 0
-    generic_plans: int = 0
-
-
-@dataclass
 class _Variant:
     """One lowering of an op, and the kernels made of it."""
 
@@ -121,7 +113,7 @@ class Kernels:
     """The kernels of one op, found by call."""
 
     def __init__(self, library: Library, name: str) -> None:
-        self.counters = Counters()
+        self.counters = register(name)
         self._library = library
         self._name = name
         self._variants: dict[tuple[object, ...], _Variant] = {}

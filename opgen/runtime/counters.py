@@ -1,0 +1,60 @@
+"""How many kernels were made for certain sizes, how many for any, and how many kinds of calls took each.
+
+`opgen.counters()` gives them to a program; with OPGEN_COUNTERS=1 a process prints them when it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from dataclasses import astuple, dataclass
+
+VARIABLE = "OPGEN_COUNTERS"
+
+
+@dataclass
+class Counters:
+    """Kernels built (or found in the cache) for a combination of integers, and for any; plans that took each.
+
+    A plan is made for each kind of call: types, shapes, attributes.
+    """
+
+    specialized: int = 0
+    generic: int = 0
+    specialized_plans: int = 0
+    generic_plans: int = 0
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+_ops: list[tuple[str, Counters]] = []
+
+
+def register(op: str) -> Counters:
+    """New counters of an op."""
+    if not _ops and os.environ.get(VARIABLE, "") not in ("", "0"):
+        atexit.register(lambda: print(table(), file=sys.stderr))
+    made = Counters()
+    _ops.append((op, made))
+    return made
+
+
+def counters() -> dict[str, Counters]:
+    """The counters of each op that this process has called, by its name; those of modules with equal names added up."""
+    found: dict[str, Counters] = {}
+    for op, counted in _ops:
+        if counted != Counters():
+            found[op] = found.get(op, Counters()) + counted
+    return found
+
+
+def table() -> str:
+    """The counters as text."""
+    found = counters()
+    width = max(map(len, found), default=2) + 2
+    lines = [f"{'op':{width}}{'special kernels':>16}{'generic':>9}{'calls on special':>18}{'on generic':>12}"]
+    for op, c in found.items():
+        lines.append(f"{op:{width}}{c.specialized:16}{c.generic:9}{c.specialized_plans:18}{c.generic_plans:12}")
+    return "\n".join(lines)
