@@ -25,6 +25,7 @@ from opgen.loop.print import print_kernel
 from opgen.lower import Lowered, Variant, lower, structural_attrs
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
+from opgen.runtime import tuned
 from opgen.runtime.devices.ptx import ptx
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
@@ -82,7 +83,7 @@ class Pipeline:
             return self.given
         if self.target is None:
             return default_schedule(self.kernel, "cuda")
-        return default_schedule(self.kernel, "cpu", self.target.machine)
+        return tuned.scheduled(self.kernel, self.target)[0]
 
     @cached_property
     def scheduled(self) -> Kernel:

@@ -12,6 +12,7 @@ COMMANDS = {
     "check": "Check specs; show every mistake with its place.",
     "fmt": "Bring specs into the one layout.",
     "inspect": "Print what becomes of an op, stage by stage.",
+    "tune": "Look for faster schedules by measuring.",
     "bench": "Compare speed with installed libraries and the machine's limits.",
     "demo": "Run the generated ops on a photograph and on recorded cases.",
     "doctor": "Say what this machine offers and what opgen found.",

@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import OpgenError
-from opgen.runtime import cache, machines, openmp, threads, toolchain
+from opgen.runtime import cache, machines, openmp, threads, toolchain, tuned
 from opgen.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -92,12 +92,17 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
+def _tuned() -> list[Finding]:
+    return [("tuned", tuned.finding())]
+
+
 _SECTIONS: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
     ("cpu", _cpu),
     ("machine", _machine),
     ("packages", _packages),
     ("threads", _threading),
     ("cache", _cache),
+    ("tuned", _tuned),
     ("cuda", _cuda),
 )
 

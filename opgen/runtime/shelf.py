@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Kernel
-from opgen.runtime import cache, toolchain
+from opgen.runtime import cache, toolchain, tuned
 
 if TYPE_CHECKING:
     from opgen.runtime.call import Call
@@ -50,6 +50,7 @@ def key_of(spec: str, op: str, call: Call) -> str | None:
         "llvm": toolchain.llvm_version(),
         "target": repr(host),
         "machine": repr(host.machine),
+        "tuned": tuned.digest(),
     }
     return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
 

@@ -277,14 +277,13 @@ def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
 
 
 def build(kernel: Kernel) -> CompiledKernel:
-    """A kernel scheduled in the default way, made fit for emission, and compiled for this machine."""
+    """A kernel scheduled (as tuned, else in the default way), made fit for emission, compiled for this machine."""
     from opgen.passes.legalize import legalize
     from opgen.passes.simplify import simplify
-    from opgen.runtime import toolchain
+    from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
-    from opgen.schedule.default import scheduled
 
-    _, fast = scheduled(simplify(kernel), "cpu", toolchain.host().machine)
+    _, fast = tuned.scheduled(simplify(kernel), toolchain.host())
     return compile_kernel(legalize(fast, check=False))
 
 

@@ -16,7 +16,7 @@ TOPICS = [
     "vectors", "multiply-adds", "bfloat16 pairs",
     "cache level 1", "cache level 2", "cache level 3", "memory", "cores", "assumed are",
     "opgen", "llvm", "llvmlite", "numpy", "ml_dtypes",
-    "openmp", "threads", "cache", "cache contents", "cuda driver", "nvrtc",
+    "openmp", "threads", "cache", "cache contents", "tuned", "cuda driver", "nvrtc",
 ]  # fmt: skip
 
 

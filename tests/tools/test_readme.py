@@ -86,7 +86,7 @@ def check_console(folder: Path, block: Block) -> None:
 
 def test_what_is_not_run_is_little_and_says_so() -> None:
     skipped = [b for b in blocks() if b.skipped]
-    assert sorted(b.language for b in skipped) == ["bash", "bash", "python"]
+    assert sorted(b.language for b in skipped) == ["bash", "bash", "bash", "python"]
 
 
 def test_every_command_is_a_command() -> None:

@@ -1,0 +1,147 @@
+"""`opgen tune`: faster schedules for certain calls, found by measuring and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from opgen.cli.inspect import find, pipeline
+from opgen.diagnostics import UserError
+
+
+@dataclass(frozen=True)
+class TuneCall:
+    """A call, in the words of the command line."""
+
+    op: str
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    attrs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join((self.op, *self.dtypes, *self.shapes, *self.sizes, *self.attrs))
+
+
+@click.command("tune")
+@click.argument("op", metavar="[OP]", required=False)
+@click.option("--specs", type=click.Path(path_type=Path), default=Path("specs"), show_default=True,
+              help="A spec file, or a folder of them.")  # fmt: skip
+@click.option("--dtype", "dtypes", multiple=True, metavar="[T=]TYPE", help="The scalar type.  [default: float32]")
+@click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
+@click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
+@click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
+@click.option("--calls", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A JSON list of calls: {op, dtype, shapes, sizes, attrs}, names to lists or words.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=0), default=20.0, show_default=True, help="Time for each call.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the order of the search.")
+@click.option("--list", "listing", is_flag=True, help="Show what was kept.")
+@click.option("--forget", metavar="KEY|OP|all", help="Drop what was kept.")
+def command(
+    op: str | None,
+    specs: Path,
+    dtypes: tuple[str, ...],
+    shapes: tuple[str, ...],
+    sizes: tuple[str, ...],
+    attrs: tuple[str, ...],
+    calls: Path | None,
+    seconds: float,
+    seed: int,
+    listing: bool,
+    forget: str | None,
+) -> None:
+    """Looks for a faster schedule for calls of OP with certain shapes, and keeps the one it finds.
+
+    What is found is used from then on, in new processes, wherever the same loops with the same sizes and types are
+    built for the same CPU.  It is kept in the file OPGEN_TUNED, else in the kernel cache's folder.  Tuning is never
+    needed: the default schedules stand without it.
+    """
+    if listing:
+        _show()
+    elif forget is not None:
+        _forget(forget)
+    else:
+        wanted = [] if op is None else [TuneCall(op, dtypes, shapes, sizes, attrs)]
+        wanted += [] if calls is None else list(_read(calls))
+        if not wanted:
+            raise click.UsageError("there is nothing to tune: give an OP with --shape, or --calls FILE")
+        for call in wanted:
+            click.echo(_tune(call, specs, seconds, seed))
+
+
+def _tune(call: TuneCall, specs: Path, seconds: float, seed: int) -> str:
+    """Tune one call; what came of it."""
+    from opgen.cli.arguments import read_arguments
+    from opgen.runtime import threads, tuned
+    from opgen.runtime.tuner import tune
+
+    if tuned.place() is None:
+        raise UserError("there is no file for what is found: set OPGEN_TUNED to a file, or turn the cache on")
+    if not specs.exists():
+        raise UserError(f"--specs {specs}: there is no such file or folder")
+    module, spec = find(call.op, specs)
+    if not call.shapes and not call.sizes:
+        raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")
+    line = pipeline(module, spec, read_arguments(spec, call.dtypes, call.shapes, call.sizes, call.attrs), "host", None)
+    assert line.call is not None
+    assert line.target is not None
+    values = line.values(line.call)
+    found = tune(line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed)
+    times = f"default {1e6 * found.default:.1f} us, {found.tried} others tried"
+    if not found.better:
+        return f"{call}: {times}, none faster"
+    steps = tuple(str(step) for step in found.schedule.steps)
+    key = tuned.key_of(line.kernel, line.target)
+    usual, best = round(1e6 * found.default, 3), round(1e6 * found.best, 3)
+    tuned.store(tuned.Entry(key, str(call), line.target.cpu, threads.get_num_threads(), usual, best, steps))
+    return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast)"
+
+
+def _show() -> None:
+    from opgen.runtime import tuned
+
+    click.echo(tuned.finding())
+    for e in tuned.entries():
+        state = f"ignored: {e.refused}" if e.refused else f"{e.default_us:.1f} -> {e.tuned_us:.1f} us"
+        click.echo(f"{e.key}  {e.cpu}, {e.threads} thread{'' if e.threads == 1 else 's'}  {state}  {e.call}")
+
+
+def _forget(word: str) -> None:
+    from opgen.runtime import tuned
+
+    count = tuned.forget(word)
+    if not count and word != "all":
+        raise UserError(f"nothing was kept under '{word}' (opgen tune --list shows what is)")
+    click.echo(f"forgot {count} schedule{'' if count == 1 else 's'}")
+
+
+def _read(path: Path) -> Iterator[TuneCall]:
+    """The calls of a file."""
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is no JSON: {error}") from None
+    if not isinstance(listed, list):
+        raise UserError(f"{path}: expected a list of calls")
+    for call in listed:
+        if not isinstance(call, dict) or not isinstance(call.get("op"), str):
+            raise UserError(f"{path}: expected an object with an op, given {json.dumps(call)[:80]}")
+        dtype = (str(call["dtype"]),) if "dtype" in call else ()
+        yield TuneCall(call["op"], dtype, *(_pairs(path, call, part) for part in ("shapes", "sizes", "attrs")))
+
+
+def _pairs(path: Path, call: Mapping[str, object], part: str) -> tuple[str, ...]:
+    given = call.get(part, {})
+    if not isinstance(given, dict):
+        raise UserError(f"{path}: '{part}' of {call['op']}: expected an object of names and values")
+    return tuple(f"{name}={_text(value)}" for name, value in given.items())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,105 @@
+"""`opgen tune`: a search as a user runs it, what is kept, and every way to ask wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from opgen.cli.arguments import read_arguments
+from opgen.cli.inspect import find, pipeline
+from opgen.runtime import tuned
+from tests.cli.conftest import ROOT, Run
+
+WITH = ("--specs", ROOT / "specs")
+CALL = ("--shape", "input=1,6,6,8", "--shape", "filter=3,3,8,16", "--attr", "strides=1,1,1,1", "--attr", "padding=SAME")
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "tuned.jsonl"
+    monkeypatch.setenv("OPGEN_TUNED", str(path))
+    monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path / "cache"))
+    return path
+
+
+def test_a_search(here: Run) -> None:
+    result = here("tune", "Conv2D", *WITH, *CALL, "--seconds", "1")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("Conv2D input=1,6,6,8 filter=3,3,8,16 strides=1,1,1,1 padding=SAME: default ")
+    assert "others tried, " in result.stdout
+
+
+def test_calls_of_a_file(here: Run, tmp_path: Path) -> None:
+    call = {
+        "op": "Conv2DBackpropInput",
+        "dtype": "float64",
+        "shapes": {"filter": [3, 3, 2, 4], "out_backprop": [1, 5, 5, 4]},
+        "sizes": {"input_sizes": [1, 5, 5, 2]},
+        "attrs": {"strides": [1, 1, 1, 1], "padding": "SAME", "use_cudnn_on_gpu": True},
+    }
+    (tmp_path / "calls.json").write_text(json.dumps([call, {**call, "dtype": "float32"}]))
+    result = here("tune", *WITH, "--calls", tmp_path / "calls.json", "--seconds", "0.2")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [line.split()[:2] for line in result.stdout.splitlines()] == [
+        ["Conv2DBackpropInput", "float64"],
+        ["Conv2DBackpropInput", "float32"],
+    ]
+
+
+def test_what_is_kept_is_used_listed_and_forgotten(here: Run, file: Path) -> None:
+    shown = here("inspect", "Conv2D", "--stage", "schedule", *WITH, *CALL).stdout.splitlines()
+    changed = [line for line in shown if not line.startswith("parallel")]
+    assert here("tune", "--list").stdout == f"0 schedules ({file})\n"
+    module, op = find("Conv2D", ROOT / "specs")
+    given = read_arguments(op, (), CALL[1:4:2], (), CALL[5::2])
+    line = pipeline(module, op, given, "host", None)
+    assert line.target is not None
+    key = tuned.key_of(line.kernel, line.target)
+    tuned.store(tuned.Entry(key, "Conv2D x", "cpu", 1, 2.0, 1.0, tuple(changed)))
+    assert here("inspect", "Conv2D", "--stage", "schedule", *WITH, *CALL).stdout.splitlines() == changed
+    first, line = here("tune", "--list").stdout.splitlines()
+    assert first == f"1 schedule ({file})"
+    assert line.endswith("cpu, 1 thread  2.0 -> 1.0 us  Conv2D x")
+    assert here("tune", "--forget", "Conv2D").stdout == "forgot 1 schedule\n"
+    assert here("inspect", "Conv2D", "--stage", "schedule", *WITH, *CALL).stdout.splitlines() == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "there is nothing to tune: give an OP with --shape, or --calls FILE"),
+        (("Conv2D", *WITH), "Conv2D: the shapes of all inputs are needed (--shape)"),
+        (("Conv2D", *CALL), "--specs specs: there is no such file or folder"),
+        (("Conv2E", *WITH, *CALL), "did you mean 'Conv2D'?"),
+        (("--forget", "nothing"), "nothing was kept under 'nothing' (opgen tune --list shows what is)"),
+    ],
+)
+def test_wrong_questions(here: Run, arguments: tuple[str, ...], message: str) -> None:
+    result = here("tune", *arguments)
+    assert result.returncode != 0
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is no JSON"),
+        ("{}", "expected a list of calls"),
+        ("[1]", "expected an object with an op, given 1"),
+        ('[{"op": "Conv2D", "shapes": 1}]', "'shapes' of Conv2D: expected an object of names and values"),
+    ],
+)
+def test_wrong_files(here: Run, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "calls.json").write_text(text)
+    result = here("tune", *WITH, "--calls", tmp_path / "calls.json")
+    assert result.returncode != 0
+    assert message in result.stderr
+
+
+def test_without_a_file(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPGEN_TUNED", "off")
+    result = here("tune", "Conv2D", *WITH, *CALL)
+    assert result.returncode != 0
+    assert "set OPGEN_TUNED to a file, or turn the cache on" in result.stderr

@@ -1,0 +1,132 @@
+"""Tuned schedules: found, kept, preferred, and ignored where they no longer apply."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from opgen.loop.nodes import Binary, Const, Kernel, Store
+from opgen.loop.walk import map_stmt
+from opgen.runtime import diagnosis, specialize, toolchain, tuned, tuner
+from opgen.schedule.default import default_schedule
+from opgen.schedule.schedule import Schedule, apply
+from opgen.schedule.variations import variations
+from tests.schedule.test_variations import kernel, legal
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty database."""
+    path = tmp_path / "kept" / "tuned.jsonl"
+    monkeypatch.setenv("OPGEN_TUNED", str(path))
+    return path
+
+
+def another(given: Kernel) -> Schedule:
+    """A legal schedule that is not the default one."""
+    default = default_schedule(given, "cpu", toolchain.host().machine)
+    return next(legal(given, default))[0]
+
+
+def entry(given: Kernel, schedule: Schedule) -> tuned.Entry:
+    steps = tuple(map(str, schedule.steps))
+    return tuned.Entry(tuned.key_of(given, toolchain.host()), "Op x=1", toolchain.host().cpu, 1, 2.0, 1.0, steps)
+
+
+def test_a_kept_schedule_is_preferred_and_forgotten() -> None:
+    given, host = kernel(), toolchain.host()
+    default = default_schedule(given, "cpu", host.machine)
+    assert tuned.scheduled(given, host)[0] == default
+    other = another(given)
+    tuned.store(entry(given, other))
+    schedule, after = tuned.scheduled(given, host)
+    assert schedule == other
+    assert after == apply(given, other)
+    renamed = dataclasses.replace(given, name="another_name")
+    assert tuned.scheduled(renamed, host)[0] == other
+    assert specialize.build(given).kernel != specialize.build(renamed).kernel
+    assert tuned.forget("Op") == 1
+    assert tuned.entries() == ()
+    assert tuned.scheduled(given, host)[0] == default
+
+
+def test_another_cpu_has_schedules_of_its_own() -> None:
+    given, host = kernel(), toolchain.host()
+    tuned.store(entry(given, another(given)))
+    other = dataclasses.replace(host, cpu="another")
+    assert tuned.scheduled(given, other)[0] == default_schedule(given, "cpu", other.machine)
+
+
+def test_the_digest_follows_what_is_used() -> None:
+    given = kernel()
+    assert tuned.digest() == ""
+    tuned.store(entry(given, another(given)))
+    first = tuned.digest()
+    assert first != ""
+    tuned.store(dataclasses.replace(entry(given, another(given)), refused="no"))
+    assert tuned.digest() == ""
+
+
+def test_a_schedule_that_no_longer_applies_is_ignored_with_a_note() -> None:
+    given, host = kernel(), toolchain.host()
+    wrong = dataclasses.replace(entry(given, another(given)), schedule=("unroll no_such_loop",))
+    tuned.store(wrong)
+    for _ in range(2):
+        assert tuned.scheduled(given, host)[0] == default_schedule(given, "cpu", host.machine)
+    (kept,) = tuned.entries()
+    assert "no_such_loop" in kept.refused
+    found = dict(diagnosis.describe())
+    assert found["tuned"].startswith("1 schedule (")
+    assert found["tuned"].endswith("; 1 no longer applied and ignored (opgen tune --list)")
+
+
+def test_lines_that_are_no_entries_are_passed_over(file: Path) -> None:
+    given = kernel()
+    right = entry(given, another(given))
+    file.parent.mkdir(parents=True)
+    lines = ["", "no json", "[]", '{"key": 1}', json.dumps(dataclasses.asdict(right)), "\x00"]
+    file.write_text("\n".join(lines))
+    assert tuned.entries() == (right,)
+    file.write_bytes(b"\xff\xfe")
+    assert tuned.entries() == ()
+
+
+@pytest.mark.parametrize("word", ["off", "0", "no"])
+def test_it_can_be_turned_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPGEN_TUNED", word)
+    assert tuned.place() is None
+    assert tuned.entries() == ()
+    assert tuned.finding() == "off"
+
+
+def test_a_search_ends_in_time_with_a_legal_schedule() -> None:
+    given = kernel()
+    found = tuner.tune(given, (), toolchain.host(), 4, seed=4)
+    assert found.tried > 0
+    assert found.default > 0
+    apply(given, found.schedule)
+
+
+def test_what_computes_something_else_is_never_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: a candidate that is much faster, and wrong."""
+    given = kernel()
+
+    def doubled(s: object) -> object:
+        wrong = isinstance(s, Store) and s.value.type.dtype.is_float
+        return dataclasses.replace(s, value=Binary("add", s.value, Const(1.0, s.value.type))) if wrong else s
+
+    schedule = next(variations(default_schedule(given)))
+    proposals = iter([(schedule, map_stmt(given.body, stmt=doubled))])  # type: ignore[arg-type]
+    timed: list[object] = []
+
+    def propose(*_: object) -> object:
+        found = next(proposals, None)
+        return None if found is None else (found[0], dataclasses.replace(given, body=found[1]))
+
+    monkeypatch.setattr(tuner._Search, "next", propose)
+    monkeypatch.setattr(tuner, "_ratio", lambda *_: timed.append(_) or 0.1)
+    found = tuner.tune(given, (), toolchain.host(), 5)
+    assert (found.tried, found.better, timed) == (0, False, [])
