@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.dtypes import DTYPES
 from opgen.runtime import launcher, plan, threads
+from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.runtime.operator import Operator
 from opgen.runtime.plan import Prepared
@@ -279,3 +281,18 @@ def test_several_results(tmp_path: Path) -> None:
             give(x, out=(a, a))
         with pytest.raises(ArgumentTypeError, match="a tuple of numpy arrays"):
             give(x, out=a)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("batch", [0, 1, 40], ids=["empty", "small", "large"])
+def test_every_type_and_size(name: str, batch: int) -> None:
+    """The first call runs by the longer way, the others by the launcher."""
+    dtype = numpy_dtype(DTYPES[name])
+    x = np.round(8 * np.repeat(X, batch, axis=0)).astype(dtype)
+    f = np.round(2 * F).astype(dtype)
+    first = call(x, f)
+    run = generated(OPS).prepare.conv2d(x, f, **ATTRIBUTES)
+    out = np.empty_like(first)
+    for found in (call(x, f), call(x, f, out=out), run(x, f), run(x, f, out=out)):
+        assert (found.dtype, found.shape) == (dtype, (batch, 5, 4, 2))
+        assert found.tobytes() == first.tobytes()
