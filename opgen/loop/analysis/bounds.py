@@ -39,6 +39,8 @@ class Context:
     shapes: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     constant: frozenset[str] = frozenset()
     truths: Mapping[Expr, bool] = field(default_factory=dict)
+    _inner: dict[object, Context] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _answers: dict[tuple[Expr, int], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
     def of(kernel: Kernel) -> Context:
@@ -61,7 +63,13 @@ class Context:
     # Growing --------------------------------------------------------------------------------------
 
     def with_loop(self, var: str, start: Expr, stop: Expr) -> Context:
-        """Inside a loop: start <= var < stop."""
+        """Inside a loop: start <= var < stop.  The same loop gives the same context, with what was proved in it."""
+        key = (var, start, stop)
+        if key not in self._inner:
+            self._inner[key] = self._with_loop(var, start, stop)
+        return self._inner[key]
+
+    def _with_loop(self, var: str, start: Expr, stop: Expr) -> Context:
         inner = self._with_variable(var)
         v = Polynomial.of(atom("var", Var(var, INDEX)))
         first = [] if self._varies(start) else [v - self.polynomial(start)]
@@ -76,7 +84,12 @@ class Context:
         return self.with_loop(lane.name, Const(0), Const(lanes))
 
     def with_condition(self, condition: Expr) -> Context:
-        """Where a scalar condition (or that of a mask's lane) is known to hold."""
+        """Where a scalar condition (or that of a mask's lane) is known to hold; the same one gives the same context."""
+        if condition not in self._inner:
+            self._inner[condition] = self._with_condition(condition)
+        return self._inner[condition]
+
+    def _with_condition(self, condition: Expr) -> Context:
         context = self
         parts = [p for p in leaves(per_lane(self.resolve(condition))) if not self._varies(p[0])]
         for leaf, holds in sorted(parts, key=lambda part: not gaps(part[0], part[1], self.polynomial)):
@@ -136,7 +149,10 @@ class Context:
 
     def proves(self, condition: Expr, fuel: int = FUEL) -> bool:
         """Whether a condition on integers (comparisons joined by and, or, not) is certain to hold here."""
-        return self.unreachable or self._holds(per_lane(self.resolve(condition)), True, fuel)
+        key = (condition, fuel)
+        if key not in self._answers:
+            self._answers[key] = self.unreachable or self._holds(per_lane(self.resolve(condition)), True, fuel)
+        return self._answers[key]
 
     @property
     def unreachable(self) -> bool:
