@@ -9,6 +9,7 @@ parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
 pack filter 0, 1, 3, 2 -> filter_packed
+carry r at=k_o
 partition x_o 1, -1
 tighten r
 """
@@ -194,6 +195,13 @@ def _rfactor(line: Line) -> steps.Step:
     return steps.Rfactor(loop, _integer(line.arguments[1]), partial, line.command.span)
 
 
+def _carry(line: Line) -> steps.Step:
+    _shape(line, "carry LOOP at=LOOP", 1, ["at"])
+    if "at" not in line.options:
+        raise ScheduleError("carry needs the loop outside which to go", "write carry LOOP at=LOOP", line.command.span)
+    return steps.Carry(line.arguments[0].text, line.options["at"].text, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -213,6 +221,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "widen": _widen,
     "pair": _pair,
     "rfactor": _rfactor,
+    "carry": _carry,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

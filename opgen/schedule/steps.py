@@ -8,6 +8,7 @@ from typing import TypeAlias
 from opgen.diagnostics import Span
 from opgen.loop.nodes import Kernel, LoopKind, Space
 from opgen.schedule import kinds
+from opgen.schedule.carry import carry
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
 from opgen.schedule.pair import pair
@@ -183,6 +184,19 @@ class Rfactor:
 
 
 @dataclass(frozen=True)
+class Carry:
+    loop: str
+    at: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"carry {self.loop} at={self.at}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return carry(kernel, self.loop, self.at)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -220,6 +234,7 @@ Step: TypeAlias = (
     | Widen
     | Pair
     | Rfactor
+    | Carry
     | Partition
     | Tighten
 )

@@ -77,16 +77,16 @@ LAYER = {
 
 def test_a_sum_of_products_gets_a_register_tile() -> None:
     assert str(default_schedule(specialised(kernels.dense(), LAYER))) == (
-        "reorder k, y, x\n"
+        "reorder y, k, x\n"
         "split x 7 tail=exact -> x_o, x_i\n"
         "split k 32 tail=exact -> k_o, k_i\n"
         "split k_i 16 tail=exact -> k_v, k_l\n"
-        "reorder k_o, y, x_o, r, s, c, x_i, k_v, k_l\n"
+        "reorder y, k_o, x_o, r, s, c, x_i, k_v, k_l\n"
         "unroll x_i\n"
         "unroll k_v\n"
         "vectorize k_l\n"
-        "parallel k_o\n"
-        "fuse k_o, y -> k_o_y\n"
+        "parallel y\n"
+        "fuse y, k_o -> y_k_o\n"
         "unroll s\n"
         "partition x_o 1, -1\n"
     )

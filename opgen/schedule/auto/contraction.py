@@ -1,29 +1,48 @@
 """Contractions: a register tile of positions by vectors, the reduction inside.
 
 Each scalar that is read serves all vectors of the tile, each vector all positions: with 14 accumulators the arithmetic
-units are busy and the loads are not.
+units are busy and the loads are not.  What order the loops around the tile have is chosen by what it costs to fetch
+what they read (`plan.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from math import prod
 
+from opgen.loop.nodes import Const, Expr, Load
 from opgen.loop.walk import free_vars
-from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse
+from opgen.machine import Machine
+from opgen.passes.tighten import conjuncts
+from opgen.passes.unroll import constant_extent, replace
+from opgen.schedule.auto.arrange import Arrangement, Arranger
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
+from opgen.schedule.auto.traffic import Access, Traffic, accesses
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Partition, Step, Unroll
 
 TILE = 7
 """Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
 for operands; few enough for the associativity of the first cache."""
+LONG = 16
+"""Positions of a tile where scalars lie along it: a line of the cache holds as many of float32."""
+ACCUMULATORS = 28
+"""Most accumulators of a tile."""
 UNROLLED = 96
 """Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
 MOST = 256
 """Most accumulations of all phases together: what is gained beyond is lost in building."""
+TRIED = 4
+"""Plans that are tried before the one that needs no estimate."""
+SHARED = 256
+"""Iterations of the parallel loop that are enough for any number of threads to share evenly."""
+BORDER = 8
+"""Most iterations at either end of a reduction that are set apart because conditions hold only for some of a tile."""
 
 
 @dataclass(frozen=True)
@@ -33,80 +52,174 @@ class Contraction:
     vector: str
     lanes: int
     phases: Phases
+    machine: Machine
 
-    @property
-    def tile(self) -> str | None:
+    @cached_property
+    def loop(self) -> str | None:
         """The loop of positions: the innermost on which what the lanes read does not depend."""
         found = [n for n in loops_of_reuse(self.nest, self.vector) if n not in self.phases.remainders]
         return found[0] if found else None
 
     def run(self) -> bool:
-        tile = self.tile
-        if tile is None:
-            return False
-        width, length = self._extent(self.vector), self._extent(tile)
-        vectors = 2 if width % (2 * self.lanes) == 0 else 1
-        positions = _positions(length)
-        step = vectors * self.lanes
-        wide: Tail = "exact" if width % step == 0 else "overlap"
-        long: Tail = "exact" if length % positions == 0 else "overlap"
-        fresh = self.trial.fresh
-        v_o, v_v, v_l = (fresh(f"{self.vector}_{part}") for part in "ovl")
-        t_o, t_i = fresh(f"{tile}_o"), fresh(f"{tile}_i")
-        order = self._outer_order(tile, wide)
-        steps: list[Step] = [] if tuple(order) == self.nest.names else [Reorder(tuple(order))]
-        steps.append(Split(tile, positions, long, t_o, t_i))
-        if vectors > 1:
-            v_i = fresh(f"{self.vector}_i")
-            steps += [Split(self.vector, step, wide, v_o, v_i), Split(v_i, self.lanes, "exact", v_v, v_l)]
-        else:
-            steps.append(Split(self.vector, step, wide, v_o, v_l))
-        across = [v_v] if vectors > 1 else []
-        tiles = [{self.vector: v_o, tile: t_o}.get(n, n) for n in order]
-        inner = [s.var for s in self.nest.inner_loops]
-        steps.append(Reorder((*tiles, *inner, t_i, *across, v_l)))
-        steps += [*(Unroll(n) for n in (*self.phases.remainders, t_i, *across)), Vectorize(v_l)]
-        if not self.trial.take(*steps):
-            return False
-        ahead = tiles[: tiles.index(t_o if wide == "exact" else v_o)]
-        self.trial.fused_prefix([n for n in ahead if n not in self.phases.remainders][:2], Parallel)
-        self.trial.take(*self._edges(tile, t_o, positions * vectors, -(-length // positions)))
-        return True
+        return self.loop is not None and any(self._take(plan) for plan in self._plans(self.loop))
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
         assert extent is not None
         return extent
 
-    def _outer_order(self, tile: str, wide: Tail) -> list[str]:
+    @cached_property
+    def tile(self) -> dict[str, int]:
+        """How many iterations of each loop a tile holds, the vector loop last.
+
+        Where scalars lie along the tile, it is a whole line of the cache long, and one vector wide.  A short loop is
+        joined by the next loop of reuse.
+        """
+        loop = self.loop
+        assert loop is not None
+        width, length = self._extent(self.vector), self._extent(loop)
+        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        if all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients:
+            if length % LONG == 0:
+                return {loop: LONG, self.vector: self.lanes}
+            others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
+            if others and TILE < self._extent(others[0]) * length <= ACCUMULATORS:
+                return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
+        vectors = 2 if width % (2 * self.lanes) == 0 else 1
+        return {loop: _positions(length), self.vector: vectors * self.lanes}
+
+    def _plans(self, loop: str) -> list[Plan]:
+        """The nests to try, the best first; the last is one that needs no estimate."""
+        results = {n: self._extent(n) for n in self.nest.names}
+        extents = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
+        known = {n: e for n, e in extents if e is not None}
+        whole = {n for n, size in self.tile.items() if n != self.vector and size == results[n]}
+        plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
+        found = accesses(self.nest)
+        if self.phases.remainders or found is None or len(known) < len(extents):
+            return [plain]
+        about = {n for c in self.nest.conditions for n in free_vars(c)}
+        shape = Shape(
+            results,
+            known,
+            self.tile,
+            self.lanes,
+            tuple(n for n in self.tile if n in self._overlapping or (n in about and self.tile[n] < results[n])),
+            not self._overlapping and all(isinstance(s.value, Load) for s in self.nest.results),
+            tuple(n for n in results if n in about),
+            self._ahead(found),
+        )
+        return [*Planner(shape, Traffic(found), self.machine).ranked()[:TRIED], plain]
+
+    def _ahead(self, found: Sequence[Access]) -> str | None:
+        """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
+        operand, of which each part is then fetched once, in an even stream; with many results, vectors inside, so that
+        they are stored in order.
+        """
+        loops = list(self.tile)
+        if self.tile[loops[0]] != LONG or len(loops) != 2:
+            return None
+        results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
+        if 2 * results > self.machine.l2.size:
+            return loops[0]
+        return max(loops, key=self._extent)
+
+    @cached_property
+    def _overlapping(self) -> list[str]:
+        """Loops whose last tile overlaps the one before: their tiles are not independent."""
+        return [n for n in self.nest.names if n in self.tile and self._extent(n) % self.tile[n]]
+
+    def _take(self, plan: Plan) -> bool:
+        """All steps of a plan, or none."""
+        arranger = Arranger(self.nest, self.tile, self.lanes, self.phases.remainders, self.trial.fresh)
+        arrangement = arranger.run(plan)
+        if not self.trial.take(*arrangement.steps):
+            return False
+        edges = self._edges(arrangement)
+        self.trial.fused_prefix(self._shared(plan, arrangement, edges), Parallel)
+        self.trial.take(*edges)
+        return True
+
+    def _shared(self, plan: Plan, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
+        """The outermost loops that threads share: as many as make enough iterations.
+
+        Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
+        """
+        apart = {s.loop for s in edges if isinstance(s, Partition)}
+        stay = {*apart, *self.phases.remainders, *(arrangement.outer.get(n, n) for n in self._overlapping)}
+        extents = arrangement.extents(self.nest, self.tile, plan)
+        chosen: list[str] = []
+        for name in arrangement.around:
+            if name in stay and name not in self.phases.remainders:
+                break
+            if name in self.phases.remainders:
+                continue
+            chosen.append(name)
+            if prod(extents.get(n, 1) for n in chosen) >= SHARED:
+                break
+        return chosen
+
+    def _outer_order(self, tile: str) -> list[str]:
         """Outermost loop, those that change what the lanes read, the vectors, phases, the rest, the tiles: what is
         reused stays near.  Overlapping vectors are not independent, so they stand within everything that is.
         """
-        moving = [n for n in self.nest.names if n not in (self.vector, tile, *self.phases.remainders)]
+        inner = [n for n in self.tile if n not in (tile, self.vector)]
+        moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
         rows = [e for e in self.nest.outside_loads if depends(e.indices, self.vector)]
         first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
         changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
         rest = [n for n in moving if n not in first and n not in changing]
-        if wide == "overlap":
+        if self.vector in self._overlapping:
             return [*first, *changing, *self.phases.remainders, *rest, self.vector, tile]
         return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
 
-    def _edges(self, tile: str, t_o: str, accumulators: int, tiles: int) -> list[Step]:
-        """Conditions on positions and phases: tap loops unrolled, first and last tiles made loops of their own."""
-        speaking = [tile, t_o, *self.phases.quotients, *self.phases.remainders]
+    def _edges(self, arrangement: Arrangement) -> list[Step]:
+        """Conditions on positions and phases: tap loops unrolled, first and last tiles made loops of their own.  So are
+        the ends of a reduction where conditions hold for some positions of the tile only.
+        """
+        positions = [n for n in self.tile if n != self.vector]
+        speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
         conditions = [c for c in self.nest.conditions if any(depends(c, n) for n in speaking)]
         if not conditions:
             return []
         names = {n for c in conditions for n in free_vars(c)}
         taps = [(s.var, constant_extent(s)) for s in self.nest.inner_loops if s.var in names]
         known = [(n, e) for n, e in taps if e is not None]
+        accumulators = prod(self.tile.values()) // self.lanes
         share = 2 ** len(self.phases.remainders)
         steps: list[Step] = []
         if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, MOST):
             steps += [Unroll(n) for n, _ in known]
-        if tiles > 1:
-            steps.append(Partition(t_o, (1, -1) if tiles > 2 else (1,)))
+        else:
+            steps += [p for n, e in known if (p := _ends(n, e, conditions, self._inside)) is not None]
+        for n in positions:
+            tiles = -(-self._extent(n) // self.tile[n])
+            if tiles > 1:
+                steps.append(Partition(arrangement.outer[n], (1, -1) if tiles > 2 else (1,)))
         return steps
+
+    @property
+    def _inside(self) -> dict[str, int]:
+        """The loops that a tile holds whole, and their extents."""
+        return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}
+
+
+def _ends(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, int]) -> Partition | None:
+    """The ends of a loop at which conditions depend on where in the tile one is, set apart; None if it is not so."""
+    about = [p for c in conditions for p in conjuncts(c) if loop in free_vars(p) and free_vars(p) <= {loop, *inside}]
+    if not about or not any(free_vars(p) & set(inside) for p in about):
+        return None
+    places = [dict(zip(inside, values, strict=True)) for values in product(*map(range, inside.values()))]
+
+    def sure(at: int) -> bool:
+        values = [{n: Const(v) for n, v in {**place, loop: at}.items()} for place in places]
+        return all(replace(p, v) == Const(True, p.type) for p in about for v in values)
+
+    first = next((i for i in range(min(BORDER, extent)) if sure(i)), 0)
+    last = next((i for i in range(min(BORDER, extent)) if sure(extent - 1 - i)), 0)
+    if first + last == 0 or first + last >= extent:
+        return None
+    return Partition(loop, tuple(c for c in (first, -last) if c))
 
 
 def _positions(length: int) -> int:

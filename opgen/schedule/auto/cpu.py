@@ -130,5 +130,6 @@ class CpuNest:
 
     def _tiled(self, nest: Nest, vector: str, lanes: int, phases: Phases) -> bool:
         mixes = any(not depends(e.indices, vector) for e in nest.outside_loads)
-        shape = Contraction if mixes else Window
-        return shape(nest, self.trial, vector, lanes, phases).run()
+        if mixes:
+            return Contraction(nest, self.trial, vector, lanes, phases, self.machine).run()
+        return Window(nest, self.trial, vector, lanes, phases).run()

@@ -1,0 +1,226 @@
+"""The choice of a contraction's nest: tile, order of the loops around it, what is carried, by estimated time.
+
+Candidates are few and each has a cost that prints; the first of the cheapest is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from opgen.machine import Machine
+from opgen.schedule.auto.traffic import Loop, Traffic
+
+BLOCKS = (4, 7, 8, 14, 16, 32, 64, 128, 256, 512)
+"""Sizes tried for blocks of a loop."""
+VISIT = 40
+"""What entering and leaving a tile costs, in multiply-adds of a vector."""
+STORED = 2
+RESUMED = 8
+"""What it costs for each accumulator to be stored, and to be loaded and stored again, in the same unit."""
+FELT = (0.1, 0.25, 1.0)
+"""The part of the time for fetching into each cache that arithmetic does not hide."""
+AWKWARD = 0.01
+"""The share by which a nest that is awkward for something the estimate does not know must be better."""
+ENOUGH = 64
+"""Iterations of the outermost loops that threads can share."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """`loop` in blocks of `size`."""
+
+    loop: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on one core: arithmetic, entering tiles, and fetching into the first, second and third cache."""
+
+    arithmetic: float
+    visits: float
+    first: float
+    second: float
+    third: float
+
+    awkward: int = 0
+
+    @property
+    def seconds(self) -> float:
+        fetched = sum(f * t for f, t in zip(FELT, (self.first, self.second, self.third), strict=True))
+        return (self.arithmetic + self.visits + fetched) * (1 + AWKWARD * self.awkward)
+
+    def __str__(self) -> str:
+        parts = {"visits": self.visits, "L1": self.first, "L2": self.second, "L3": self.third}
+        rest = " ".join(f"{name} {1e6 * t:.0f}" for name, t in parts.items())
+        return f"{1e6 * self.seconds:.0f} us (arithmetic {1e6 * self.arithmetic:.0f} {rest} awkward {self.awkward})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`order`: the loops around the tile, outermost first, the vectors and the tiles among them by the names of their
+    loops; a blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them; the
+    last one's blocks only if `block` is of it.
+    """
+
+    order: tuple[str, ...]
+    carried: tuple[str, ...] = ()
+    block: Block | None = None
+    cost: Cost | None = None
+
+    def __str__(self) -> str:
+        carried = f" carried {', '.join(self.carried)}" if self.carried else ""
+        block = f" {self.block.loop} by {self.block.size}" if self.block else ""
+        return f"{', '.join(self.order)}{carried}{block}: {self.cost}"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is to be planned: extents of the loops over results and of the reductions (outermost first), and the tile:
+    how many iterations of a loop are in it, and of these in a vector.
+    """
+
+    results: Mapping[str, int]
+    reductions: Mapping[str, int]
+    tile: Mapping[str, int]
+    lanes: int
+    fixed: tuple[str, ...] = ()
+    """Loops that must stand innermost of those around the tile: their tiles overlap, or some are set apart."""
+    carries: bool = True
+    """Whether partial sums can wait in the results."""
+    conditional: tuple[str, ...] = ()
+    """Loops of which conditions speak."""
+    ahead: str | None = None
+    """Of the loops of tiles the one that had better be outside the others."""
+
+    @property
+    def tiled(self) -> tuple[str, ...]:
+        """The loops of which there are several tiles."""
+        return tuple(n for n, size in self.tile.items() if size < self.results[n])
+
+    @property
+    def vectors(self) -> int:
+        return prod(self.tile.values()) // self.lanes
+
+
+@dataclass(frozen=True)
+class Planner:
+    shape: Shape
+    traffic: Traffic
+    machine: Machine
+
+    def ranked(self) -> list[Plan]:
+        """All candidates, the cheapest first."""
+        plans = [Plan(p.order, p.carried, p.block, self.cost(p)) for p in self._candidates()]
+        return sorted(plans, key=lambda p: 0.0 if p.cost is None else p.cost.seconds)
+
+    def _candidates(self) -> Iterator[Plan]:
+        shape = self.shape
+        carried = list(self._carried())
+        for order in self._orders():
+            for names, block in carried:
+                yield Plan(order, names, block)
+        rows = [n for n in shape.results if n not in shape.tile and shape.results[n] > 1]
+        for size in BLOCKS:
+            if rows and size < shape.results[rows[-1]] and shape.results[rows[-1]] % size == 0:
+                for order in self._orders(rows[-1]):
+                    yield Plan(order, block=Block(rows[-1], size))
+
+    def _carried(self) -> Iterator[tuple[tuple[str, ...], Block | None]]:
+        """Nothing, the first reductions, or these and blocks of the next."""
+        yield (), None
+        if not self.shape.carries:
+            return
+        names = list(self.shape.reductions)
+        for i, name in enumerate(names):
+            extent = self.shape.reductions[name]
+            if extent == 1:
+                continue
+            for size in BLOCKS:
+                if size < extent and extent % size == 0:
+                    yield tuple(names[: i + 1]), Block(name, size)
+            if i + 1 < len(names):
+                yield tuple(names[: i + 1]), None
+
+    def _orders(self, blocked: str | None = None) -> Iterator[tuple[str, ...]]:
+        """Loops of tiles placed among the others, which keep their order."""
+        free = [n for n in self.shape.tiled if n not in self.shape.fixed]
+        others = [n for n in self.shape.results if n not in self.shape.tile]
+        if blocked is not None:
+            others.insert(others.index(blocked), blocked)
+        for order in _placements(others, free):
+            if blocked is None or _apart(order, blocked):
+                yield (*order, *self.shape.fixed)
+
+    def loops(self, plan: Plan) -> list[Loop]:
+        """All loops of a plan, outermost first."""
+        shape, block = self.shape, plan.block
+        nest: list[Loop] = []
+        for name in plan.carried:
+            extent = shape.reductions[name]
+            blocks = block is not None and block.loop == name
+            nest.append(Loop(name, extent // block.size, block.size) if block and blocks else Loop(name, extent))
+        seen: set[str] = set()
+        for name in plan.order:
+            extent, size = shape.results[name], shape.tile.get(name, 1)
+            if block is not None and block.loop == name:
+                size, extent = (1, block.size) if name in seen else (block.size, extent)
+            nest.append(Loop(name, -(-extent // size), size))
+            seen.add(name)
+        for name, extent in shape.reductions.items():
+            if block is not None and block.loop == name:
+                nest.append(Loop(name, block.size))
+            elif name not in plan.carried:
+                nest.append(Loop(name, extent))
+        return [*nest, *(Loop(name, size) for name, size in shape.tile.items())]
+
+    def cost(self, plan: Plan) -> Cost:
+        machine, shape = self.machine, self.shape
+        loops = self.loops(plan)
+        inner = len(shape.reductions) - len(plan.carried) + len(shape.tile)
+        inner += 1 if plan.block is not None and plan.block.loop in plan.carried else 0
+        visits = prod(s.extent for s in loops[: len(loops) - inner])
+        vectors = prod(s.extent for s in loops) / shape.lanes
+        through = (RESUMED if plan.carried else STORED) * shape.vectors
+        first, second, third = self.traffic.into((machine.l1, machine.l2, machine.l3), loops)
+        return Cost(
+            vectors / machine.fma_per_second,
+            visits * (VISIT + through) / machine.fma_per_second,
+            first / machine.l2.bytes_per_second,
+            second / machine.l3.bytes_per_second,
+            third / machine.memory_bytes_per_second,
+            self._awkward(plan),
+        )
+
+    def _awkward(self, plan: Plan) -> int:
+        """How many things speak against a nest: too little for threads to share, conditions on what they share, loops
+        of tiles the wrong way round.
+        """
+        shape, shared, found = self.shape, 1, 0
+        for name in plan.order:
+            if shared >= ENOUGH or name in shape.fixed:
+                break
+            blocked = plan.block is not None and plan.block.loop == name
+            size = plan.block.size if plan.block is not None and blocked else shape.tile.get(name, 1)
+            shared *= -(-shape.results[name] // size)
+            found += name in shape.conditional
+        found += shared < ENOUGH
+        tiled = [n for n in plan.order if n in shape.tile]
+        return found + (shape.ahead is not None and tiled[:1] != [shape.ahead])
+
+
+def _placements(others: Sequence[str], free: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Every way to place some loops among others."""
+    if not free:
+        yield tuple(others)
+        return
+    for i in range(len(others) + 1):
+        yield from _placements([*others[:i], free[-1], *others[i:]], free[:-1])
+
+
+def _apart(order: Sequence[str], name: str) -> bool:
+    """Whether something stands between a loop's blocks and the loop in a block."""
+    first = order.index(name)
+    return order.index(name, first + 1) > first + 1

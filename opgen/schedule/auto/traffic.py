@@ -1,0 +1,138 @@
+"""How much a loop nest moves between the levels of memory: an estimate by which nests are compared.
+
+Each access is affine in the loops, so the loops inside some point of the nest touch a region of rows of so many bytes,
+so far apart.  A loop that an access does not follow finds the region again in a cache if all that one iteration
+touches fits; rows a power of two apart fall into few sets, and fit worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Const, Load, Store
+from opgen.machine.model import Cache
+from opgen.schedule.auto.nests import Nest, depends
+
+LINE = 64
+PAGE = 4096
+USED = 0.75
+"""The share of a cache that a nest can count on: the rest goes to what is passing through."""
+
+
+class Loop(NamedTuple):
+    """`extent` iterations, each of which advances `steps` of the loop `base` of the nest as it was."""
+
+    base: str
+    extent: int
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of elements of so many bytes; `strides` are bytes for each loop that it follows."""
+
+    buffer: str
+    element: int
+    strides: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows of `run` bytes, `step` bytes apart."""
+
+    run: int
+    rows: int = 1
+    step: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """What is fetched for it: whole lines."""
+        return self.rows * -(-self.run // LINE) * LINE
+
+    def fits(self, cache: Cache) -> bool:
+        """Whether the rows' lines find enough sets.  Pages lie anywhere in a cache larger than one a way."""
+        step = self.step if cache.sets * LINE <= PAGE else min(self.step, PAGE)
+        return self.rows == 1 or self.rows <= cache.lines_at(step)
+
+
+def accesses(nest: Nest) -> tuple[Access, ...] | None:
+    """What a nest's core reads and writes outside itself; None if some access is not affine in the loops."""
+    names = (*nest.names, *(s.var for s in nest.inner_loops))
+    found: list[Access] = []
+    for e in dict.fromkeys((*nest.outside_loads, *nest.results)):
+        strides = _strides(e, names, nest)
+        if strides is None:
+            return None
+        element = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
+        found.append(Access(e.buffer, element, strides))
+    return tuple(found)
+
+
+def _strides(e: Load | Store, names: Sequence[str], nest: Nest) -> dict[str, int] | None:
+    size = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
+    strides: dict[str, int] = {}
+    for index, extent in zip(reversed(e.indices), reversed(nest.shapes[e.buffer]), strict=True):
+        for name in names:
+            if not depends(index, name):
+                continue
+            form = linear(index, name)
+            if form is None or not isinstance(form[0], Const):
+                return None
+            strides[name] = strides.get(name, 0) + int(form[0].value) * size
+        if not isinstance(extent, Const):
+            return None
+        size *= int(extent.value)
+    return {name: abs(stride) for name, stride in strides.items() if stride}
+
+
+def region(access: Access, loops: Sequence[Loop]) -> Region:
+    """What an access touches in all iterations of some loops together."""
+    walks = sorted((access.strides[s.base] * s.steps, s.extent) for s in loops if s.base in access.strides)
+    run, rows, step, reach = access.element, 1, 0, 0
+    for stride, extent in walks:
+        if extent == 1:
+            continue
+        if rows == 1 and stride <= max(run, LINE):
+            run += stride * (extent - 1)
+        elif rows > 1 and stride <= reach:  # rows among, or next to, those there are
+            rows += (extent - 1) * max(1, stride // step)
+            reach += stride * (extent - 1)
+        else:
+            step, reach = step or stride, stride * (extent - 1) + max(reach, run)
+            rows *= extent
+    return Region(run, rows, step)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that nests of the same accesses fetch; regions are remembered between nests."""
+
+    accesses: tuple[Access, ...]
+    _regions: dict[tuple[int, frozenset[Loop]], Region] = field(default_factory=dict)
+
+    def into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> list[int]:
+        """Bytes fetched into each cache from beyond it by a nest of loops, outermost first."""
+        inside: list[frozenset[Loop]] = [frozenset() for _ in self.accesses]
+        regions = [self._region(i, loops) for i, loops in enumerate(inside)]
+        fetched = [[r.bytes for r in regions] for _ in caches]
+        for loop in reversed(order):
+            if loop.extent == 1:
+                continue
+            inside = [s | {loop} if loop.base in a.strides else s for a, s in zip(self.accesses, inside, strict=True)]
+            wider = [self._region(i, loops) for i, loops in enumerate(inside)]
+            whole = sum(r.bytes for r in regions)
+            for cache, sums in zip(caches, fetched, strict=True):
+                for i, narrow in enumerate(regions):
+                    kept = whole <= USED * cache.size and narrow.fits(cache)
+                    sums[i] = wider[i].bytes if kept else sums[i] * loop.extent
+            regions = wider
+        return [sum(sums) for sums in fetched]
+
+    def _region(self, access: int, loops: frozenset[Loop]) -> Region:
+        key = (access, loops)
+        if key not in self._regions:
+            self._regions[key] = region(self.accesses[access], tuple(loops))
+        return self._regions[key]
