@@ -29,7 +29,7 @@ def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
     It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
     buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that
     already stand further in stay there, loops that are not named stay where they are.  A loop that moves must be
-    independent.
+    independent; it goes inside conditions that are the same for all its iterations.
     """
     require_loops(kernel, "reorder", loops)
     twice = [name for i, name in enumerate(loops) if name in loops[:i]]
@@ -95,6 +95,12 @@ class _Sink:
     def _leaf(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:
         for guard in reversed(guards):
             s = If(guard, s)
+        return self._within(s)
+
+    def _within(self, s: Stmt) -> Stmt:
+        """The loop over `s`, inside conditions that are the same for all its iterations."""
+        if isinstance(s, If) and s.otherwise is None and not self._depends(s.condition) and not _loads(s.condition):
+            return If(s.condition, self._within(s.then))
         return For(self.loop.var, self.loop.start, self.loop.stop, s, self.loop.kind)
 
     def _branch(self, s: If, guards: tuple[Expr, ...]) -> Stmt:
@@ -133,6 +139,10 @@ class _Sink:
         position = fold_all(b.sub(b.var(self.loop.var), self.loop.start))
         buffer = Buffer(s.buffer.name, s.buffer.dtype, (count, *s.buffer.shape), s.buffer.space)
         return Alloc(buffer, self._sink(_with_dimension(s.body, buffer.name, position), guards))
+
+
+def _loads(e: Expr) -> bool:
+    return any(isinstance(n, Load) for n in walk_expr(e))
 
 
 def _with_dimension(s: Stmt, name: str, position: Expr) -> Stmt:
