@@ -32,6 +32,7 @@ vectorize k_lane
 parallel n_y
 bind x_o block.x
 stage input at=x_o space=register pad=true -> input_local
+carry r at=n_y
 partition x_o 1, -1
 partition x_o -2
 tighten r

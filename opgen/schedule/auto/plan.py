@@ -79,7 +79,7 @@ class Plan:
 @dataclass(frozen=True)
 class Shape:
     """What is to be planned: extents of the loops over results and of the reductions (outermost first), and the tile:
-    how many iterations of a loop are in it, and of these in a vector.
+    how many iterations of each loop are in it, the loop of lanes last.
     """
 
     results: Mapping[str, int]
@@ -99,6 +99,11 @@ class Shape:
     def tiled(self) -> tuple[str, ...]:
         """The loops of which there are several tiles."""
         return tuple(n for n, size in self.tile.items() if size < self.results[n])
+
+    @property
+    def vector(self) -> str:
+        """The loop of lanes."""
+        return list(self.tile)[-1]
 
     @property
     def vectors(self) -> int:
@@ -145,9 +150,14 @@ class Planner:
                 yield tuple(names[: i + 1]), None
 
     def _orders(self, blocked: str | None = None) -> Iterator[tuple[str, ...]]:
-        """Loops of tiles placed among the others, which keep their order."""
+        """Loops of tiles placed among the others, which keep their order.  Tiles of positions that lie along nothing
+        stay within them, so that a nest walks through memory in order.
+        """
         free = [n for n in self.shape.tiled if n not in self.shape.fixed]
         others = [n for n in self.shape.results if n not in self.shape.tile]
+        if self.shape.ahead is None:
+            others += [n for n in free if n != self.shape.vector]
+            free = [n for n in free if n == self.shape.vector]
         if blocked is not None:
             others.insert(others.index(blocked), blocked)
         for order in _placements(others, free):
@@ -212,7 +222,7 @@ class Planner:
 
 
 def _placements(others: Sequence[str], free: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Every way to place some loops among others."""
+    """Every way to place some loops among others, the outermost places first."""
     if not free:
         yield tuple(others)
         return

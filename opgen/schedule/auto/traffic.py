@@ -62,7 +62,8 @@ def accesses(nest: Nest) -> tuple[Access, ...] | None:
     """What a nest's core reads and writes outside itself; None if some access is not affine in the loops."""
     names = (*nest.names, *(s.var for s in nest.inner_loops))
     found: list[Access] = []
-    for e in dict.fromkeys((*nest.outside_loads, *nest.results)):
+    touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
+    for e in dict.fromkeys(touched):
         strides = _strides(e, names, nest)
         if strides is None:
             return None
