@@ -93,7 +93,7 @@ class Arranger:
     ) -> list[Step]:
         if not plan.carried:
             return []
-        at = (*around, *tiled)[0]
+        at = (*around, *tiled)[plan.inside]
         blocked = plan.block.loop if plan.block is not None else None
         names = [outer[n] if n == blocked else n for n in plan.carried]
         return [Reorder((*around, *tiled)), *(Carry(n, at) for n in names)]

@@ -7,6 +7,7 @@ what they read (`plan.py`).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,8 +32,8 @@ TILE = 7
 for operands; few enough for the associativity of the first cache."""
 LONG = 16
 """Positions of a tile where scalars lie along it: a line of the cache holds as many of float32."""
-ACCUMULATORS = 28
-"""Most accumulators of a tile."""
+OPERANDS = 4
+"""Registers that are not for accumulators."""
 UNROLLED = 96
 """Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
 MOST = 256
@@ -53,6 +54,8 @@ class Contraction:
     lanes: int
     phases: Phases
     machine: Machine
+    joined: bool = True
+    """Whether a short loop of positions may be joined by the next."""
 
     @cached_property
     def loop(self) -> str | None:
@@ -61,7 +64,11 @@ class Contraction:
         return found[0] if found else None
 
     def run(self) -> bool:
-        return self.loop is not None and any(self._take(plan) for plan in self._plans(self.loop))
+        if self.loop is None:
+            return False
+        if any(self._take(plan) for plan in self._plans(self.loop)):
+            return True
+        return len(self.tile) > 2 and dataclasses.replace(self, joined=False).run()
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
@@ -80,10 +87,11 @@ class Contraction:
         width, length = self._extent(self.vector), self._extent(loop)
         scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
         if all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients:
-            if length % LONG == 0:
+            room = self.machine.registers - OPERANDS
+            if length % LONG == 0 and room >= LONG:
                 return {loop: LONG, self.vector: self.lanes}
             others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
-            if others and TILE < self._extent(others[0]) * length <= ACCUMULATORS:
+            if self.joined and others and TILE < self._extent(others[0]) * length <= room:
                 return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
         vectors = 2 if width % (2 * self.lanes) == 0 else 1
         return {loop: _positions(length), self.vector: vectors * self.lanes}
@@ -105,11 +113,18 @@ class Contraction:
             self.tile,
             self.lanes,
             tuple(n for n in self.tile if n in self._overlapping or (n in about and self.tile[n] < results[n])),
-            not self._overlapping and all(isinstance(s.value, Load) for s in self.nest.results),
+            self._carries,
             tuple(n for n in results if n in about),
             self._ahead(found),
         )
         return [*Planner(shape, Traffic(found), self.machine).ranked()[:TRIED], plain]
+
+    @property
+    def _carries(self) -> bool:
+        """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
+        kept = all(isinstance(s.value, Load) for s in self.nest.results)
+        rows = all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
+        return kept and rows and not self._overlapping
 
     def _ahead(self, found: Sequence[Access]) -> str | None:
         """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
@@ -149,7 +164,7 @@ class Contraction:
         stay = {*apart, *self.phases.remainders, *(arrangement.outer.get(n, n) for n in self._overlapping)}
         extents = arrangement.extents(self.nest, self.tile, plan)
         chosen: list[str] = []
-        for name in arrangement.around:
+        for name in arrangement.around[: plan.inside or None]:
             if name in stay and name not in self.phases.remainders:
                 break
             if name in self.phases.remainders:

@@ -5,6 +5,7 @@ Candidates are few and each has a cost that prints; the first of the cheapest is
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -24,7 +25,11 @@ FELT = (0.1, 0.25, 1.0)
 AWKWARD = 0.01
 """The share by which a nest that is awkward for something the estimate does not know must be better."""
 ENOUGH = 64
-"""Iterations of the outermost loops that threads can share."""
+"""Iterations of the outermost loops that any number of threads can share."""
+SHARES = 8
+"""Iterations for each core that are enough for this machine."""
+FORK = 2e-6
+"""Seconds that it takes threads to begin and end something together."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on one core: arithmetic, entering tiles, and fetching into the first, second and third cache."""
+    """Seconds on one core: arithmetic, entering tiles and threads, fetching into the first, second and third cache."""
 
     arithmetic: float
     visits: float
@@ -61,17 +66,19 @@ class Cost:
 @dataclass(frozen=True)
 class Plan:
     """`order`: the loops around the tile, outermost first, the vectors and the tiles among them by the names of their
-    loops; a blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them; the
-    last one's blocks only if `block` is of it.
+    loops; a blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them but the
+    first `inside`; the last one's blocks only if `block` is of it.
     """
 
     order: tuple[str, ...]
     carried: tuple[str, ...] = ()
     block: Block | None = None
+    inside: int = 0
     cost: Cost | None = None
 
     def __str__(self) -> str:
-        carried = f" carried {', '.join(self.carried)}" if self.carried else ""
+        within = f" inside {self.order[self.inside - 1]}" if self.inside else ""
+        carried = f" carried {', '.join(self.carried)}{within}" if self.carried else ""
         block = f" {self.block.loop} by {self.block.size}" if self.block else ""
         return f"{', '.join(self.order)}{carried}{block}: {self.cost}"
 
@@ -118,20 +125,27 @@ class Planner:
 
     def ranked(self) -> list[Plan]:
         """All candidates, the cheapest first."""
-        plans = [Plan(p.order, p.carried, p.block, self.cost(p)) for p in self._candidates()]
+        plans = [dataclasses.replace(p, cost=self.cost(p)) for p in self._candidates()]
         return sorted(plans, key=lambda p: 0.0 if p.cost is None else p.cost.seconds)
 
     def _candidates(self) -> Iterator[Plan]:
         shape = self.shape
         carried = list(self._carried())
         for order in self._orders():
+            wide = len(order) > 1 and self._count(order[0]) >= SHARES * self.machine.cores
             for names, block in carried:
                 yield Plan(order, names, block)
+                if names and wide and order[0] not in shape.fixed:
+                    yield Plan(order, names, block, inside=1)
         rows = [n for n in shape.results if n not in shape.tile and shape.results[n] > 1]
         for size in BLOCKS:
             if rows and size < shape.results[rows[-1]] and shape.results[rows[-1]] % size == 0:
                 for order in self._orders(rows[-1]):
                     yield Plan(order, block=Block(rows[-1], size))
+
+    def _count(self, name: str) -> int:
+        """How many tiles, or single iterations, a loop over results has."""
+        return -(-self.shape.results[name] // self.shape.tile.get(name, 1))
 
     def _carried(self) -> Iterator[tuple[tuple[str, ...], Block | None]]:
         """Nothing, the first reductions, or these and blocks of the next."""
@@ -167,24 +181,23 @@ class Planner:
     def loops(self, plan: Plan) -> list[Loop]:
         """All loops of a plan, outermost first."""
         shape, block = self.shape, plan.block
-        nest: list[Loop] = []
-        for name in plan.carried:
-            extent = shape.reductions[name]
-            blocks = block is not None and block.loop == name
-            nest.append(Loop(name, extent // block.size, block.size) if block and blocks else Loop(name, extent))
+        sizes = {block.loop: block.size} if block is not None else {}
+        carried = [self._carried_loop(n, sizes) for n in plan.carried]
+        around: list[Loop] = []
         seen: set[str] = set()
         for name in plan.order:
-            extent, size = shape.results[name], shape.tile.get(name, 1)
-            if block is not None and block.loop == name:
-                size, extent = (1, block.size) if name in seen else (block.size, extent)
-            nest.append(Loop(name, -(-extent // size), size))
+            extent, size = shape.results[name], sizes.get(name, shape.tile.get(name, 1))
+            if name in seen:
+                extent, size = size, 1
+            around.append(Loop(name, -(-extent // size), size))
             seen.add(name)
-        for name, extent in shape.reductions.items():
-            if block is not None and block.loop == name:
-                nest.append(Loop(name, block.size))
-            elif name not in plan.carried:
-                nest.append(Loop(name, extent))
-        return [*nest, *(Loop(name, size) for name, size in shape.tile.items())]
+        inner = [Loop(n, sizes.get(n, e)) for n, e in shape.reductions.items() if n in sizes or n not in plan.carried]
+        tile = [Loop(name, size) for name, size in shape.tile.items()]
+        return [*around[: plan.inside], *carried, *around[plan.inside :], *inner, *tile]
+
+    def _carried_loop(self, name: str, sizes: Mapping[str, int]) -> Loop:
+        size = sizes.get(name, 1)
+        return Loop(name, self.shape.reductions[name] // size, size)
 
     def cost(self, plan: Plan) -> Cost:
         machine, shape = self.machine, self.shape
@@ -194,10 +207,11 @@ class Planner:
         visits = prod(s.extent for s in loops[: len(loops) - inner])
         vectors = prod(s.extent for s in loops) / shape.lanes
         through = (RESUMED if plan.carried else STORED) * shape.vectors
+        forks = 1 if plan.inside else prod(s.extent for s in loops[: len(plan.carried)])
         first, second, third = self.traffic.into((machine.l1, machine.l2, machine.l3), loops)
         return Cost(
             vectors / machine.fma_per_second,
-            visits * (VISIT + through) / machine.fma_per_second,
+            visits * (VISIT + through) / machine.fma_per_second + forks * FORK,
             first / machine.l2.bytes_per_second,
             second / machine.l3.bytes_per_second,
             third / machine.memory_bytes_per_second,
@@ -209,12 +223,11 @@ class Planner:
         of tiles the wrong way round.
         """
         shape, shared, found = self.shape, 1, 0
-        for name in plan.order:
+        for name in plan.order[: plan.inside or None]:
             if shared >= ENOUGH or name in shape.fixed:
                 break
             blocked = plan.block is not None and plan.block.loop == name
-            size = plan.block.size if plan.block is not None and blocked else shape.tile.get(name, 1)
-            shared *= -(-shape.results[name] // size)
+            shared *= self._count(name) // plan.block.size if plan.block is not None and blocked else self._count(name)
             found += name in shape.conditional
         found += shared < ENOUGH
         tiled = [n for n in plan.order if n in shape.tile]
