@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
+from opgen.passes.join import join
 from opgen.passes.simplify import simplify
 from opgen.passes.tighten import tighten
 from opgen.passes.unroll import unroll
@@ -23,6 +24,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("vectorize", vectorize),
     ("unroll", unroll),
     ("simplify again", _simplify_once),
+    ("join", join),
     ("tighten", tighten),
 )
 """Vectors come before unrolling, so that the copies are copies of finished code."""

@@ -3,6 +3,7 @@
 split x 14 tail=min -> x_o, x_i
 reorder n, y, x_o, k_o, r, s, c, x_i, k_i
 fuse n, y -> n_y
+skew r, y_i 1 -> r_y
 unroll x_i
 vectorize k_i
 parallel n_y
@@ -142,6 +143,13 @@ def _fuse(line: Line) -> steps.Step:
     return steps.Fuse(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
 
 
+def _skew(line: Line) -> steps.Step:
+    _shape(line, "skew OUTER, INNER FACTOR -> NAME", 3, results=1)
+    outer, inner = (w.text for w in line.arguments[:2])
+    factor = _integer(line.arguments[2])
+    return steps.Skew(outer, inner, factor, _names(line, f"{outer}_{inner}")[0], line.command.span)
+
+
 def _one(make: Callable[[str, Span], steps.Step]) -> Callable[[Line], steps.Step]:
     def read(line: Line) -> steps.Step:
         _shape(line, f"{line.command.text} LOOP", 1)
@@ -212,6 +220,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "split": _split,
     "reorder": _reorder,
     "fuse": _fuse,
+    "skew": _skew,
     "unroll": _one(steps.Unroll),
     "vectorize": _one(steps.Vectorize),
     "parallel": _one(steps.Parallel),

@@ -15,6 +15,7 @@ from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.reorder import reorder
 from opgen.schedule.rfactor import rfactor
+from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.tighten import tighten
@@ -61,6 +62,21 @@ class Fuse:
 
     def run(self, kernel: Kernel) -> Kernel:
         return fuse(kernel, self.outer, self.inner, self.name)
+
+
+@dataclass(frozen=True)
+class Skew:
+    outer: str
+    inner: str
+    factor: int
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"skew {self.outer}, {self.inner} {self.factor} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return skew(kernel, self.outer, self.inner, self.factor, self.name)
 
 
 @dataclass(frozen=True)
@@ -225,6 +241,7 @@ Step: TypeAlias = (
     Split
     | Reorder
     | Fuse
+    | Skew
     | Unroll
     | Vectorize
     | Parallel

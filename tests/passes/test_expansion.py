@@ -11,6 +11,7 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_stmt
 from opgen.loop.verify import verify
+from opgen.passes.join import join
 from opgen.passes.legalize import legalize, stages
 from opgen.passes.tighten import tighten
 from opgen.passes.unroll import unroll
@@ -108,6 +109,27 @@ def test_a_condition_on_something_else_stays() -> None:
     assert tighten(kernel) is kernel
 
 
+def test_neighbours_under_the_same_condition_are_joined() -> None:
+    text = "if p > 0:\n    if n > 3:\n      y[0] = x[0]\n  if p > 0:\n    if n > 3:\n      y[1] = x[1]\n"
+    text += "  if p > 1:\n    y[2] = x[2]"
+    assert expanded(text, join) == (
+        "if p > 0:\n    if n > 3:\n        y[0] = x[0]\n        y[1] = x[1]\nif p > 1:\n    y[2] = x[2]"
+    )
+
+
+def test_a_condition_that_changes_is_not_joined() -> None:
+    text = "alloc a: float32[] register\n  a[] = x[0]\n"
+    text += "  if a[] > 0.0f32:\n    a[] = x[1]\n  if a[] > 0.0f32:\n    y[0] = a[]"
+    kernel = parse_kernel(f"{HEAD}{text}\n")
+    assert join(kernel) is kernel
+
+
+def test_branches_of_two_sides_are_not_joined() -> None:
+    text = "if p > 0:\n    y[0] = x[0]\n  else:\n    y[0] = x[1]\n  if p > 0:\n    y[1] = x[1]"
+    kernel = parse_kernel(f"{HEAD}{text}\n")
+    assert join(kernel) is kernel
+
+
 def test_stages_show_what_changed_and_what_did_not() -> None:
     kernel = parse_kernel(f"{HEAD}vector for i in 0..4:\n    y[i] = x[i]\n")
     found = stages(kernel)
@@ -117,11 +139,13 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "vectorize",
         "unroll",
         "simplify again",
+        "join",
         "tighten",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,

@@ -201,4 +201,6 @@ def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
     text = schedule_of("DepthwiseConv2dNative", None, {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 1)}, 1)
     assert "split y 4" in text
     assert "split x 2" in text
-    assert "partition y_o 1, -1" in text
+    assert "skew r, y_i 1 -> r_y" in text
+    assert "partition x_o 1, -1" in text
+    assert "partition y_o" not in text

@@ -19,6 +19,7 @@ from opgen.schedule.steps import (
     Parallel,
     Partition,
     Reorder,
+    Skew,
     Split,
     Stage,
     Step,
@@ -145,6 +146,48 @@ def test_conditions_become_masks(n: int) -> None:
     check(parse_kernel(MASKED), parse_schedule("split i 4\nvectorize i_i"), {"n": n}, n)
 
 
+SKEWED = """
+kernel skewed(x: float32[12], f: float32[3]) -> (y: float32[4]):
+  for i in 0..4:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for r in 0..3:
+      if i*{S} + r >= 1:
+        acc[] = acc[]*0.75f32 + x[i*{S} + r]*f[r]
+    y[i] = acc[]
+"""
+"""The order of the terms shows in the result."""
+
+
+@pytest.mark.parametrize("factor", [-2, -1, 1, 2, 3])
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("rest", ["", "unroll r_i\nunroll i", "unroll r_i", "vectorize i"])
+def test_skew_of_terms_by_results(factor: int, step: int, rest: str) -> None:
+    kernel = parse_kernel(SKEWED.format(S=step))
+    check(kernel, parse_schedule(f"reorder r, i\nskew r, i {factor}\n{rest}"), {}, abs(factor))
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_skew_of_results_by_terms(factor: int) -> None:
+    check(parse_kernel(SKEWED.format(S=1)), parse_schedule(f"reorder r, i\nskew r, i 1\nskew r_i, i {factor}"), {}, 1)
+    text = "kernel sums(x: float32[9], g: float32[6]) -> (y: float32[4]):\n  for s in 0..4:\n"
+    text += "    alloc acc: float32[] register\n    acc[] = 0.0f32\n    for i in 0..6:\n"
+    text += "      acc[] = acc[]*0.75f32 + x[i + s]*g[i]\n    y[s] = acc[]\n"
+    schedule = f"split s 4 tail=exact -> s_o, s_i\nreorder s_o, s_i, i\nskew s_i, i {factor} -> j"
+    kernel = parse_kernel(text)
+    with pytest.raises(ScheduleError):
+        apply(kernel, parse_schedule(schedule))  # what is allocated stands between the loops
+
+
+def test_rows_that_are_shared_stand_together() -> None:
+    """After the passes each row that is read is one branch."""
+    schedule = parse_schedule("reorder r, i\nskew r, i 1\nunroll r_i\nunroll i")
+    legal = print_kernel(legalize(apply(parse_kernel(SKEWED.format(S=1)), schedule)))
+    reads = [line.split("x[")[1].split("]")[0] for line in legal.splitlines() if "x[" in line]
+    assert len(reads) == 11
+    assert reads == sorted(reads, key=int)
+
+
 # Random schedules ---------------------------------------------------------------------------------
 
 
@@ -160,6 +203,7 @@ def random_step(rng: random.Random, kernel: Kernel) -> Step:
             Split(loop, rng.randint(2, 4), "guard", f"{fresh}o", f"{fresh}i"),
             Reorder(tuple(order)),
             Fuse(loop, rng.choice(names), fresh),
+            Skew(loop, rng.choice(names), rng.choice([-1, 1, 2]), fresh),
             Unroll(loop),
             Vectorize(loop),
             Parallel(loop),

@@ -61,6 +61,10 @@ REFUSALS = {
     ),
     "fuse i, j": ("fuse i: 'j' is not the only thing inside it", "reorder the loops first"),
     "fuse row, column": ("fuse row: the bounds of 'column' depend on it", None),
+    "skew i, p 1": ("skew i: 'p' is not the only thing inside it", "reorder the loops first"),
+    "skew q, l 0": ("skew q: the factor is 0", "a factor is positive or negative"),
+    "skew row, column 1": ("skew row: the bounds of 'row' are not constant", "split it first"),
+    "vectorize l\nskew q, l 1": ("skew q: the loop 'l' is already vector", "skew before"),
     "unroll i": ("unroll i: its extent is not constant", "split the loop by a constant first"),
     "vectorize j": ("vectorize j: its extent is not constant", "split the loop by a constant first"),
     "parallel j": (

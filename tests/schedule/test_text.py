@@ -14,6 +14,7 @@ from opgen.schedule.steps import (
     Parallel,
     Partition,
     Reorder,
+    Skew,
     Split,
     Stage,
     Step,
@@ -27,6 +28,7 @@ split x 14 tail=min -> x_o, x_i
 split k 16 tail=overlap -> k_block, k_lane
 reorder n, y, x_o, k_block, r, s, c, x_i, k_lane
 fuse n, y -> n_y
+skew r, y_i -2 -> r_y
 unroll x_i
 vectorize k_lane
 parallel n_y
@@ -46,9 +48,10 @@ def test_text_reads_back() -> None:
 
 
 def test_what_is_left_out_has_a_default() -> None:
-    text = "split x 4  # tiles\n\nfuse n y\nstage input at=y\n"
+    text = "split x 4  # tiles\n\nfuse n y\nskew r y 1\nstage input at=y\n"
     assert str(parse_schedule(text)) == (
-        "split x 4 tail=guard -> x_o, x_i\nfuse n, y -> n_y\nstage input at=y space=stack pad=false -> input_local\n"
+        "split x 4 tail=guard -> x_o, x_i\nfuse n, y -> n_y\nskew r, y 1 -> r_y\n"
+        "stage input at=y space=stack pad=false -> input_local\n"
     )
 
 
@@ -62,6 +65,7 @@ def random_step(rng: random.Random) -> Step:
             Split(name(), rng.randint(1, 99), rng.choice(("guard", "min", "overlap", "exact")), name(), name()),
             Reorder(tuple(name() for _ in range(rng.randint(2, 6)))),
             Fuse(name(), name(), name()),
+            Skew(name(), name(), rng.randint(-3, 3), name()),
             Unroll(name()),
             Vectorize(name()),
             Parallel(name()),

@@ -28,7 +28,6 @@ from opgen.schedule.auto.nests import (
     worth_lanes,
 )
 from opgen.schedule.auto.prepare import (
-    Phases,
     lanes_along_copy,
     pack_strided,
     pair_products,
@@ -121,15 +120,15 @@ class CpuNest:
         for copy in widen_reused(nest, vector, self.trial):
             CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
         nest = self.trial.nest(vector)
-        if worth_lanes(nest, vector) and loops_of_reuse(nest, vector):
-            phases = split_phases(nest, self.trial)
-            if self._tiled(self.trial.nest(vector), vector, lanes, phases):
-                return True
+        if worth_lanes(nest, vector) and self._tiled(nest, vector, lanes):
+            return True
         self.trial.kernel, self.trial.steps = before
         return False
 
-    def _tiled(self, nest: Nest, vector: str, lanes: int, phases: Phases) -> bool:
-        mixes = any(not depends(e.indices, vector) for e in nest.outside_loads)
-        if mixes:
-            return Contraction(nest, self.trial, vector, lanes, phases, self.machine).run()
-        return Window(nest, self.trial, vector, lanes, phases).run()
+    def _tiled(self, nest: Nest, vector: str, lanes: int) -> bool:
+        if all(depends(e.indices, vector) for e in nest.outside_loads):
+            return Window(nest, self.trial, vector, lanes, self.machine).run()
+        if not loops_of_reuse(nest, vector):
+            return False
+        phases = split_phases(nest, self.trial)
+        return Contraction(self.trial.nest(vector), self.trial, vector, lanes, phases, self.machine).run()

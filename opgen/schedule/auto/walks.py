@@ -1,0 +1,69 @@
+"""How windows walk over what they read: pairs of a loop of results and a loop of the reduction that share an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Binary, Const, Expr, Load
+from opgen.loop.walk import free_vars
+from opgen.schedule.auto.nests import Nest
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An index `step*result + apart*term + ...` of `load`, or that divided: results that differ in `result` read what
+    their neighbours read with another `term`.
+    """
+
+    load: Load
+    result: str
+    term: str
+    step: int
+    apart: int
+
+    @property
+    def factor(self) -> int | None:
+        """What must be added to `term` for each step of `result`, negated, to read the same; None if that is broken."""
+        return self.step // self.apart if self.step % self.apart == 0 else None
+
+    def places(self, results: int, terms: int, phases: int = 1) -> int:
+        """How many different elements so many results and terms read along this index."""
+        found = {self.step * i + self.apart * t for i in range(results * phases) for t in range(terms)}
+        return -(-len(found) // phases)
+
+
+def walks(nest: Nest) -> list[Walk]:
+    """The walks of a nest's loads, those along outer dimensions first, each pair of loops once."""
+    found: dict[tuple[str, str], Walk] = {}
+    terms = [s.var for s in nest.inner_loops]
+    for load in nest.outside_loads:
+        for index in load.indices:
+            walk = _walk(load, _undivided(index), nest.names, terms)
+            if walk is not None:
+                found.setdefault((walk.result, walk.term), walk)
+    return list(found.values())
+
+
+def _undivided(e: Expr) -> Expr:
+    return e.left if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.right, Const) else e
+
+
+def _walk(load: Load, index: Expr, results: Sequence[str], terms: Sequence[str]) -> Walk | None:
+    names = free_vars(index)
+    result, term = [n for n in results if n in names], [n for n in terms if n in names]
+    if len(result) != 1 or len(term) != 1:
+        return None
+    step, apart = _coefficient(index, result[0]), _coefficient(index, term[0])
+    if step is None or apart is None:
+        return None
+    return Walk(load, result[0], term[0], step, apart)
+
+
+def _coefficient(e: Expr, name: str) -> int | None:
+    """The constant factor of a variable, if it has one that is not 0."""
+    form = linear(e, name)
+    if form is None or not isinstance(form[0], Const):
+        return None
+    return int(form[0].value) or None
