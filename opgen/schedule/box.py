@@ -25,6 +25,16 @@ class Box:
     low: tuple[Expr, ...]
     extents: tuple[Expr, ...]
 
+    def within(self, shape: Indices, context: Context) -> Box:
+        """What of the box lies in a buffer of that shape."""
+        low = tuple(_inside(at, b.compare("ge", at, 0), b.maximum(at, 0), context) for at in self.low)
+        extents = []
+        for at, begin, extent, size in zip(self.low, low, self.extents, shape, strict=True):
+            end = b.add(at, extent)
+            end = _inside(end, b.compare("le", end, size), b.minimum(end, size), context)
+            extents.append(simplify_expr(b.maximum(b.sub(end, begin), 0), context))
+        return Box(low, tuple(extents))
+
     @staticmethod
     def covered(indices: Indices, loops: set[str]) -> bool:
         """Whether indices run over a whole box: each has at most one of the loops, with factor 1, no two the same."""
@@ -39,6 +49,10 @@ class Box:
                     return False
             seen |= inner
         return True
+
+
+def _inside(e: Expr, condition: Expr, clipped: Expr, context: Context) -> Expr:
+    return e if context.proves(condition) else simplify_expr(clipped, context)
 
 
 def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:

@@ -30,8 +30,8 @@ def stage(
                                                   for r in 0..3: use(x_local[r])
 
     The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
-    the buffer are 0 in the copy; without, the box must be proved to lie inside.  A region that is written must be
-    written as a whole, and is copied out after the iteration's work.
+    the buffer are 0 in the copy; without, the copy ends where the buffer does (no access that is executed lies
+    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.
     """
     require_loops(kernel, "stage", [at])
     local = name or f"{buffer}_local"
@@ -76,6 +76,8 @@ class _Stage:
         box = bounding_box(found, inside)
         if box is None:
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
+        if not self.pad and not writes:
+            box = box.within(self.whole.shape, inside)
         extents = tuple(simplify_expr(e, inside) for e in box.extents)
         if self.space in SMALL and not writes:
             extents = tuple(_at_most(e, inside) for e in extents)
@@ -104,7 +106,7 @@ class _Stage:
         inside = self._inside(places, context)
         if inside is not None:
             if out or not self.pad:
-                raise self._refuse("its region is not known to lie inside it", "pad it" if not out else None)
+                raise self._refuse("its region is not known to lie inside it", None if out else "pad it")
             move = If(inside, move, Store(self.local, counters, b.const(0, dtype)))
         for c, e in zip(reversed(self.counters), reversed(box.extents), strict=True):
             move = For(c, Const(0), e, move)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
@@ -27,6 +28,12 @@ class Walk:
     def factor(self) -> int | None:
         """What must be added to `term` for each step of `result`, negated, to read the same; None if that is broken."""
         return self.step // self.apart if self.step % self.apart == 0 else None
+
+    def stride(self, nest: Nest) -> int:
+        """The bytes from one element along this index to the next."""
+        at = next(d for d, index in enumerate(self.load.indices) if self.result in free_vars(index))
+        inner = [int(e.value) for e in nest.shapes[self.load.buffer][at + 1 :] if isinstance(e, Const)]
+        return prod(inner) * self.load.dtype.bytes
 
     def places(self, results: int, terms: int, phases: int = 1) -> int:
         """How many different elements so many results and terms read along this index."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.copies import stage_in_registers
+from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window_tiles import Cut, sizes
-from opgen.schedule.split import Tail
+from opgen.schedule.auto.window_tiles import Cut, Lanes, largest_divisor, sizes
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize
 
 SUMS = 25
 """Most sums that are kept in registers."""
+COPIED = 4
+"""Most vectors that are copied together."""
 
 
 @dataclass(frozen=True)
@@ -31,31 +32,60 @@ class SumTile:
     column: Walk
 
     def run(self) -> bool:
-        terms = {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+        cut, lanes = self._cut, self._lanes
         tiled = self.column.term
-        cut = Cut(terms[tiled], self._size(terms[tiled]))
-        width = self._extent(self.vector)
-        wide: Tail = "exact" if width % self.lanes == 0 else "overlap"
-        fresh = self.trial.fresh
-        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
-        t_o, t_i = fresh(f"{tiled}_o"), fresh(f"{tiled}_i")
-        others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
-        around = [*others, v_o] if wide == "overlap" else [v_o, *others]
-        long = [t_o if n == tiled else n for n in terms]
+        t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
+        long = [t_o if n == tiled else n for n in self._terms]
         rows = [n for n in self._sums if n != self.column.result]
-        tile = (*rows, t_i, *(n for n in self._sums if n == self.column.result))
+        tile = (*rows, t_i, self.column.result)
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
-            Split(self.vector, self.lanes, wide, v_o, v_l),
-            Reorder((*around, *long, *tile, v_l)),
+            *lanes.splits,
+            Reorder((*lanes.order, *long, *tile, lanes.lane)),
         ):
             return False
-        copies = self._kept(cut, t_o)
-        if not self.trial.take(*(Unroll(n) for n in tile), Vectorize(v_l), *copies):
+        copies = self._copies(t_o)
+        if not self.trial.take(*(Unroll(n) for n in tile), Vectorize(lanes.lane), *copies):
             return False
-        self.trial.fused_prefix([n for n in around if n != v_o or wide == "exact"][:1], Parallel)
+        exact = self._extent(self.vector) % self.lanes == 0
+        self.trial.fused_prefix([n for n in lanes.order if n != lanes.vectors or exact][:1], Parallel)
         self._set_apart(t_o, cut)
         return True
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """As many terms as leave registers for what they read; 4 are enough to share that."""
+        length = self._terms[self.column.term]
+        most = max(1, min(4, self.machine.registers - 3 - self._kept))
+        return Cut(length, max(sizes(length, 1, most if length % 2 == 0 or most < 4 else 7)))
+
+    @cached_property
+    def _lanes(self) -> Lanes:
+        """Vectors outermost; in blocks where the lines of a row crowd each other, so that they can be copied."""
+        fresh = self.trial.fresh
+        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
+        others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
+        width = self._extent(self.vector)
+        if width % self.lanes:
+            return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*others, v_o), v_l, v_o)
+        whole = Split(self.vector, self.lanes, "exact", v_o, v_l)
+        block = largest_divisor(width // self.lanes, COPIED)
+        if not self._crowded or block == 1:
+            return Lanes((whole,), (v_o, *others), v_l, v_o)
+        v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
+        blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
+        return Lanes((blocks, replace(whole, loop=v_v)), (v_b, v_o, *others), v_l, v_o, v_b)
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether the lines that a tile reads push each other out of the first cache."""
+        rows = self._kept // self._extent(self.column.result)
+        lines = rows * self.column.places(self._extent(self.column.result), self._cut.size) + self._cut.size
+        return lines > self.machine.l1.lines_at(self.column.stride(self.nest))
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
@@ -70,21 +100,28 @@ class SumTile:
             return tuple(n for n in self.nest.names if n in wanted)
         return (self.column.result,)
 
-    def _size(self, length: int) -> int:
-        """As many terms as leave registers for what they read; 4 are enough to share that."""
-        sums = prod(self._extent(n) for n in self._sums)
-        most = max(1, min(4, self.machine.registers - 3 - sums))
-        return max(sizes(length, 1, most if length % 2 == 0 or most < 4 else 7))
+    @cached_property
+    def _kept(self) -> int:
+        """How many sums are kept in registers."""
+        return prod(self._extent(n) for n in self._sums)
 
-    def _kept(self, cut: Cut, at: str) -> list[Step]:
-        """What does not depend on the sums, read once a tile."""
-        sums = prod(self._extent(n) for n in self._sums)
-        beside = [
-            e for e in dict.fromkeys(self.nest.outside_loads) if not any(depends(e.indices, n) for n in self._sums)
-        ]
-        if cut.tail != "exact" or len(beside) != 1 or sums + cut.size + 2 > self.machine.registers:
-            return []
-        return stage_in_registers(self.trial, beside[0], at, self.vector)
+    def _copies(self, at: str) -> list[Step]:
+        """Where lines crowd each other, what a block of vectors reads; and what does not depend on the sums, once a tile.
+
+        Gives the steps still to be taken for the copies.
+        """
+        steps: list[Step] = []
+        reads = list(dict.fromkeys(self.nest.outside_loads))
+        if self._lanes.block is not None:
+            for load in reads:
+                most = self.machine.l2.size // 3
+                steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
+        beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
+        if steps or self._cut.tail != "exact" or len(beside) != 1:
+            return steps
+        if self._kept + self._cut.size + 2 > self.machine.registers:
+            return steps
+        return steps + stage_in_registers(self.trial, beside[0], at, self.vector)
 
     def _set_apart(self, tiles: str, cut: Cut) -> None:
         """Columns at the border; rows are branches."""

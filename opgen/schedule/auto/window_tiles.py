@@ -1,4 +1,4 @@
-"""Tiles of windows: their sizes, and where their border begins."""
+"""Tiles and lanes of windows: their sizes, and where their border begins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opgen.schedule.split import Tail
+from opgen.schedule.steps import Split
 
 RAGGED = 1.5
 """What a second body for the last tile costs: time to build, and room in the cache of instructions."""
@@ -47,3 +48,21 @@ def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
     choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]
     exact = [n for n in choices if extent % n == 0]
     return exact if len(exact) > 1 else choices
+
+
+def largest_divisor(n: int, most: int) -> int:
+    """The largest divisor of `n` that is at most `most`."""
+    return next(d for d in range(most, 0, -1) if n % d == 0)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How the loop of lanes is split, the order of the loops around a tile, and their names: the lane itself, the
+    vectors, blocks of vectors if there are any.
+    """
+
+    splits: tuple[Split, ...]
+    order: tuple[str, ...]
+    lane: str
+    vectors: str
+    block: str | None = None

@@ -1,0 +1,115 @@
+"""Which tile of results a window gets: the one that reads least for what it computes, and whose lines a cache holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window_tiles import Cut, sizes
+
+ACCUMULATORS = 8
+"""Most results of a tile, half as many with each phase of a stride: enough to hide the latency of the arithmetic."""
+TAPS = 25
+"""Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
+FAR = 2
+"""What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
+CROWDED = 2
+"""How much more a tile costs if the first cache cannot hold its lines at once."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The tiles of a loop of rows, if there is one, and of columns."""
+
+    high: Cut | None
+    wide: Cut
+    rows: int
+    columns: int
+    cost: float
+
+    @property
+    def results(self) -> int:
+        return self.wide.size * (1 if self.high is None else self.high.size)
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    nest: Nest
+    machine: Machine
+    row: Walk | None
+    column: Walk
+
+    @cached_property
+    def terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def unrolled(self) -> dict[str, int]:
+        """The loops of taps that are unrolled."""
+        if prod(self.terms.values()) <= TAPS:
+            return self.terms
+        taps = self.terms[self.column.term]
+        return {self.column.term: taps} if taps <= TAPS else {}
+
+    @property
+    def rows_unrolled(self) -> bool:
+        return self.row is not None and self.row.term in self.unrolled
+
+    @cached_property
+    def beside(self) -> list[Load]:
+        """Reads that are the same for all results of a tile."""
+        tile = [self.column.result] + ([] if self.row is None else [self.row.result])
+        return [e for e in dict.fromkeys(self.nest.outside_loads) if not any(depends(e.indices, n) for n in tile)]
+
+    @cached_property
+    def lines(self) -> int:
+        """How many places of one row of the map the first cache holds at once."""
+        return self.machine.l1.lines_at(self.column.stride(self.nest))
+
+    @cached_property
+    def tile(self) -> Tile:
+        """The best; of equals the tallest, as rows at the border cost no code."""
+        steps = divisibility(self.nest)
+        wide, high = self.column.result, None if self.row is None else self.row.result
+        unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
+        most = ACCUMULATORS if unit * unit_down == 1 else ACCUMULATORS // 2
+        across, down = self._extent(wide), 1 if high is None else self._extent(high)
+        tiles = [
+            self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
+            for h in sizes(down, unit_down, most)
+            for w in sizes(across, unit, most)
+            if h // unit_down * (w // unit) <= most
+        ]
+        return min(tiles, key=lambda t: (t.cost, t.wide.size))
+
+    def crowded(self, tile: Tile) -> bool:
+        """Whether the lines that a tile reads push each other out of the first cache."""
+        return tile.rows * tile.columns > self.lines
+
+    def resident(self, tile: Tile) -> bool:
+        """Whether what the taps read stays in registers beside the results and a row of the map."""
+        needed = prod(self.terms.values()) + tile.results + tile.columns
+        return len(self.beside) == 1 and needed < self.machine.registers
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    def _tile(self, high: Cut | None, wide: Cut, unit_down: int, unit: int) -> Tile:
+        tall = 1 if high is None else high.size
+        columns = self.column.places(wide.size // unit, self.terms[self.column.term], unit)
+        rows, taps = tall, prod(self.unrolled.values())
+        if self.rows_unrolled and self.row is not None:
+            rows = self.row.places(tall // unit_down, self.terms[self.row.term], unit_down)
+        tile = Tile(high, wide, rows, columns, 0)
+        reads = taps if self.resident(tile) else taps * max(1, tall // unit_down)
+        work = tall * wide.size * taps / (unit * unit_down)
+        waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
+        return Tile(high, wide, rows, columns, (FAR * rows * columns + reads) / work * waste)
