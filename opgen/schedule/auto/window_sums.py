@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
+from opgen.loop.nodes import Const
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
@@ -17,6 +18,10 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unro
 
 SUMS = 25
 """Most sums that are kept in registers."""
+SHARED = 4
+"""So many terms share what they read well enough."""
+FAR = 2
+"""Reads of more than this part of the last cache come at the rate of memory, or nearly."""
 COPIED = 4
 """Most vectors that are copied together."""
 
@@ -41,7 +46,7 @@ class SumTile:
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *lanes.splits,
-            Reorder((*lanes.order, *long, *tile, lanes.lane)),
+            Reorder((*lanes.order, *long, *([lanes.vectors] if self._near else []), *tile, lanes.lane)),
         ):
             return False
         copies = self._copies(t_o)
@@ -60,12 +65,13 @@ class SumTile:
     def _cut(self) -> Cut:
         """As many terms as leave registers for what they read; 4 are enough to share that."""
         length = self._terms[self.column.term]
-        most = max(1, min(4, self.machine.registers - 3 - self._kept))
-        return Cut(length, max(sizes(length, 1, most if length % 2 == 0 or most < 4 else 7)))
+        room = max(1, self.machine.registers - 3 - self._kept)
+        most = min(room, SHARED if length % SHARED == 0 else 2 * SHARED - 1)
+        return Cut(length, max(sizes(length, 1, most)))
 
     @cached_property
     def _lanes(self) -> Lanes:
-        """Vectors outermost; in blocks where the lines of a row crowd each other, so that they can be copied."""
+        """Vectors outermost; in blocks where the lines of a row crowd each other."""
         fresh = self.trial.fresh
         v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
         others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
@@ -73,19 +79,53 @@ class SumTile:
         if width % self.lanes:
             return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*others, v_o), v_l, v_o)
         whole = Split(self.vector, self.lanes, "exact", v_o, v_l)
-        block = largest_divisor(width // self.lanes, COPIED)
-        if not self._crowded or block == 1:
+        block = self._block
+        if block == 1:
             return Lanes((whole,), (v_o, *others), v_l, v_o)
         v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
         blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
-        return Lanes((blocks, replace(whole, loop=v_v)), (v_b, v_o, *others), v_l, v_o, v_b)
+        order = (v_b, *others) if self._near else (v_b, v_o, *others)
+        return Lanes((blocks, replace(whole, loop=v_v)), order, v_l, v_o, v_b)
 
-    @property
+    @cached_property
+    def _block(self) -> int:
+        """How many vectors are done together: 1 where one by one is as well."""
+        vectors, rest = divmod(self._extent(self.vector), self.lanes)
+        if rest:
+            return 1
+        if self._far:
+            room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
+            return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
+        return largest_divisor(vectors, COPIED) if self._crowded else 1
+
+    @cached_property
     def _crowded(self) -> bool:
         """Whether the lines that a tile reads push each other out of the first cache."""
         rows = self._kept // self._extent(self.column.result)
-        lines = rows * self.column.places(self._extent(self.column.result), self._cut.size) + self._cut.size
-        return lines > self.machine.l1.lines_at(self.column.stride(self.nest))
+        return rows * self._columns + self._cut.size > self._lines
+
+    @cached_property
+    def _far(self) -> bool:
+        """Whether so much is read that it comes from afar, where what lies together had better be read together."""
+        read = {e.buffer: e.dtype.bytes for e in self.nest.outside_loads}
+        shapes = ((self.nest.shapes[name], size) for name, size in read.items())
+        total = sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
+        return total > self.machine.l3.size // FAR
+
+    @property
+    def _near(self) -> bool:
+        """Whether a block's vectors are done one after the other within a tile, the sums in memory: what they read lies
+        together, and the lines of one row are held at once.  Else what a block reads is copied.
+        """
+        return self._block > 1 and self._cut.size >= SHARED and self._columns + self._cut.size <= self._lines
+
+    @property
+    def _columns(self) -> int:
+        return self.column.places(self._extent(self.column.result), self._cut.size)
+
+    @cached_property
+    def _lines(self) -> int:
+        return self.machine.l1.lines_at(self.column.stride(self.nest))
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
@@ -106,18 +146,18 @@ class SumTile:
         return prod(self._extent(n) for n in self._sums)
 
     def _copies(self, at: str) -> list[Step]:
-        """Where lines crowd each other, what a block of vectors reads; and what does not depend on the sums, once a tile.
+        """What a block of vectors reads, where lines crowd each other; what does not depend on the sums, once a tile.
 
         Gives the steps still to be taken for the copies.
         """
         steps: list[Step] = []
         reads = list(dict.fromkeys(self.nest.outside_loads))
-        if self._lanes.block is not None:
+        if self._lanes.block is not None and self._crowded and not self._near:
             for load in reads:
                 most = self.machine.l2.size // 3
                 steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
         beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
-        if steps or self._cut.tail != "exact" or len(beside) != 1:
+        if steps or self._near or self._cut.tail != "exact" or len(beside) != 1:
             return steps
         if self._kept + self._cut.size + 2 > self.machine.registers:
             return steps
