@@ -7,6 +7,7 @@ from collections.abc import Callable
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.passes.join import join
+from opgen.passes.masks import masks_to_selects
 from opgen.passes.simplify import simplify
 from opgen.passes.tighten import tighten
 from opgen.passes.unroll import unroll
@@ -22,6 +23,7 @@ def _simplify_once(kernel: Kernel) -> Kernel:
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("simplify", _simplify_once),
     ("vectorize", vectorize),
+    ("masks", masks_to_selects),
     ("unroll", unroll),
     ("simplify again", _simplify_once),
     ("join", join),

@@ -13,6 +13,7 @@ from opgen.loop.print import print_stmt
 from opgen.loop.verify import verify
 from opgen.passes.join import join
 from opgen.passes.legalize import legalize, stages
+from opgen.passes.masks import masks_to_selects
 from opgen.passes.tighten import tighten
 from opgen.passes.unroll import unroll
 from opgen.passes.vectorize import vectorize
@@ -109,6 +110,23 @@ def test_a_condition_on_something_else_stays() -> None:
     assert tighten(kernel) is kernel
 
 
+def test_masks_on_registers_become_selects() -> None:
+    text = "alloc a: float32[4] register\n  a[ramp(0, 1, 4)] = 0.0f32x4\n"
+    text += "  a[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] + 1.0f32x4\n"
+    text += "  y[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4)]"
+    lines = expanded(text, masks_to_selects).splitlines()
+    assert lines[2] == (
+        "a[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < 3i64x4, a[ramp(0, 1, 4)] + 1.0f32x4, a[ramp(0, 1, 4)])"
+    )
+    assert lines[3] == "y[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4)]"
+
+
+def test_masks_that_keep_lanes_in_bounds_stay() -> None:
+    text = "alloc a: float32[3] register\n  a[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = 1.0f32x4\n  y[0] = a[0]"
+    kernel = parse_kernel(f"{HEAD}{text}\n")
+    assert masks_to_selects(kernel) is kernel
+
+
 def test_neighbours_under_the_same_condition_are_joined() -> None:
     text = "if p > 0:\n    if n > 3:\n      y[0] = x[0]\n  if p > 0:\n    if n > 3:\n      y[1] = x[1]\n"
     text += "  if p > 1:\n    y[2] = x[2]"
@@ -137,6 +155,7 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "scheduled",
         "simplify",
         "vectorize",
+        "masks",
         "unroll",
         "simplify again",
         "join",
@@ -145,6 +164,7 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,

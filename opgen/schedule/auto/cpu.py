@@ -37,6 +37,7 @@ from opgen.schedule.auto.prepare import (
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
+from opgen.schedule.auto.window_rows import RowTile
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
 
@@ -53,10 +54,12 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> None:
+        vector = contiguous_loop(self.nest)
+        if vector is not None and self._along_rows(vector):
+            return
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and self._reduction(across):
             return
-        vector = contiguous_loop(self.nest)
         if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
             return
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
@@ -121,6 +124,18 @@ class CpuNest:
             CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
         nest = self.trial.nest(vector)
         if worth_lanes(nest, vector) and self._tiled(nest, vector, lanes):
+            return True
+        self.trial.kernel, self.trial.steps = before
+        return False
+
+    def _along_rows(self, vector: str) -> bool:
+        """Lanes along the rows of a map over which a window walks."""
+        lanes = self._lanes(self.nest.extent(vector))
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        if not constant or lanes < 2 or len(self.nest.allocations) != 1:
+            return False
+        before = self.trial.kernel, list(self.trial.steps)
+        if RowTile(self.nest, self.trial, vector, lanes, self.machine).run():
             return True
         self.trial.kernel, self.trial.steps = before
         return False

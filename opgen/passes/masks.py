@@ -1,0 +1,66 @@
+"""Masks on what only one thread can see become selects, so that it can stay in registers.
+
+    acc[i if m] = f(acc[i if m])    ->    acc[i] = select(m, f(acc[i]), acc[i])
+
+Only for local buffers in register or stack space, where every lane is in bounds without the mask.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
+from opgen.loop.walk import map_expr, walk, with_parts
+from opgen.passes.scope import entered
+
+Buffers = Mapping[str, Buffer]
+
+
+def masks_to_selects(kernel: Kernel) -> Kernel:
+    """Replace masked stores to registers; the same object if there are none."""
+    if not any(isinstance(s, Store) and s.mask is not None for s in walk(kernel.body)):
+        return kernel
+    body = _visit(kernel.body, Context.of(kernel), {})
+    return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def _visit(s: Stmt, context: Context, local: Buffers) -> Stmt:
+    if isinstance(s, Store):
+        return _store(s, context, local)
+    if isinstance(s, Alloc) and s.buffer.space in ("register", "stack"):
+        local = {**local, s.buffer.name: s.buffer}
+    return with_parts(s, tuple(_visit(p, c, local) for p, c in entered(s, context)))
+
+
+def _store(s: Store, context: Context, local: Buffers) -> Stmt:
+    buffer = local.get(s.buffer)
+    if s.mask is None or s.mask.type.lanes == 1 or buffer is None or not _inside(s.indices, buffer, context):
+        return s
+
+    def unmasked(e: Expr) -> Expr:
+        """Where the mask holds, a load under it is the same without; elsewhere nothing of the value is kept."""
+        if isinstance(e, Load) and (e.buffer, e.indices, e.mask) == (s.buffer, s.indices, s.mask):
+            return Load(e.buffer, e.indices, e.dtype)
+        return e
+
+    old = Load(s.buffer, s.indices, buffer.dtype)
+    return Store(s.buffer, s.indices, Select(s.mask, map_expr(unmasked, s.value), old))
+
+
+def _inside(indices: tuple[Expr, ...], buffer: Buffer, context: Context) -> bool:
+    """Whether all lanes are in bounds."""
+    return all(_within(i, size, context) for i, size in zip(indices, buffer.shape, strict=True))
+
+
+def _within(index: Expr, size: Expr, context: Context) -> bool:
+    ends = [index]
+    if isinstance(index, Ramp):
+        if not isinstance(index.stride, Const) or int(index.stride.value) < 0:
+            return False
+        ends = [index.base, b.add(index.base, int(index.stride.value) * (index.lanes - 1))]
+    if any(e.type.lanes != 1 for e in ends):
+        return False
+    return context.proves(b.compare("ge", ends[0], 0)) and context.proves(b.compare("lt", ends[-1], size))

@@ -1,0 +1,132 @@
+"""Windows whose lanes lie along a row of the map: each tap reads the row a step further, borders are masks.
+
+for c: for y in tiles: for x in vectors: for the rows that are read: for the results that need one: for s: lanes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.window_choice import ACCUMULATORS, TAPS
+from opgen.schedule.auto.window_tiles import Cut, sizes
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
+
+BALANCED = 4
+"""So many iterations for each thread are shared evenly enough."""
+
+
+@dataclass(frozen=True)
+class RowTile:
+    nest: Nest
+    trial: Trial
+    vector: str
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """Whether the nest is such a window; if not, nothing is done."""
+        row, column = self._row, self._column
+        if column is None or not self._only_taps:
+            return False
+        fresh = self.trial.fresh
+        x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
+        width = self._extent(self.vector)
+        wide: Tail = "exact" if width % self.lanes == 0 else "overlap"
+        steps: list[Step] = [Split(self.vector, self.lanes, wide, x_o, x_l)]
+        order = [n for n in self.nest.names if n != self.vector]
+        taps, tile = list(self._terms), []
+        high = None if row is None else Cut(self._extent(row.result), self._height(row))
+        if row is not None and high is not None:
+            y_o, y_i = fresh(f"{row.result}_o"), fresh(f"{row.result}_i")
+            steps.append(Split(row.result, high.size, high.tail, y_o, y_i))
+            order = [*(n for n in order if n != row.result), y_o]
+            taps.remove(row.term)
+            taps, tile = [row.term, y_i, *taps], [y_i]
+        if not self.trial.take(*steps, Reorder((*order, x_o, *taps, x_l))):
+            return False
+        return self._finish(order, x_o, x_l, taps, tile, high)
+
+    def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
+        row, column = self._row, self._column
+        assert column is not None
+        copies = self._kept(order if row is None else order[:-1])
+        if row is not None and row.factor is not None:
+            name = self.trial.fresh(f"{row.term}_{row.result}")
+            if self.trial.take(Skew(row.term, tile[0], row.factor, name)):
+                taps[0] = name
+        if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l), *copies):
+            return False
+        few = (self.nest.extent(order[0]) if order[0] in self.nest.names else 0) or 0
+        ahead = order if high is None or high.tail == "exact" else order[:-1]
+        self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
+        if any(depends(c, self.vector) for c in self.nest.conditions):
+            reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
+            at = Cut(self._extent(self.vector), self.lanes).border(reach)
+            if at:
+                self.trial.take(Partition(x_o, at))
+        if high is not None and high.tail != "exact" and high.count > 1:
+            self.trial.take(Partition(order[-1], (-1,)))
+        return True
+
+    # What there is ----------------------------------------------------------------------------------
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    @cached_property
+    def _walks(self) -> list[Walk]:
+        return walks(self.nest)
+
+    @cached_property
+    def _column(self) -> Walk | None:
+        """The walk along the lanes, if all that it reads lies together."""
+        found = [
+            w for w in self._walks if w.result == self.vector and is_contiguous(w.load, self.vector, self.nest.shapes)
+        ]
+        return found[0] if found else None
+
+    @cached_property
+    def _row(self) -> Walk | None:
+        column = self._column
+        found = [w for w in self._walks if column is not None and w.load == column.load and w.result != self.vector]
+        return found[-1] if found else None
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @property
+    def _only_taps(self) -> bool:
+        """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
+        terms = {w.term for w in self._walks}
+        return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
+
+    def _height(self, row: Walk) -> int:
+        """Rows of a tile: each that is read serves as many as it can."""
+        return max(sizes(self._extent(row.result), 1, ACCUMULATORS))
+
+    # Copies -----------------------------------------------------------------------------------------
+
+    def _kept(self, around: list[str]) -> list[Step]:
+        """What does not depend on the place in the map, kept in registers; gives the steps that unroll the copying."""
+        moving = {self.vector} | ({self._row.result} if self._row is not None else set())
+        reads = dict.fromkeys(self.nest.outside_loads)
+        beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
+        needed = prod(self._terms.values()) + ACCUMULATORS + self._terms[self._walks[-1].term]
+        if len(beside) != 1 or not around or needed >= self.machine.registers:
+            return []
+        name = self.trial.fresh(f"{beside[0].buffer}_kept")
+        if not self.trial.take(Stage(beside[0].buffer, around[-1], "register", False, name)):
+            return []
+        return [Unroll(f"{name}_{d}") for d in range(len(beside[0].indices))]
