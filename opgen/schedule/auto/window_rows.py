@@ -12,7 +12,7 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.nests import Nest, depends, divisibility
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window_choice import ACCUMULATORS, TAPS
@@ -20,6 +20,8 @@ from opgen.schedule.auto.window_tiles import Cut, sizes
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
 
+STRIDE = 2
+"""The largest step between what neighbouring lanes read."""
 BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
 
@@ -90,11 +92,10 @@ class RowTile:
 
     @cached_property
     def _column(self) -> Walk | None:
-        """The walk along the lanes, if all that it reads lies together."""
-        found = [
-            w for w in self._walks if w.result == self.vector and is_contiguous(w.load, self.vector, self.nest.shapes)
-        ]
-        return found[0] if found else None
+        """The walk along the lanes, if what it reads lies together, or nearly."""
+        found = [w for w in self._walks if w.result == self.vector and abs(w.step) <= STRIDE]
+        near = [w for w in found if w.stride(self.nest) == w.load.dtype.bytes]
+        return near[0] if near else None
 
     @cached_property
     def _row(self) -> Walk | None:
@@ -110,11 +111,14 @@ class RowTile:
     def _only_taps(self) -> bool:
         """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
         terms = {w.term for w in self._walks}
+        if self.vector in divisibility(self.nest):
+            return False
         return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
-        return max(sizes(self._extent(row.result), 1, ACCUMULATORS))
+        unit = divisibility(self.nest).get(row.result, 1)
+        return max(sizes(self._extent(row.result), unit, ACCUMULATORS // unit))
 
     # Copies -----------------------------------------------------------------------------------------
 
