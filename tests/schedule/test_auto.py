@@ -12,11 +12,11 @@ import pytest
 from opgen.grad import gradient
 from opgen.loop.bind import bind
 from opgen.loop.interpret import Counters, interpret
-from opgen.loop.nodes import Binary, Cast, Compare, Kernel
+from opgen.loop.nodes import Binary, Cast, Compare, If, Kernel
 from opgen.loop.nodes import Call as FusedCall
 from opgen.loop.print import print_expr
 from opgen.loop.verify import verify
-from opgen.loop.walk import walk_exprs
+from opgen.loop.walk import walk, walk_exprs
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
@@ -26,6 +26,7 @@ from opgen.spec import load
 from tests.harness import Call, random_arrays
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
+SAMPLES = load(Path(__file__).parents[1] / "specs" / "samples.op")
 DENSE, LANES = MODULE.op("Conv2D"), MODULE.op("DepthwiseConv2dNative")
 DIRECTIONS = (None, "input", "filter")
 
@@ -204,3 +205,115 @@ def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
     assert "skew r, y_i 1 -> r_y" in text
     assert "partition x_o 1, -1" in text
     assert "partition y_o" not in text
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def window_call(direction: str | None, shapes: dict[str, tuple[int, ...]], order: str, **attrs: object) -> Call:
+    """A call of the op without mixing, or of a gradient of it."""
+    call = Call(MODULE, LANES, shapes, {"data_format": order, **attrs}, dtype="float32")
+    if direction is None:
+        return call
+    cotangent = tuple(call.environment.output_shapes["output"])
+    return Call(
+        MODULE, gradient(MODULE, LANES, direction), {**shapes, "grad_output": cotangent}, call.attrs, dtype="float32"
+    )
+
+
+def assert_scheduled_is_the_same(call: Call, seed: int) -> str:
+    """Bit for bit, compiled, at guard pages, with one and two threads; gives the schedule's text."""
+    kernel = simplify(bind(*call.kernel()))
+    schedule, after = scheduled(kernel)
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    arrays = random_arrays(call.shapes, call.dtype, seed)
+    inputs = {b.name: arrays[b.name] for b in kernel.inputs}
+    plain = legalize(kernel)
+    for name, expected in run_kernel(plain, inputs, {}, 1).items():
+        for threads in (1, 2):
+            found = run_kernel(legal, inputs, {}, threads, guarded=True)[name]
+            same = np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+            assert same, f"seed {seed}, {call.op.name} {dict(call.shapes)} {dict(call.attrs)}\n{schedule}"
+    return str(schedule)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("order", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_of_all_kinds(seed: int, order: str, direction: str | None) -> None:
+    """Sizes that tiles divide and primes, taps up to 7, strides, dilations, multipliers, ragged channels."""
+    rng = random.Random(seed)
+    height, width = rng.choice([7, 11, 14, 17, 28]), rng.choice([5, 7, 14, 16, 19, 28])
+    channels, multiplier = rng.choice([8, 16, 20, 48]), rng.choice([1, 1, 2])
+    taps = rng.choice([(3, 3), (5, 5), (1, 3), (7, 7), (2, 3)])
+    stride, apart = rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2])
+    image = {"N": rng.choice([1, 3]), "H": height, "W": width, "C": channels}
+    call = window_call(
+        direction,
+        {"input": tuple(image[d] for d in order), "filter": (*taps, channels, multiplier)},
+        order,
+        strides=[stride if d in "HW" else 1 for d in order],
+        dilations=[apart if d in "HW" else 1 for d in order],
+        padding=rng.choice(["SAME", "VALID"]),
+    )
+    assert_scheduled_is_the_same(call, seed)
+
+
+def image_call(direction: str | None, size: int, channels: int, stride: int = 1, taps: int = 3) -> Call:
+    shapes = {"input": (1, size, size, channels), "filter": (taps, taps, channels, 1)}
+    return window_call(direction, shapes, "NHWC", strides=[1, stride, stride, 1], padding="SAME")
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(("size", "channels", "taps"), [(14, 512, 3), (7, 1024, 3), (14, 512, 5)])
+def test_lines_that_crowd_each_other(size: int, channels: int, taps: int, direction: str | None) -> None:
+    """Powers of two: blocks of vectors, and copies where not even a row's lines stay in the first cache."""
+    text = assert_scheduled_is_the_same(image_call(direction, size, channels, taps=taps), size)
+    assert "-> c_b, c_v" in text
+    assert ("space=stack" in text) == (channels == 1024 or taps == 5)
+    assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, size, 960), size)
+
+
+def test_rows_are_branches_and_columns_bodies() -> None:
+    """Three bodies, and in each a branch for the first row that is read and one for the last."""
+    kernel = simplify(bind(*image_call(None, 28, 16).kernel()))
+    legal = legalize(scheduled(kernel)[1])
+    conditions = [print_expr(s.condition) for s in walk(legal.body) if isinstance(s, If)]
+    assert conditions == ["y_o * 4 - 1 >= 0", "y_o * 4 + 4 < 28"] * 3
+
+
+def test_strided_gradients_need_no_phases() -> None:
+    """Tiles are multiples of the stride, so that every condition on a remainder is decided."""
+    text = assert_scheduled_is_the_same(image_call("input", 28, 32, 2), 0)
+    assert "split w 4 tail=exact" in text
+    assert "skew r, h_i -1" in text
+
+
+def test_all_sums_of_taps_stay_in_registers() -> None:
+    text = assert_scheduled_is_the_same(image_call("filter", 28, 32), 0)
+    assert "reorder c_o, y, x_o, r, x_i, s, c_l" in text
+    assert "stage grad_output at=x_o space=register" in text
+
+
+def test_lanes_along_rows_of_channels_first() -> None:
+    shapes = {"input": (1, 8, 28, 28), "filter": (3, 3, 8, 1)}
+    text = assert_scheduled_is_the_same(window_call(None, shapes, "NCHW", strides=[1] * 4, padding="SAME"), 0)
+    assert "split x 16 tail=overlap -> x_o, x_l" in text
+    assert "skew r, y_i 1" in text
+
+
+@pytest.mark.parametrize("order", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(("taps", "stride"), [(3, 1), (3, 2), (2, 2)])
+def test_windows_of_the_greatest_value(order: str, taps: int, stride: int) -> None:
+    """What reads nothing but the map has the same nests."""
+    image = {"N": 1, "H": 14, "W": 28, "C": 32}
+    sides = {d: (taps, stride) if d in "HW" else (1, 1) for d in order}
+    attrs = {"ksize": [sides[d][0] for d in order], "strides": [sides[d][1] for d in order], "padding": "SAME"}
+    shapes = {"input": tuple(image[d] for d in order)}
+    call = Call(
+        SAMPLES, SAMPLES.op("MaxPool"), shapes, {**attrs, "padding": "SAME", "data_format": order}, dtype="float32"
+    )
+    text = assert_scheduled_is_the_same(call, taps)
+    assert "vectorize" in text
+    assert "skew r, y_i" in text

@@ -38,7 +38,7 @@ class Cut:
             return ()
         first = -(-reach // self.size)
         last = -(-(reach + self.count * self.size - self.extent) // self.size)
-        if first + last >= self.count or self.count < 4:
+        if first + last >= self.count:
             return (1,) if self.count == 2 else (1, -1)
         return tuple(cut for cut in (first, -last) if cut)
 
