@@ -15,7 +15,7 @@ from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window_results import ResultTile
-from opgen.schedule.auto.window_sums import SumTile
+from opgen.schedule.auto.window_sums import SUMS, SumTile
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class Window:
 
     def _few_results(self, column: Walk) -> bool:
         terms = next(constant_extent(s) or 0 for s in self.nest.inner_loops if s.var == column.term)
-        return (self.nest.extent(column.result) or 0) < terms
+        return (self.nest.extent(column.result) or 0) < min(terms, SUMS + 1)

@@ -88,6 +88,12 @@ class TileChoice:
         ]
         return min(tiles, key=lambda t: (t.cost, t.wide.size))
 
+    @cached_property
+    def small(self) -> bool:
+        """Whether the map of one vector of lanes stays in the first cache: the taps are read once for all of it."""
+        walks = [self.column] if self.row is None else [self.row, self.column]
+        return prod(self._extent(w.result) for w in walks) * self.machine.vector_bytes <= self.machine.l1.size // 2
+
     def crowded(self, tile: Tile) -> bool:
         """Whether the lines that a tile reads push each other out of the first cache."""
         return tile.rows * tile.columns > self.lines
@@ -109,7 +115,9 @@ class TileChoice:
         if self.rows_unrolled and self.row is not None:
             rows = self.row.places(tall // unit_down, self.terms[self.row.term], unit_down)
         tile = Tile(high, wide, rows, columns, 0)
-        reads = taps if self.resident(tile) else taps * max(1, tall // unit_down)
+        reads = taps * max(1, tall // unit_down)
+        if self.resident(tile):
+            reads = 0 if self.small else taps
         work = tall * wide.size * taps / (unit * unit_down)
         waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
         return Tile(high, wide, rows, columns, (FAR * rows * columns + reads) / work * waste)

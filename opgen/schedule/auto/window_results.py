@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from opgen.machine import Machine
 from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
@@ -94,8 +93,7 @@ class ResultTile:
                 Split(v_v, self.lanes, "exact", v_o, v_l),
             )
             return Lanes(splits, (*ahead, v_b, *tiles, v_o), v_l, v_o, v_b)
-        small = prod(self._extent(n) for n in self._cuts) * self.machine.vector_bytes <= self.machine.l1.size // 2
-        order = (*ahead, v_o, *tiles) if small else (*ahead, *tiles, v_o)
+        order = (*ahead, v_o, *tiles) if self._choice.small else (*ahead, *tiles, v_o)
         return Lanes((Split(self.vector, self.lanes, "exact", v_o, v_l),), order, v_l, v_o)
 
     def _block(self, vectors: int) -> int:
