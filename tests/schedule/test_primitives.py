@@ -115,6 +115,22 @@ def test_stage(text: str, n: int) -> None:
     check(parse_kernel(STAGED), parse_schedule(text), {"n": n}, n)
 
 
+SHIFT = """
+kernel shift(n: int64 in [1, inf], x: float32[n]) -> (y: float32[n]):
+  for i in 0..n:
+    if i > 0:
+      y[i] = x[i - 1]
+    else:
+      y[i] = 0.0f32
+"""
+
+
+@pytest.mark.parametrize("text", ["stage x at=i", "stage x at=i pad=true", "split i 3\nstage x at=i_o space=heap"])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_copy_ends_where_the_buffer_does(text: str, n: int) -> None:
+    check(parse_kernel(SHIFT), parse_schedule(text), {"n": n}, n)
+
+
 @pytest.mark.parametrize("n", [4, 5, 8, 11])
 def test_overlapping_tiles(n: int) -> None:
     text = "kernel square(n: int64 in [4, inf], x: float32[n]) -> (y: float32[n]):\n  for i in 0..n:\n"

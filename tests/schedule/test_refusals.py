@@ -133,16 +133,3 @@ def test_a_refusal_names_its_line() -> None:
         " 2 | unroll i  # too late\n"
         "   | ^^^^^^"
     )
-
-
-def test_a_region_that_may_lie_outside_is_to_be_padded() -> None:
-    kernel = parse_kernel(
-        "kernel shift(n: int64 in [1, inf], x: float32[n]) -> (y: float32[n]):\n"
-        "  for i in 0..n:\n    if i > 0:\n      y[i] = x[i - 1]\n    else:\n      y[i] = 0.0f32\n"
-    )
-    with pytest.raises(ScheduleError) as refusal:
-        apply(kernel, parse_schedule("stage x at=i"))
-    assert (refusal.value.message, refusal.value.help) == (
-        "stage x: its region is not known to lie inside it",
-        "pad it",
-    )
