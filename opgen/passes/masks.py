@@ -2,7 +2,8 @@
 
     acc[i if m] = f(acc[i if m])    ->    acc[i] = select(m, f(acc[i]), acc[i])
 
-Only for local buffers in register or stack space, where every lane is in bounds without the mask.
+Only for buffers in register space, where every lane is in bounds without the mask.  They begin as zeros, so that every
+lane has a value.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Ramp, Select, Stmt, Store
 from opgen.loop.walk import map_expr, walk, with_parts
 from opgen.passes.scope import entered
 
@@ -30,9 +31,27 @@ def masks_to_selects(kernel: Kernel) -> Kernel:
 def _visit(s: Stmt, context: Context, local: Buffers) -> Stmt:
     if isinstance(s, Store):
         return _store(s, context, local)
-    if isinstance(s, Alloc) and s.buffer.space in ("register", "stack"):
-        local = {**local, s.buffer.name: s.buffer}
+    if isinstance(s, Alloc) and s.buffer.space == "register":
+        ((part, inside),) = entered(s, context)
+        body = _visit(part, inside, {**local, s.buffer.name: s.buffer})
+        fewer = _masked(body, s.buffer.name) < _masked(s.body, s.buffer.name)
+        return Alloc(s.buffer, b.block((_zeros(s.buffer), body))) if fewer else with_parts(s, (body,))
     return with_parts(s, tuple(_visit(p, c, local) for p, c in entered(s, context)))
+
+
+def _masked(s: Stmt, name: str) -> int:
+    return sum(isinstance(p, Store) and p.buffer == name and p.mask is not None for p in walk(s))
+
+
+def _zeros(buffer: Buffer) -> Stmt:
+    """Stores of 0 to a whole buffer, a vector along its last dimension."""
+    *others, last = (int(e.value) for e in buffer.shape if isinstance(e, Const))
+    counters = [f"{buffer.name}_{d}_zero" for d in range(len(others))]
+    lanes = Ramp(Const(0), Const(1), last) if last > 1 else Const(0)
+    fill: Stmt = Store(buffer.name, (*(b.var(c) for c in counters), lanes), b.const(0, buffer.dtype, last))
+    for counter, size in zip(reversed(counters), reversed(others), strict=True):
+        fill = For(counter, Const(0), Const(size), fill, "unroll")
+    return fill
 
 
 def _store(s: Store, context: Context, local: Buffers) -> Stmt:

@@ -9,7 +9,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
-from opgen.loop.walk import loads, map_stmt, stores, walk
+from opgen.loop.walk import free_vars, loads, map_stmt, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.box import Box, accesses, bounding_box
@@ -74,7 +74,8 @@ class _Stage:
             raise self._refuse(f"nothing inside '{s.var}' touches it")
         found = accesses(s.body, name)
         box = bounding_box(found, inside)
-        if box is None:
+        named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
+        if box is None or any(named & free_vars(e) for e in (*box.low, *box.extents)):
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
         if not self.pad and not writes:
             box = box.within(self.whole.shape, inside)

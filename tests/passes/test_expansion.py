@@ -115,10 +115,11 @@ def test_masks_on_registers_become_selects() -> None:
     text += "  a[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] + 1.0f32x4\n"
     text += "  y[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4)]"
     lines = expanded(text, masks_to_selects).splitlines()
-    assert lines[2] == (
+    assert lines[1] == "a[ramp(0, 1, 4)] = 0.0f32x4"  # every lane has a value
+    assert lines[3] == (
         "a[ramp(0, 1, 4)] = select(ramp(0, 1, 4) < 3i64x4, a[ramp(0, 1, 4)] + 1.0f32x4, a[ramp(0, 1, 4)])"
     )
-    assert lines[3] == "y[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4)]"
+    assert lines[4] == "y[ramp(0, 1, 4) if ramp(0, 1, 4) < 3i64x4] = a[ramp(0, 1, 4)]"
 
 
 def test_masks_that_keep_lanes_in_bounds_stay() -> None:

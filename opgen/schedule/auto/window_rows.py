@@ -67,7 +67,7 @@ class RowTile:
                 taps[0] = name
         if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l), *copies):
             return False
-        few = (self.nest.extent(order[0]) if order[0] in self.nest.names else 0) or 0
+        few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
         ahead = order if high is None or high.tail == "exact" else order[:-1]
         self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
         if any(depends(c, self.vector) for c in self.nest.conditions):
