@@ -15,10 +15,11 @@ from itertools import product
 from math import prod
 
 from opgen.loop.nodes import Const, Expr, Load
-from opgen.loop.walk import free_vars
+from opgen.loop.walk import free_vars, substitute_expr
 from opgen.machine import Machine
+from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
-from opgen.passes.unroll import constant_extent, replace
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.arrange import Arrangement, Arranger
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
@@ -228,7 +229,7 @@ def _ends(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, 
 
     def sure(at: int) -> bool:
         values = [{n: Const(v) for n, v in {**place, loop: at}.items()} for place in places]
-        return all(replace(p, v) == Const(True, p.type) for p in about for v in values)
+        return all(fold_all(substitute_expr(p, v)) == Const(True, p.type) for p in about for v in values)
 
     first = next((i for i in range(min(BORDER, extent)) if sure(i)), 0)
     last = next((i for i in range(min(BORDER, extent)) if sure(extent - 1 - i)), 0)
