@@ -4,8 +4,8 @@ A `Kernel` is a function of typed buffers and scalar parameters whose body is a 
 The interpreter (`opgen.loop.interpret`) is the definition; this page says the same in words.
 
 Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands
-    of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast` and `Ramp` change
-    one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected,
+    of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast`, `Ramp` and
+    `Shuffle` change one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected, shuffled,
     cast and paired, nothing else.
 Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus infinity and `mod` has the sign of the
     divisor; dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard).
@@ -219,6 +219,19 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Lanes picked out of two vectors of one type: `order` numbers those of `left` from 0, then those of `right`."""
+
+    left: Expr
+    right: Expr
+    order: tuple[int, ...]
+
+    @property
+    def type(self) -> Type:
+        return Type(self.left.type.dtype, len(self.order))
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """An element of a buffer, or one a lane if an index has lanes."""
 
@@ -232,7 +245,9 @@ class Load:
         return Type(self.dtype, max((i.type.lanes for i in self.indices), default=1))
 
 
-Expr: TypeAlias = Const | Var | Unary | Binary | Compare | Select | Cast | Call | Pair | Dot | Broadcast | Ramp | Load
+Expr: TypeAlias = (
+    Const | Var | Unary | Binary | Compare | Select | Cast | Call | Pair | Dot | Broadcast | Ramp | Shuffle | Load
+)
 
 
 # Statements ---------------------------------------------------------------------------------------

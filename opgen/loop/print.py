@@ -33,6 +33,7 @@ from opgen.loop.nodes import (
     Parameter,
     Ramp,
     Select,
+    Shuffle,
     Stmt,
     Store,
     Type,
@@ -223,6 +224,9 @@ def _expr(e: Expr, scope: _Scope) -> str:
             return f"broadcast({_expr(e.operand, scope)}, {e.lanes})"
         case Ramp():
             return f"ramp({_expr(e.base, scope)}, {_expr(e.stride, scope)}, {e.lanes})"
+        case Shuffle():
+            picked = ", ".join(map(str, e.order))
+            return f"shuffle({_expr(e.left, scope)}, {_expr(e.right, scope)}, {picked})"
         case Load():
             differs = scope.strict and scope.buffers.get(e.buffer) != e.dtype
             return _access(e.buffer, e.indices, e.mask, scope, e.dtype if differs else None)

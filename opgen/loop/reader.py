@@ -34,6 +34,7 @@ from opgen.loop.nodes import (
     Parameter,
     Ramp,
     Select,
+    Shuffle,
     Space,
     Stmt,
     Store,
@@ -291,7 +292,9 @@ class Reader:
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
-        """A function, a cast, `min`, `max`, `select`, `pair`, `dot`, `broadcast` or `ramp`."""
+        """A function, a cast, `min`, `max`, `select`, `pair`, `dot`, `broadcast`, `ramp` or `shuffle`."""
+        if word == "shuffle":
+            return self.shuffle(arguments, tree)
         takes = _ARGUMENTS | {f: n for f, (_, n) in FUNCTIONS.items()}
         type = parse_type(word)
         if type is None and word not in takes:
@@ -320,6 +323,21 @@ class Reader:
                 return Dot(*made)
             case _:
                 return Call(FUNCTIONS[word][0], tuple(made))
+
+    def shuffle(self, arguments: list[Node], tree: Node) -> Expr:
+        """`shuffle(x, y, 0, 4, 1, 5)`: two vectors and the lanes that are picked out of them."""
+        if len(arguments) < 4:
+            self.mistake("loop-arguments", "'shuffle' takes two vectors and at least two lanes", tree)
+            return Const(0)
+        left, right, *picked = arguments
+        return Shuffle(self.expr(left), self.expr(right), tuple(self.picked(a) for a in picked))
+
+    def picked(self, tree: Node) -> int:
+        text = str(tree.children[0]) if tree.data == "literal" else ""
+        if not re.fullmatch("[0-9]{1,5}", text):
+            self.mistake("loop-lanes", "a lane is picked by its number, an integer from 0", tree)
+            return 0
+        return int(text)
 
     def lanes(self, tree: Node) -> int:
         text = str(tree.children[0]) if tree.data == "literal" else ""

@@ -21,6 +21,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Type,
     Unary,
     Var,
@@ -102,6 +103,8 @@ def type_problems(e: Expr, names: Declarations) -> Iterator[str]:
             yield from _same((e.base, e.stride), e)
             if not e.base.type.dtype.is_int:
                 yield f"'{print_expr(e)}' is a ramp of {e.base.type.dtype}, not of integers"
+        case Shuffle():
+            yield from _shuffle(e)
         case Load():
             yield from access_problems(e.buffer, e.indices, e.mask, e.dtype, names)
 
@@ -156,6 +159,14 @@ def _lanes(lanes: int, of: tuple[Expr, ...], e: Expr) -> Iterator[str]:
         yield f"'{print_expr(e)}' has {lanes} lanes; a vector has at least 2"
     if any(o.type.lanes != 1 for o in of):
         yield f"'{print_expr(e)}' makes a vector of vectors"
+
+
+def _shuffle(e: Shuffle) -> Iterator[str]:
+    yield from _same((e.left, e.right), e)
+    if e.left.type.lanes < 2 or len(e.order) < 2:
+        yield f"'{print_expr(e)}' picks {len(e.order)} of {e.left.type.lanes} lanes; a vector has at least 2"
+    elif not all(0 <= lane < 2 * e.left.type.lanes for lane in e.order):
+        yield f"'{print_expr(e)}' picks a lane that two vectors of {e.left.type.lanes} do not have"
 
 
 def access_problems(

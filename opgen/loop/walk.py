@@ -25,6 +25,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Stmt,
     Store,
     Unary,
@@ -38,7 +39,7 @@ StmtFn = Callable[[Stmt], Stmt]
 def operands(e: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, the mask of a load last."""
     match e:  # the most frequent first: most of the compiler's time is spent in walks
-        case Binary() | Compare():
+        case Binary() | Compare() | Shuffle():
             return (e.left, e.right)
         case Const() | Var():
             return ()
@@ -89,6 +90,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Pair(new[0], new[1])
         case Dot():
             return Dot(new[0], new[1], new[2])
+        case Shuffle():
+            return Shuffle(new[0], new[1], e.order)
 
 
 def _same(old: Sequence[object], new: Sequence[object]) -> bool:

@@ -172,7 +172,26 @@ def _fold_quotient(e: Binary) -> Expr:
         return Const(wrap(exact, dtype), e.type)
     if divisor == 1:
         return a if e.op == "floordiv" else Const(0, e.type)
+    if e.op == "mod" and divisor > 0 and not divisor & (divisor - 1):  # so that wrapping does no harm
+        rest = _residue(a, divisor)
+        return e if rest is None else Const(rest, e.type)
     return e
+
+
+def _residue(e: Expr, divisor: int) -> int | None:
+    """The remainder of an integer by a literal, if it is the same whatever the variables are: of `x*4 + 3` by 2."""
+    match e:
+        case Const():
+            return int(e.value) % divisor
+        case Binary(op="mul", right=Const(factor)) if int(factor) % divisor == 0:
+            return 0
+        case Binary(op="add" | "sub"):
+            left, right = _residue(e.left, divisor), _residue(e.right, divisor)
+            if left is None or right is None:
+                return None
+            return (left + right if e.op == "add" else left - right) % divisor
+        case _:
+            return None
 
 
 def _fold_extreme(e: Binary) -> Expr:

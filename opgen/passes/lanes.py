@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opgen.dtypes import INT64
 from opgen.loop import build as b
 from opgen.loop.nodes import (
     Binary,
@@ -27,8 +28,23 @@ def widen(e: Expr, lanes: int) -> Expr:
 
 def binary(op: BinaryOp, left: Expr, right: Expr, lanes: int) -> Expr:
     """A binary operation of which at least one operand has lanes."""
+    if op in ("floordiv", "mod"):
+        whole = _divided(op, left, right)
+        if whole is not None:
+            return whole
     ramp = _ramp(op, left, right)
     return ramp if ramp is not None else fold(Binary(op, widen(left, lanes), widen(right, lanes)))
+
+
+def _divided(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
+    """A ramp of whole multiples of its divisor: the remainder is that of its base, the same in every lane."""
+    if not isinstance(left, Ramp) or not isinstance(left.stride, Const) or not isinstance(right, Const):
+        return None
+    divisor, stride = int(right.value), int(left.stride.value)
+    if left.type.dtype != INT64 or right.type.lanes != 1 or divisor <= 0 or stride % divisor:
+        return None
+    base = fold(Binary(op, left.base, right))
+    return base if op == "mod" else fold(Ramp(base, Const(stride // divisor, right.type), left.lanes))
 
 
 def _ramp(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:

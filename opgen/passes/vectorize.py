@@ -7,6 +7,7 @@
 * An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.  A
   store to a buffer of the loop's own becomes a select instead (every lane owns its element, so nothing can race), and
   only for the conditions met since the allocation: what other lanes hold there is never seen.
+  So does a masked store to a buffer in registers that was allocated outside the loop, of elements side by side.
 * A load that is the same for all lanes stays scalar where it is proved to be in bounds without the masks.
 * Loops inside must have the same bounds in all lanes; stores must differ from lane to lane.
 """
@@ -14,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
@@ -40,6 +41,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Stmt,
     Store,
     Unary,
@@ -57,20 +59,48 @@ def vectorize(kernel: Kernel) -> Kernel:
     if not any(isinstance(s, For) and s.kind == "vector" for s in walk(kernel.body)):
         return kernel
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
-    body = _find(kernel.body, Context.of(kernel), shapes)
+    body = _find(kernel.body, Context.of(kernel), shapes, _Registers())
     return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, body, kernel.assumptions)
 
 
-def _find(s: Stmt, context: Context, shapes: Mapping[str, tuple[Expr, ...]]) -> Stmt:
+Shapes = Mapping[str, tuple[Expr, ...]]
+
+
+@dataclass(frozen=True)
+class _Registers:
+    """The buffers in registers around a loop, and those of all that get masked stores as selects."""
+
+    names: frozenset[str] = frozenset()
+    selected: set[str] = field(default_factory=set)
+
+
+def _find(s: Stmt, context: Context, shapes: Shapes, registers: _Registers) -> Stmt:
     """Expand the vector loops in a statement."""
     if isinstance(s, For) and s.kind == "vector":
-        return _expand_loop(s, context, shapes)
+        return _expand_loop(s, context, shapes, registers)
     if isinstance(s, Alloc):
         shapes = {**shapes, s.buffer.name: s.buffer.shape}
-    return with_parts(s, tuple(_find(p, c, shapes) for p, c in entered(s, context)))
+        if s.buffer.space == "register":
+            registers = replace(registers, names=registers.names | {s.buffer.name})
+    new = with_parts(s, tuple(_find(p, c, shapes, registers) for p, c in entered(s, context)))
+    if isinstance(new, Alloc) and new.buffer.name in registers.selected:
+        return Alloc(new.buffer, b.block((_filled(new.buffer), new.body)))
+    return new
 
 
-def _expand_loop(loop: For, context: Context, shapes: Mapping[str, tuple[Expr, ...]]) -> Stmt:
+def _filled(buffer: Buffer) -> Stmt:
+    """Zeros in every element: lanes that are never stored to are selected from, too."""
+    *sizes, width = buffer.shape
+    lanes = int(width.value) if isinstance(width, Const) else 1
+    counters = [f"{buffer.name}_{d}" for d in range(len(sizes))]
+    places = (*(b.var(c) for c in counters), Ramp(Const(0), Const(1), lanes) if lanes > 1 else Const(0))
+    s: Stmt = Store(buffer.name, places, b.const(0, buffer.dtype, lanes))
+    for counter, size in zip(reversed(counters), reversed(sizes), strict=True):
+        s = For(counter, Const(0), size, s, "unroll" if isinstance(size, Const) else "serial")
+    return s
+
+
+def _expand_loop(loop: For, context: Context, shapes: Shapes, registers: _Registers) -> Stmt:
     lanes = constant_extent(loop)
     if lanes is None:
         raise InternalError(f"the loop '{loop.var}' is to be vectorised, and its extent is not constant")
@@ -79,7 +109,7 @@ def _expand_loop(loop: For, context: Context, shapes: Mapping[str, tuple[Expr, .
     if lanes == 1:
         return expand(loop.body, {loop.var: loop.start})
     ramp = Ramp(loop.start, Const(1), lanes)
-    return _Vectorizer(loop.var, lanes).stmt(loop.body, _Scope({loop.var: ramp}, {}, (), context, shapes))
+    return _Vectorizer(loop.var, lanes, registers).stmt(loop.body, _Scope({loop.var: ramp}, {}, (), context, shapes))
 
 
 @dataclass(frozen=True)
@@ -96,9 +126,10 @@ class _Scope:
 
 
 class _Vectorizer:
-    def __init__(self, var: str, lanes: int) -> None:
+    def __init__(self, var: str, lanes: int, registers: _Registers) -> None:
         self._var = var
         self._lanes = lanes
+        self._registers = registers
         self._masked: set[str] = set()
 
     # Statements -------------------------------------------------------------------------------------
@@ -129,6 +160,8 @@ class _Vectorizer:
         return For(s.var, new.start, new.stop, self.stmt(s.body, inner), s.kind)
 
     def _branch(self, s: If, scope: _Scope) -> Stmt:
+        if s.otherwise is None and isinstance(s.condition, Binary) and s.condition.op == "and":
+            return self._nested(s.condition, s.then, scope)
         condition = self.expr(s.condition, scope)
         if condition.type.lanes == 1:
             positive = replace(scope, context=scope.context.with_condition(condition))
@@ -141,6 +174,13 @@ class _Vectorizer:
         opposite = fold(Unary("not", condition))
         return b.block((then, self.stmt(s.otherwise, replace(scope, masks=(*scope.masks, opposite)))))
 
+    def _nested(self, condition: Binary, then: Stmt, scope: _Scope) -> Stmt:
+        """What is the same in all lanes is tested around what is not, so that it stays a branch."""
+        outer, inner = condition.left, condition.right
+        if self.expr(outer, scope).type.lanes != 1 and self.expr(inner, scope).type.lanes == 1:
+            outer, inner = inner, outer
+        return self._branch(If(outer, If(inner, then)), scope)
+
     def _alloc(self, s: Alloc, scope: _Scope) -> Stmt:
         buffer = s.buffer
         shape = tuple(self.expr(e, scope) for e in buffer.shape)
@@ -149,17 +189,8 @@ class _Vectorizer:
         widened = Buffer(buffer.name, buffer.dtype, (*shape, Const(self._lanes)), buffer.space)
         body = self.stmt(s.body, self._with_private(scope, widened))
         if widened.name in self._masked and not _stores_first(body, widened.name):
-            body = b.block((self._filled(widened), body))
+            body = b.block((_filled(widened), body))
         return Alloc(widened, body)
-
-    def _filled(self, buffer: Buffer) -> Stmt:
-        """Zeros in every element: lanes that are never stored to are selected from, too."""
-        counters = [f"{buffer.name}_{d}" for d in range(len(buffer.shape) - 1)]
-        places = (*(b.var(c) for c in counters), self._lane())
-        s: Stmt = Store(buffer.name, places, b.const(0, buffer.dtype, self._lanes))
-        for counter, size in zip(reversed(counters), reversed(buffer.shape[:-1]), strict=True):
-            s = For(counter, Const(0), size, s, "unroll" if isinstance(size, Const) else "serial")
-        return s
 
     def _with_private(self, scope: _Scope, buffer: Buffer) -> _Scope:
         return replace(
@@ -189,7 +220,21 @@ class _Vectorizer:
             return self._private_store(s.buffer, indices, value, masks[scope.private[s.buffer] :])
         if all(i.type.lanes == 1 for i in indices):
             raise InternalError(f"every lane of '{self._var}' stores to the same element of '{s.buffer}'")
-        return Store(s.buffer, indices, value, v.conjunction(masks))
+        mask = v.conjunction(masks)
+        if mask is not None and self._distinct(s.buffer, indices, scope):
+            self._registers.selected.add(s.buffer)
+            return Store(s.buffer, indices, Select(mask, value, Load(s.buffer, indices, value.type.dtype)))
+        return Store(s.buffer, indices, value, mask)
+
+    def _distinct(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
+        """Whether lanes access elements side by side of a buffer in registers, in bounds whatever the masks are."""
+        if buffer not in self._registers.names or not indices:
+            return False
+        *others, last = indices
+        if not isinstance(last, Ramp) or last.stride != Const(1) or any(i.type.lanes != 1 for i in others):
+            return False
+        ends = (last.base, fold(b.add(last.base, self._lanes - 1)))
+        return all(self._in_bounds(buffer, (*others, end), scope) for end in ends)
 
     def _private_store(self, buffer: str, indices: tuple[Expr, ...], value: Expr, masks: tuple[Expr, ...]) -> Stmt:
         place = (*indices, self._lane())
@@ -213,7 +258,7 @@ class _Vectorizer:
                 return scope.values.get(e.name, e)
             case Load():
                 return self._load(e, scope)
-            case Ramp() | Broadcast():
+            case Ramp() | Broadcast() | Shuffle():
                 raise InternalError(f"vector code inside the vector loop '{self._var}'")
             case Unary():
                 return fold(Unary(e.op, self.expr(e.operand, scope)))
@@ -267,6 +312,8 @@ class _Vectorizer:
         if e.buffer in scope.private:
             return Load(e.buffer, (*indices, self._lane()), e.dtype, own)
         masks = scope.masks if own is None else (*scope.masks, v.widen(own, self._lanes))
+        if own is None and self._distinct(e.buffer, indices, scope):
+            masks = ()
         if any(i.type.lanes != 1 for i in indices):
             return Load(e.buffer, indices, e.dtype, v.conjunction(masks))
         if not masks or self._in_bounds(e.buffer, indices, scope):

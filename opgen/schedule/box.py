@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
@@ -36,23 +36,38 @@ class Box:
         return Box(low, tuple(extents))
 
     @staticmethod
-    def covered(indices: Indices, loops: set[str]) -> bool:
-        """Whether indices run over a whole box: each has at most one of the loops, with factor 1, no two the same."""
+    def covered(indices: Indices, loops: Mapping[str, int | None]) -> bool:
+        """Whether indices run over a whole box: each has loops of its own, and together these (given with their extents
+        where constant) count without gaps.
+        """
         seen: set[str] = set()
         for i in indices:
-            inner = free_vars(i) & loops
-            if len(inner) > 1 or inner & seen:
+            inner = free_vars(i) & set(loops)
+            if inner & seen or not _counts(i, {n: loops[n] for n in inner}):
                 return False
-            for var in inner:
-                form = linear(i, var)
-                if form is None or form[0] != Const(1):
-                    return False
             seen |= inner
         return True
 
 
 def _inside(e: Expr, condition: Expr, clipped: Expr, context: Context) -> Expr:
     return e if context.proves(condition) else simplify_expr(clipped, context)
+
+
+def _counts(e: Expr, loops: Mapping[str, int | None]) -> bool:
+    """Whether an index takes consecutive values: `a*16 + b` with 0 <= b < 16 does, for every a."""
+    steps: list[tuple[int, str]] = []
+    for var in loops:
+        form = linear(e, var)
+        if form is None or not isinstance(form[0], Const):
+            return False
+        steps.append((int(form[0].value), var))
+    wanted: int | None = 1
+    for factor, var in sorted(steps):
+        if factor != wanted:
+            return False
+        extent = loops[var]
+        wanted = None if extent is None else factor * extent
+    return True
 
 
 def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:
@@ -82,6 +97,26 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
     high = tuple(_greatest(list(column), context) for column in zip(*highs, strict=True))
     extents = (simplify_expr(b.add(b.sub(h, at), 1), context) for at, h in zip(low, high, strict=True))
     return Box(low, tuple(simplify_expr(b.maximum(e, 0), context) for e in extents))
+
+
+def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> Box:
+    """The bounding box where it is known, and known to lie inside the buffer; else the whole of a dimension.
+
+    What is accessed lies inside the buffer.
+    """
+    lows: list[Expr] = []
+    extents: list[Expr] = []
+    for d, size in enumerate(shape):
+        box = bounding_box([((indices[d],), loops) for indices, loops in found], context)
+        if box is not None:
+            low, end = box.low[0], fold_all(b.add(box.low[0], box.extents[0]))
+            if context.proves(b.compare("ge", low, 0)) and context.proves(b.compare("le", end, size)):
+                lows.append(low)
+                extents.append(box.extents[0])
+                continue
+        lows.append(Const(0))
+        extents.append(size)
+    return Box(tuple(lows), tuple(extents))
 
 
 def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:

@@ -11,9 +11,10 @@ from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import map_stmt
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh
+from opgen.schedule.stage import stage
 
 
-def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = None) -> Kernel:
+def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = None, at: str | None = None) -> Kernel:
     """Work on a copy of an input whose dimensions are in another order, made before anything else.
 
                                                 alloc w_packed[c, r]
@@ -21,9 +22,10 @@ def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = N
                                                   w_packed[w_packed_0, w_packed_1] = w[w_packed_1, w_packed_0]
                                                 for k: for r: use(w_packed[k, r])
 
-    `order` names, for each dimension of the copy, the dimension of the input that stands there.
+    `order` names, for each dimension of the copy, the dimension of the input that stands there.  With a loop `at`, each
+    of its iterations makes a copy of what it reads; or, of an output, works on a copy of what it writes.
     """
-    known = {i.name: i for i in kernel.inputs}
+    known = {i.name: i for i in (kernel.inputs if at is None else kernel.buffers)}
     if buffer not in known:
         raise ScheduleError(f"pack {buffer}: there is no such input", did_you_mean(buffer, known))
     source = known[buffer]
@@ -31,6 +33,8 @@ def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = N
         shown = ", ".join(map(str, order))
         raise ScheduleError(f"pack {buffer}: {shown} is not an order of its {len(source.shape)} dimensions")
     name = name or f"{buffer}_packed"
+    if at is not None:
+        return stage(kernel, buffer, at, "heap", name=name, order=order)
     counters = [f"{name}_{d}" for d in range(len(order))]
     require_fresh(kernel, "pack", [name, *counters])
     copy = Buffer(name, source.dtype, tuple(source.shape[d] for d in order), "heap")

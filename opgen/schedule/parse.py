@@ -10,6 +10,8 @@ parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
 pack filter 0, 1, 3, 2 -> filter_packed
+pack filter 0, 1, 3, 2 at=k_o -> panel
+transpose k_i, c_i
 carry r at=k_o
 partition x_o 1, -1
 tighten r
@@ -150,6 +152,12 @@ def _skew(line: Line) -> steps.Step:
     return steps.Skew(outer, inner, factor, _names(line, f"{outer}_{inner}")[0], line.command.span)
 
 
+def _transpose(line: Line) -> steps.Step:
+    _shape(line, "transpose OUTER, INNER", 2)
+    outer, inner = (w.text for w in line.arguments)
+    return steps.Transpose(outer, inner, line.command.span)
+
+
 def _one(make: Callable[[str, Span], steps.Step]) -> Callable[[Line], steps.Step]:
     def read(line: Line) -> steps.Step:
         _shape(line, f"{line.command.text} LOOP", 1)
@@ -177,10 +185,11 @@ def _stage(line: Line) -> steps.Step:
 
 
 def _pack(line: Line) -> steps.Step:
-    _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... -> NAME", max(2, len(line.arguments)), results=1)
+    _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... at=LOOP -> NAME", max(2, len(line.arguments)), ["at"], 1)
     buffer = line.arguments[0].text
     order = tuple(_integer(w) for w in line.arguments[1:])
-    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], line.command.span)
+    at = line.options["at"].text if "at" in line.options else None
+    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, line.command.span)
 
 
 def _widen(line: Line) -> steps.Step:
@@ -228,6 +237,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "stage": _stage,
     "pack": _pack,
     "widen": _widen,
+    "transpose": _transpose,
     "pair": _pair,
     "rfactor": _rfactor,
     "carry": _carry,

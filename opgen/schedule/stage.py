@@ -12,7 +12,8 @@ from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, L
 from opgen.loop.walk import free_vars, loads, map_stmt, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
-from opgen.schedule.box import Box, accesses, bounding_box
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.box import Box, accesses, bounding_box, covering_box
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 
@@ -20,7 +21,13 @@ SMALL: tuple[Space, ...] = ("stack", "register")
 
 
 def stage(
-    kernel: Kernel, buffer: str, at: str, space: Space = "stack", pad: bool = False, name: str | None = None
+    kernel: Kernel,
+    buffer: str,
+    at: str,
+    space: Space = "stack",
+    pad: bool = False,
+    name: str | None = None,
+    order: Sequence[int] | None = None,
 ) -> Kernel:
     """Work on a local copy of the region of a buffer that one iteration of a loop reads, or writes.
 
@@ -31,7 +38,8 @@ def stage(
 
     The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
     the buffer are 0 in the copy; without, the copy ends where the buffer does (no access that is executed lies
-    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.
+    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.  With
+    `order`, dimension d of the copy is dimension order[d] of the buffer, whole where no smaller box is known.
     """
     require_loops(kernel, "stage", [at])
     local = name or f"{buffer}_local"
@@ -41,7 +49,7 @@ def stage(
     whole = known[buffer]
     counters = [f"{local}_{d}" for d in range(len(whole.shape))]
     require_fresh(kernel, "stage", [local, *counters])
-    plan = _Stage(whole, local, counters, space, pad)
+    plan = _Stage(whole, local, counters, space, pad, None if order is None else tuple(order))
     return rewrite_loops(kernel, at, plan.apply)
 
 
@@ -57,6 +65,11 @@ class _Stage:
     counters: Sequence[str]
     space: Space
     pad: bool
+    given_order: tuple[int, ...] | None
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return self.given_order or tuple(range(len(self.whole.shape)))
 
     def _refuse(self, reason: str, help: str | None = None) -> ScheduleError:
         return ScheduleError(f"stage {self.whole.name}: {reason}", help)
@@ -73,7 +86,8 @@ class _Stage:
         if not reads and not writes:
             raise self._refuse(f"nothing inside '{s.var}' touches it")
         found = accesses(s.body, name)
-        box = bounding_box(found, inside)
+        packed = self.given_order is not None and not writes
+        box = covering_box(found, self.whole.shape, inside) if packed else bounding_box(found, inside)
         named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
         if box is None or any(named & free_vars(e) for e in (*box.low, *box.extents)):
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
@@ -86,18 +100,20 @@ class _Stage:
             raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
         if writes:
             self._require_covered(s.body)
-        buffer = Buffer(self.local, self.whole.dtype, extents, self.space)
+        buffer = Buffer(self.local, self.whole.dtype, tuple(extents[d] for d in self.order), self.space)
         copy = self._copy(Box(box.low, extents), inside, writes)
-        body = _redirected(s.body, name, self.local, box.low, inside)
+        body = self._redirected(s.body, box.low, inside)
         steps = (body, copy) if writes else (copy, body)
         return For(s.var, s.start, s.stop, Alloc(buffer, b.block(steps)), s.kind)
 
     def _copy(self, box: Box, context: Context, out: bool) -> Stmt:
         """Loops over the box: in from the buffer (0 outside it), or out to it."""
         counters = tuple(b.var(c) for c in self.counters)
-        for c, e in zip(self.counters, box.extents, strict=True):
+        extents = tuple(box.extents[d] for d in self.order)
+        for c, e in zip(self.counters, extents, strict=True):
             context = context.with_loop(c, Const(0), e)
-        places = tuple(fold_all(b.add(low, c)) for low, c in zip(box.low, counters, strict=True))
+        walked = dict(zip(self.order, counters, strict=True))
+        places = tuple(fold_all(b.add(low, walked[d])) for d, low in enumerate(box.low))
         dtype = self.whole.dtype
         move: Stmt
         if out:
@@ -109,7 +125,7 @@ class _Stage:
             if out or not self.pad:
                 raise self._refuse("its region is not known to lie inside it", None if out else "pad it")
             move = If(inside, move, Store(self.local, counters, b.const(0, dtype)))
-        for c, e in zip(reversed(self.counters), reversed(box.extents), strict=True):
+        for c, e in zip(reversed(self.counters), reversed(extents), strict=True):
             move = For(c, Const(0), e, move)
         return move
 
@@ -126,31 +142,32 @@ class _Stage:
         """Every element of the box is written: one store, unconditional, a loop variable of its own a dimension."""
         found = [p for p in stores(body) if p.buffer == self.whole.name]
         conditional = any(isinstance(p, (If, Let)) and found[0] in walk(p) for p in walk(body))
-        loops = {p.var for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
+        loops = {p.var: constant_extent(p) for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
         if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
             raise self._refuse("its region is not known to be written as a whole")
+
+    def _redirected(self, s: Stmt, low: tuple[Expr, ...], context: Context) -> Stmt:
+        """Accesses of the buffer turned to its copy, whose first element is at `low`."""
+        name, local = self.whole.name, self.local
+
+        def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            places = tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
+            return tuple(places[d] for d in self.order)
+
+        def expr(e: Expr) -> Expr:
+            if isinstance(e, Load) and e.buffer == name:
+                return Load(local, moved(e.indices), e.dtype, e.mask)
+            return e
+
+        def stmt(p: Stmt) -> Stmt:
+            if isinstance(p, Store) and p.buffer == name:
+                return Store(local, moved(p.indices), p.value, p.mask)
+            return p
+
+        return map_stmt(s, expr=expr, stmt=stmt)
 
 
 def _at_most(extent: Expr, context: Context) -> Expr:
     """A number that the extent does not exceed, if one is known: more may be read than is needed."""
     high = None if isinstance(extent, Const) else context.interval(extent)[1]
     return extent if high is None else Const(max(0, high))
-
-
-def _redirected(s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context) -> Stmt:
-    """Accesses of a buffer turned to its copy, whose first element is at `low`."""
-
-    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
-
-    def expr(e: Expr) -> Expr:
-        if isinstance(e, Load) and e.buffer == name:
-            return Load(local, moved(e.indices), e.dtype, e.mask)
-        return e
-
-    def stmt(p: Stmt) -> Stmt:
-        if isinstance(p, Store) and p.buffer == name:
-            return Store(local, moved(p.indices), p.value, p.mask)
-        return p
-
-    return map_stmt(s, expr=expr, stmt=stmt)

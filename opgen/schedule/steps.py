@@ -19,6 +19,7 @@ from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.tighten import tighten
+from opgen.schedule.transpose import transpose
 from opgen.schedule.widen import widen
 
 
@@ -149,13 +150,28 @@ class Pack:
     buffer: str
     order: tuple[int, ...]
     name: str
+    at: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"pack {self.buffer} {', '.join(map(str, self.order))} -> {self.name}"
+        at = f" at={self.at}" if self.at else ""
+        return f"pack {self.buffer} {', '.join(map(str, self.order))}{at} -> {self.name}"
 
     def run(self, kernel: Kernel) -> Kernel:
-        return pack(kernel, self.buffer, self.order, self.name)
+        return pack(kernel, self.buffer, self.order, self.name, self.at)
+
+
+@dataclass(frozen=True)
+class Transpose:
+    outer: str
+    inner: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"transpose {self.outer}, {self.inner}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return transpose(kernel, self.outer, self.inner)
 
 
 @dataclass(frozen=True)
@@ -248,6 +264,7 @@ Step: TypeAlias = (
     | Bind
     | Stage
     | Pack
+    | Transpose
     | Widen
     | Pair
     | Rfactor

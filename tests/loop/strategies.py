@@ -33,6 +33,7 @@ from opgen.loop.nodes import (
     Parameter,
     Ramp,
     Select,
+    Shuffle,
     Space,
     Stmt,
     Store,
@@ -98,7 +99,7 @@ def expressions(draw: st.DrawFn, scope: Scope, type: Type, depth: int = 3) -> Ex
     shapes += ["binary"] * 3 + ["unary"] if type.dtype.compute == type.dtype.name else []
     shapes += ["compare"] if type.dtype == BOOL else []
     shapes += ["call"] if type.dtype.name in ("float32", "float64") else []
-    shapes += ["broadcast"] if type.lanes > 1 else []
+    shapes += ["broadcast", "shuffle"] if type.lanes > 1 else []
     shapes += ["ramp"] if type.lanes > 1 and type.dtype.is_int else []
     shapes += ["load"] if any(b.dtype == type.dtype and b.shape for b in scope.buffers.values()) else []
     return _compound(draw, draw(st.sampled_from(shapes)), scope, type, depth - 1)
@@ -125,6 +126,10 @@ def _compound(draw: st.DrawFn, shape: str, scope: Scope, type: Type, depth: int)
             return Call(function, tuple(some(type) for _ in range(arity)))
         case "broadcast":
             return Broadcast(some(Type(type.dtype)), type.lanes)
+        case "shuffle":
+            of = Type(type.dtype, draw(st.sampled_from(LANES)))
+            order = draw(st.lists(st.integers(0, 2 * of.lanes - 1), min_size=type.lanes, max_size=type.lanes))
+            return Shuffle(some(of), some(of), tuple(order))
         case "ramp":
             return Ramp(some(Type(type.dtype)), some(Type(type.dtype)), type.lanes)
     buffer = draw(st.sampled_from([b for b in scope.buffers.values() if b.dtype == type.dtype and b.shape]))

@@ -204,6 +204,14 @@ MISTAKES = [
            |            ^^^^^^^^^""",
     ),
     (
+        "kernel f() -> (y: float32[1]):\n    y[0] = shuffle(1, 2)",
+        """\
+        k:2:12: error[loop-arguments]: 'shuffle' takes two vectors and at least two lanes
+           |
+         2 |     y[0] = shuffle(1, 2)
+           |            ^^^^^^^^^^^^^""",
+    ),
+    (
         "kernel f() -> ():\n    alloc a: float32[1] regster\n    pass",
         """\
         k:2:25: error[loop-space]: 'regster' is no memory space

@@ -100,6 +100,14 @@ PROBLEMS = [
     ("let u: int32 = 3000000000i32\npass", "the constant 3000000000 does not fit int32 (in the body)"),
     ("let u: int64x4 = int64x4(n)\npass", "'int64x4(n)' changes the number of lanes from 1 (in the body)"),
     ("let u: float32x4 = ramp(a, a, 4)\npass", "'ramp(a, a, 4)' is a ramp of float32, not of integers (in the body)"),
+    (
+        "let u: int64x2 = shuffle(ramp(n, 1, 2), ramp(n, 1, 2), 0, 4)\npass",
+        "'shuffle(ramp(n, 1, 2), ramp(n, 1, 2), 0, 4)' picks a lane that two vectors of 2 do not have (in the body)",
+    ),
+    (
+        "let u: int64x2 = shuffle(n, n, 0, 1)\npass",
+        "'shuffle(n, n, 0, 1)' picks 2 of 1 lanes; a vector has at least 2 (in the body)",
+    ),
     ("let u: int64 = broadcast(n, 1)\npass", "'broadcast(n, 1)' has 1 lanes; a vector has at least 2 (in the body)"),
 ]
 

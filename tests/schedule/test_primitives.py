@@ -54,6 +54,7 @@ DENSE = [
     "rfactor s 2 -> part\nvectorize s_l\nvectorize part_i",
     "rfactor c 8 -> part\npartition c_o -1\nvectorize c_l\nvectorize part_i\nvectorize part_4\nparallel n",
     "pack filter 0, 1, 3, 2",
+    "pack filter 2, 0, 1, 3 at=n -> w\nparallel n",
     "pack filter 3, 2, 0, 1 -> w\nsplit w_0 4 tail=min\nparallel w_1\npack image 0, 3, 1, 2",
 ]
 
@@ -87,6 +88,35 @@ def check(kernel: Kernel, schedule: Schedule, sizes: Sizes, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_widen(text: str, dtype: str, seed: int) -> None:
     check(kernels.dense(dtype), parse_schedule(text), kernels.random_dense(random.Random(seed)), seed)
+
+
+TURNED = """
+kernel turned(x: float32[5, 12]) -> (y: float32[12, 5]):
+  for i in 0..5:
+    for j in 0..12:
+      y[j, i] = x[i, j] + 1.0f32
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "split j 4\nreorder j_o, i, j_i\npack y 1, 0 at=j_o -> row\nvectorize j_i",
+        "split j 4\nsplit j_i 2 -> a, b\nreorder j_o, i, b, a\npack y 1, 0 at=j_o -> row",
+        "pack x 1, 0 at=i -> column",
+    ],
+)
+def test_copies_of_an_iteration_in_another_order(text: str) -> None:
+    check(parse_kernel(TURNED), parse_schedule(text), {}, 1)
+
+
+def test_a_copy_of_what_is_not_all_written_is_refused() -> None:
+    schedule = parse_schedule("split i 2 tail=overlap -> i_o, i_i\npack y 1, 0 at=i_o -> row")
+    with pytest.raises(ScheduleError, match="not known to be written as a whole"):
+        apply(parse_kernel(TURNED.replace("y[j, i] =", "y[j, 4 - i] =")), schedule)
+    apart = TURNED.replace("[12, 5]", "[24, 5]").replace("y[j, i]", "y[2*j, i]")
+    with pytest.raises(ScheduleError, match="not known to be written as a whole"):
+        apply(parse_kernel(apart), parse_schedule("pack y 1, 0 at=i"))
 
 
 STAGED = """
@@ -136,6 +166,30 @@ def test_overlapping_tiles(n: int) -> None:
     text = "kernel square(n: int64 in [4, inf], x: float32[n]) -> (y: float32[n]):\n  for i in 0..n:\n"
     text += "    y[i] = x[i]*x[i]\n"
     check(parse_kernel(text), parse_schedule("split i 4 tail=overlap\nvectorize i_i"), {"n": n}, n)
+
+
+BLOCK = """
+kernel block(n: int64 in [0, inf], x: {T}[n, {E}, {E}]) -> (y: {T}[{E}, n, {E}], z: {T}[n, {E}, {E}]):
+  for i in 0..n:
+    for r in 0..{E}:
+      for c in 0..{E}:
+        y[c, i, r] = x[i, r, c]
+  for j in 0..n:
+    for d in 0..{E}:
+      for s in {E}..{F}:
+        z[j, {E} - 1 - d, s - {E}] = x[j, s - {E}, d]
+"""
+
+
+@pytest.mark.parametrize("edge", [2, 4, 16])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "float64", "bool"])
+def test_transposed_blocks(edge: int, dtype: str) -> None:
+    """Whichever loop is outside, and wherever the block lies."""
+    kernel = parse_kernel(BLOCK.replace("{T}", dtype).replace("{E}", str(edge)).replace("{F}", str(2 * edge)))
+    schedule = parse_schedule("parallel i\ntranspose r, c\ntranspose d, s")
+    check(kernel, schedule, {"n": 2}, edge)
+    scheduled = apply(kernel, schedule)
+    assert parse_kernel(print_kernel(scheduled)) == scheduled
 
 
 MASKED = """

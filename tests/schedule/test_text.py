@@ -11,6 +11,7 @@ from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
     Fuse,
+    Pack,
     Parallel,
     Partition,
     Reorder,
@@ -19,6 +20,7 @@ from opgen.schedule.steps import (
     Stage,
     Step,
     Tighten,
+    Transpose,
     Unroll,
     Vectorize,
 )
@@ -34,6 +36,8 @@ vectorize k_lane
 parallel n_y
 bind x_o block.x
 stage input at=x_o space=register pad=true -> input_local
+pack filter 0, 1, 3, 2 at=x_o -> panel
+transpose x_i, k_lane
 carry r at=n_y
 partition x_o 1, -1
 partition x_o -2
@@ -71,6 +75,8 @@ def random_step(rng: random.Random) -> Step:
             Parallel(name()),
             Bind(name(), rng.choice(("block.x", "thread.z"))),
             Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
+            Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
+            Transpose(name(), name()),
             Partition(name(), cuts),
             Tighten(name()),
         ]

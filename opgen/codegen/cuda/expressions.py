@@ -47,6 +47,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Type,
     Unary,
     Var,
@@ -113,6 +114,9 @@ class ExpressionPrinter:
             case Ramp():
                 step = self.binary("mul", e.type.dtype, self.code(e.stride), _constant(Const(lane, e.stride.type)))
                 return self.binary("add", e.type.dtype, self.code(e.base), step)
+            case Shuffle():
+                count, picked = e.left.type.lanes, e.order[lane]
+                return self.code(e.left, picked) if picked < count else self.code(e.right, picked - count)
             case Load():
                 return self._load(e, lane)
 

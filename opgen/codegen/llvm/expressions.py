@@ -23,6 +23,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Type,
     Unary,
     Var,
@@ -62,6 +63,8 @@ def evaluate(fn: Function, e: Expr) -> Value:
             return _ramp(fn, e)
         case Unary():
             return _unary(fn, e)
+        case Shuffle():
+            return _shuffle(fn, e)
 
 
 def _binary(fn: Function, e: Binary) -> Value:
@@ -158,6 +161,16 @@ def _broadcast(fn: Function, e: Broadcast) -> Value:
     if isinstance(e.operand, Const):
         return Value(literal(e.operand.value, of), of, value_type(of))
     ref = value.ref if e.lanes == 1 else splat(fn, value.text, value.ref, e.lanes)
+    return Value(ref, of, value_type(of))
+
+
+def _shuffle(fn: Function, e: Shuffle) -> Value:
+    left, right = fn.value(e.left), fn.value(e.right)
+    if left.type != right.type or left.type.lanes < 2:
+        raise InternalError(f"a shuffle of {left.type} and {right.type}")
+    of = e.type
+    order = f"<{of.lanes} x i32> {listed('i32', list(e.order))}"
+    ref = fn.writer.pure("shuffled", f"shufflevector {left.typed}, {right.typed}, {order}")
     return Value(ref, of, value_type(of))
 
 

@@ -16,7 +16,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
-from opgen.loop.walk import expressions, map_expr, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, map_expr, walk, walk_expr
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class _Iterations:
         second = tuple(inner.resolve(_rename(self.context.resolve(i), copies, self.context)) for i in late.indices)
         if any(n.type.lanes > 1 for i in (*first, *second) for n in walk_expr(per_lane(i))):
             return False
-        return _differ(inner, first, second, self.context.shapes.get(early.buffer))
+        return _differ(inner, self.loop.var, first, second, self.context.shapes.get(early.buffer))
 
     def _apart_outside(self, i: Expr, j: Expr, inner_names: set[str]) -> bool:
         """Whether two indices differ because of the loop's variable alone: quick, and the case of most loops."""
@@ -177,9 +177,10 @@ def _bound(step: _Step) -> tuple[str, ...]:
 
 
 def _differ(
-    context: Context, first: tuple[Expr, ...], second: tuple[Expr, ...], shape: tuple[Expr, ...] | None
+    context: Context, var: str, first: tuple[Expr, ...], second: tuple[Expr, ...], shape: tuple[Expr, ...] | None
 ) -> bool:
-    if any(context.proves(b.compare("ne", i, j)) for i, j in zip(first, second, strict=True)):
+    likely_first = sorted(zip(first, second, strict=True), key=lambda pair: var not in free_vars(pair[0]))
+    if any(context.proves(b.compare("ne", i, j)) for i, j in likely_first):
         return True
     if shape is None or len(shape) != len(first) or len(first) < 2:
         return False

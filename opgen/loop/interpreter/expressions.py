@@ -29,6 +29,7 @@ from opgen.loop.nodes import (
     Pair,
     Ramp,
     Select,
+    Shuffle,
     Type,
     Unary,
     Var,
@@ -149,6 +150,9 @@ class ExpressionWriter:
             case Ramp():
                 lanes = self.constant(np.arange(e.lanes, dtype=NUMPY[e.type.dtype.name]))
                 return Code(f"({self.text(e.base, names)} + {self.text(e.stride, names)} * {lanes})")
+            case Shuffle():
+                both = f"np.concatenate(({self.text(e.left, names)}, {self.text(e.right, names)}))"
+                return Code(f"{both}[{self.constant(np.array(e.order))}]")
             case Load():
                 return self._load(e, names)
 

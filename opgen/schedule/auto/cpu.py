@@ -14,9 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
+from opgen.schedule.auto.few import few
 from opgen.schedule.auto.nests import (
     Nest,
     contiguous_loop,
@@ -28,6 +30,7 @@ from opgen.schedule.auto.nests import (
     width_in_bytes,
     worth_lanes,
 )
+from opgen.schedule.auto.panel import Marks, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import (
     lanes_along_copy,
     pack_strided,
@@ -35,12 +38,13 @@ from opgen.schedule.auto.prepare import (
     split_phases,
     widen_reused,
 )
+from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_rows import RowTile
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
@@ -55,6 +59,8 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> None:
+        if self._few():
+            return
         vector = contiguous_loop(self.nest)
         if vector is not None and self._along_rows(vector):
             return
@@ -67,6 +73,27 @@ class CpuNest:
             return
         quotients = self._decided()
         self.trial.fused_prefix([quotients.get(n, n) for n in self.nest.names[:PARALLEL]], Parallel)
+
+    def _few(self) -> bool:
+        """Lanes along positions, where there are few results at each."""
+        tile = few(self.nest, self.trial, self.machine, self._lanes(None))
+        if tile is None:
+            return False
+        before = self.trial.kernel, list(self.trial.steps)
+        if tile.pack():
+            marks = self._widened(self.trial.nest(tile.row), tile.row, before, len(self.trial.steps))
+            if tile.tile():
+                others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
+                panelled_items(self.trial, marks, others, self.machine)
+                return True
+        self.trial.kernel, self.trial.steps = before
+        return False
+
+    def _widened(self, nest: Nest, vector: str, before: tuple[Kernel, list[Step]], packed: int) -> Marks:
+        """Convert narrow inputs once, now that all are packed (after so many steps)."""
+        for copy in widen_reused(nest, vector, self.trial):
+            CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
+        return Marks(before[0], len(before[1]), packed, len(self.trial.steps))
 
     def _decided(self) -> dict[str, str]:
         """Without lanes: conditions on remainders decided all the same, by phases and taps unrolled where they are few.
@@ -116,15 +143,16 @@ class CpuNest:
         if not constant or width is None or lanes < 2 or not reduces(nest) or len(nest.allocations) != 1:
             return False
         before = self.trial.kernel, list(self.trial.steps)
-        nest = pack_strided(nest, vector, self.trial)
+        nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
+        packed = len(self.trial.steps)
         pairs = pair_products(nest, self.trial) if self.machine.pairs else []
         for copy in pairs:
             lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
-        nest = self.trial.nest(vector)
-        for copy in widen_reused(nest, vector, self.trial):
-            CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
+        marks = self._widened(self.trial.nest(vector), vector, before, packed)
         nest = self.trial.nest(vector)
         if worth_lanes(nest, vector) and self._tiled(nest, vector, lanes):
+            turned(self.trial, marks, vector, self.machine)
+            panelled_vectors(self.trial, marks, vector, self.machine)
             return True
         self.trial.kernel, self.trial.steps = before
         return False

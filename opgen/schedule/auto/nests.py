@@ -131,13 +131,19 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
     mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.outside_loads) < len(nest.outside_loads)]
     if along is not None and along in free:
-        fuller = [n for n in mixed if _filled(nest, n, lanes) > _filled(nest, along, lanes)]
-        rows = [n for n in fuller if any(is_contiguous(e, n, nest.shapes) for e in nest.outside_loads)]
+        fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
+        rows = [n for n in fuller if any(own_axis(e, n) is not None for e in nest.outside_loads)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
 
-def _filled(nest: Nest, name: str, lanes: int) -> float:
+def own_axis(access: Load | Store, loop: str) -> int | None:
+    """The dimension of an access that a loop alone walks along, if there is one."""
+    axes = [i for i, e in enumerate(access.indices) if depends(e, loop)]
+    return axes[0] if len(axes) == 1 else None
+
+
+def filled(nest: Nest, name: str, lanes: int) -> float:
     """The share of lanes at work when a loop runs in vectors, overlapping or shorter ones at its end."""
     extent = nest.extent(name) or 1
     used = lanes

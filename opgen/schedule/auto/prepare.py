@@ -8,31 +8,29 @@ from math import prod
 from opgen.dtypes import BFLOAT16, FLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, reduces
+from opgen.schedule.auto.blocks import transposed_blocks
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, own_axis, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Pair, Parallel, Reorder, Split, Step, Tighten, Vectorize, Widen
-
-BLOCK = 16
-"""Edge of the square blocks in which an input is transposed: a block of each side stays in the first cache."""
+from opgen.schedule.steps import Pack, Pair, Parallel, Split, Tighten, Vectorize, Widen
 
 REUSED = 4
 """How often each element must be read for a copy to pay where no reads are shared between lanes."""
 
 
-def pack_strided(nest: Nest, vector: str, trial: Trial) -> Nest:
+def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
     """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
     if not reduces(nest):
         return nest
     scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
     for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
-        axis = _own_axis(load, vector)
+        axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
         if not scalar and _reads(nest) < REUSED * _elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
-            _pack(load.buffer, axis, trial)
+            _pack(load.buffer, axis, vector_bytes, trial)
     return trial.nest(vector)
 
 
@@ -91,28 +89,25 @@ def _elements(nest: Nest, buffer: str) -> int:
     return prod(int(e.value) if isinstance(e, Const) else 0 for e in nest.shapes[buffer])
 
 
-def _own_axis(load: Load, vector: str) -> int | None:
-    """The dimension that the vector loop alone walks along, if there is one."""
-    axes = [i for i, e in enumerate(load.indices) if depends(e, vector)]
-    return axes[0] if len(axes) == 1 else None
+def pack_last(load: Load, axis: int, trial: Trial, vector_bytes: int) -> bool:
+    """Copy what a load reads with one dimension last, if it is not; whether lanes along that dimension are consecutive
+    then.
+    """
+    if axis == len(load.indices) - 1:
+        return True
+    if load.buffer not in {i.name for i in trial.kernel.inputs}:
+        return False
+    _pack(load.buffer, axis, vector_bytes, trial)
+    return True
 
 
-def _pack(buffer: str, axis: int, trial: Trial) -> None:
+def _pack(buffer: str, axis: int, vector_bytes: int, trial: Trial) -> None:
+    """Copy an input with one dimension last."""
     rank = len(_shape(trial.kernel, buffer))
     order = (*(d for d in range(rank) if d != axis), axis)
     name = trial.fresh(f"{buffer}_packed")
-    if not trial.take(Pack(buffer, order, name)):
-        return
-    outer = [f"{name}_{d}" for d in range(rank - 2)]
-    row, column = f"{name}_{rank - 2}", f"{name}_{rank - 1}"
-    blocks: list[Step] = []
-    for loop, dimension in ((row, order[-2]), (column, axis)):
-        size = _shape(trial.kernel, buffer)[dimension]
-        whole = isinstance(size, Const) and int(size.value) % BLOCK == 0
-        blocks.append(Split(loop, BLOCK, "exact" if whole else "min", f"{loop}_o", f"{loop}_i"))
-    blocks.append(Reorder((*outer, f"{row}_o", f"{column}_o", f"{row}_i", f"{column}_i")))
-    trial.take(*blocks)
-    trial.fused_prefix([*outer, f"{row}_o"][:2] if outer else [f"{row}_o"], Parallel)
+    if trial.take(Pack(buffer, order, name)):
+        transposed_blocks(trial, name, vector_bytes)
 
 
 def _shape(kernel: Kernel, buffer: str) -> tuple[object, ...]:
@@ -127,8 +122,8 @@ class Phases:
     remainders: tuple[str, ...]
 
 
-def split_phases(nest: Nest, trial: Trial) -> Phases:
-    """Split each loop that a condition `(loop + ...) % c == 0` speaks of by c.
+def split_phases(nest: Nest, trial: Trial, only: str | None = None) -> Phases:
+    """Split each loop (or only one) that a condition `(loop + ...) % c == 0` speaks of by c.
 
     With the remainder unrolled, the condition is decided for each tap, and none is tried in vain.
     """
@@ -138,6 +133,8 @@ def split_phases(nest: Nest, trial: Trial) -> Phases:
         outer, inner = trial.fresh(f"{loop}_q"), trial.fresh(f"{loop}_p")
         extent = nest.extent(loop)
         tail: Tail = "exact" if extent is not None and extent % step == 0 else "guard"
+        if only not in (None, loop):
+            continue
         if extent is not None and extent > step and trial.take(Split(loop, step, tail, outer, inner)):
             quotients[loop] = outer
             remainders.append(inner)

@@ -34,6 +34,7 @@ from opgen.loop.nodes import (
     Parameter,
     Ramp,
     Select,
+    Shuffle,
     Stmt,
     Store,
     Unary,
@@ -81,6 +82,9 @@ class Maker:
     def make(self, t: DType, depth: int) -> Expr:
         if depth == 0:
             return self.leaf(t)
+        if self.lanes > 1 and self.rng.random() < 0.1:
+            order = tuple(self.rng.randrange(2 * self.lanes) for _ in range(self.lanes))
+            return Shuffle(self.make(t, depth - 1), self.make(t, depth - 1), order)
         choice = self.rng.random()
         if choice < 0.15:
             return Select(self.make(BOOL, depth - 1), self.make(t, depth - 1), self.make(t, depth - 1))

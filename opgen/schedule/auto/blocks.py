@@ -1,0 +1,52 @@
+"""Copies whose two last dimensions changed places, made in square blocks that are turned in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opgen.loop.nodes import Alloc, For
+from opgen.loop.walk import walk
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Parallel, Reorder, Split, Step, Transpose
+
+SMALLEST = 4
+"""Edge of the smallest square block that is worth turning in registers."""
+
+
+def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
+    """Make a copy in square blocks of up to as many elements as a vector has, and run its outer loops in parallel, or
+    the loops `around` it; whether that was legal.
+    """
+    loops = {s.var: constant_extent(s) for s in walk(trial.kernel.body) if isinstance(s, For)}
+    buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
+    rank = len(buffer.shape)
+    outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops[n] != 1]
+    last = [f"{copy}_{d}" for d in range(rank - 2, rank)]
+    sizes = {n: e for n in last if (e := loops[n]) is not None}
+    edge = max(1, vector_bytes // buffer.dtype.bytes)
+    while sizes and edge > min(sizes.values()):
+        edge //= 2
+    if len(sizes) < 2 or edge < SMALLEST:
+        return trial.fused_prefix(([*outer, *last] if around is None else around)[:2], Parallel)
+    tails: dict[str, Tail] = {n: "exact" if e % edge == 0 else "overlap" for n, e in sizes.items()}
+    first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams
+    steps = _blocks(outer, first, second, edge, tails)
+    blocked = trial.take(*steps)
+    if around is None:
+        around = [*outer, *(f"{n}_o" for n in (first, second) if tails[n] == "exact")] if blocked else [*outer, *last]
+    shared = trial.fused_prefix(around[:2], Parallel)  # proved before blocks are turned: there is less to look at
+    if blocked:
+        trial.take(Transpose(f"{second}_i", f"{first}_i"))
+    return shared
+
+
+def _blocks(outer: Sequence[str], first: str, second: str, edge: int, tails: dict[str, Tail]) -> list[Step]:
+    """Two loops in square blocks.  Overlapping tiles are split last, as they cannot be moved."""
+    return [
+        Reorder((*outer, first, second)),
+        Split(first, edge, tails[first], f"{first}_o", f"{first}_i"),
+        Reorder((f"{first}_o", second, f"{first}_i")),
+        Split(second, edge, tails[second], f"{second}_o", f"{second}_i"),
+    ]

@@ -1,0 +1,104 @@
+"""Panels: a copy of an input in another order made block by block, just before a block is used and while it is hot.
+
+A copy made as a whole is written to memory and read back; a panel stays in the cache.  It is made by the thread that
+uses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.nodes import Const, Kernel, Var
+from opgen.loop.walk import loads
+from opgen.machine import Machine
+from opgen.schedule.auto.blocks import transposed_blocks
+from opgen.schedule.auto.nests import depends, nests
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split, Step, Widen
+
+TURNS = 4
+"""Blocks for each core at least: fewer would leave cores idle at the end."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Where a trial stood: `kernel` before inputs were packed, and how many steps it had then, when they were packed,
+    and when all was ready for the tile.
+    """
+
+    kernel: Kernel
+    before: int
+    packed: int
+    ready: int
+
+
+def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
+    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays."""
+    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
+    if split is not None and split.tail == "exact":
+        panelled(trial, marks, split.outer, machine)
+
+
+def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
+    """Replace the copy of an input by panels, one for each item of a batch, if that pays.  An item is an iteration of
+    the first of `loops` that is an index by itself.
+    """
+    for pack in [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]:
+        uses = [e for e in loads(marks.kernel.body) if e.buffer == pack.buffer]
+        items = [n for n in loops if all(Var(n) in e.indices for e in uses)]
+        if items:
+            panelled(trial, marks, items[0], machine)
+
+
+def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine) -> None:
+    """Replace the copy of an input by panels, one for each iteration of `blocks`, if the input is large and threads can
+    share them out.
+    """
+    steps = trial.steps
+    made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    tile = steps[marks.ready :]
+    if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
+        return
+    again, (pack,) = Trial(marks.kernel), made
+    between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
+    wide = len(between) < marks.ready - marks.packed
+    serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
+    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine):
+        trial.kernel, trial.steps = again.kernel, [*steps[: marks.before], *again.steps]
+
+
+def _widens(step: Step, pack: Pack) -> bool:
+    return isinstance(step, Widen) and step.buffer == pack.name
+
+
+def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
+    """Whether a copy would push out of the second cache what is used with it."""
+    found = next(i for i in kernel.inputs if i.name == buffer)
+    elements = prod(int(e.value) if isinstance(e, Const) else 0 for e in found.shape)
+    return elements * found.dtype.bytes > machine.l2.size // 4
+
+
+def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine) -> bool:
+    """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
+    that use the same panel.
+    """
+    nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+    if nest is None:
+        return False
+    around = nest.names[: nest.names.index(blocks)]
+    uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
+    changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
+    count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
+    if count < TURNS * machine.cores and count % machine.cores:
+        return False
+    same = [n for n in around if n not in changing]
+    order = (*changing, blocks, *same)
+    if same and not trial.take(Reorder(order)):
+        return False
+    name = trial.fresh(f"{pack.buffer}_panel")
+    if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
+        return False
+    if not transposed_blocks(trial, name, machine.vector_bytes, [*changing, blocks]):
+        return False
+    return not wide or trial.take(Widen(name, trial.fresh(f"{name}_wide")))

@@ -1,0 +1,130 @@
+"""transpose: a square block copied with its rows and columns exchanged, by vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.walk import free_vars, substitute_expr
+from opgen.passes.fold import fold_all
+from opgen.passes.simplify import simplify_expr
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+
+MOST = 64
+"""Most rows of a block."""
+Indices = tuple[Expr, ...]
+
+
+def transpose(kernel: Kernel, outer: str, inner: str) -> Kernel:
+    """Turn a square block in registers: rows are loaded, lanes exchanged in log2(n) rounds, columns stored.
+
+        for i in 0..4: for j in 0..4:          alloc t[3, 4, 4]
+          y[j, i] = x[i, j]              ->    t[0, 0, ramp(0, 1, 4)] = x[0, ramp(0, 1, 4)]  (and 1, 2, 3)
+                                               t[1, 0, ...] = shuffle(t[0, 0, ...], t[0, 2, ...], 0, 1, 4, 5)
+                                               ...
+                                               y[0, ramp(0, 1, 4)] = t[2, 0, ramp(0, 1, 4)]  (and 1, 2, 3)
+
+    Both loops have the same constant extent, a power of two; what is read lies consecutively along one of them, what is
+    written along the other.
+    """
+    require_loops(kernel, "transpose", [outer, inner])
+    name = f"{outer}_{inner}"
+    require_fresh(kernel, "transpose", [name])
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        block = _matched(s, inner, context)
+        if isinstance(block, str):
+            raise ScheduleError(f"transpose {outer}, {inner}: {block}")
+        return block.code(name, context)
+
+    return rewrite_loops(kernel, outer, rewrite)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A copy of `count` x `count` elements: `row` is the loop along which what is written lies consecutively, `column`
+    that along which what is read does.
+    """
+
+    copy: Store
+    source: Load
+    row: For
+    column: For
+    count: int
+
+    def code(self, name: str, context: Context) -> Stmt:
+        """Loads, rounds of shuffles, stores."""
+        rounds = self.count.bit_length() - 1
+        buffer = Buffer(name, self.source.dtype, (Const(rounds + 1), Const(self.count), Const(self.count)), "register")
+        body: list[Stmt] = []
+        for k in range(self.count):
+            line = Load(self.source.buffer, self._at(self.source.indices, k, self.row, context), self.source.dtype)
+            body.append(Store(name, self._line(0, k), line))
+        for number in range(rounds):
+            body += self._round(name, number, self.count >> (number + 1))
+        for k in range(self.count):
+            line = Load(name, self._line(rounds, k), self.source.dtype)
+            body.append(Store(self.copy.buffer, self._at(self.copy.indices, k, self.column, context), line))
+        return Alloc(buffer, b.block(body))
+
+    def _round(self, name: str, number: int, distance: int) -> list[Stmt]:
+        """Lines that are `distance` apart exchange the quarters off their diagonal."""
+        upper = [k if not k & distance else self.count + k - distance for k in range(self.count)]
+        lower = [k + distance if not k & distance else self.count + k for k in range(self.count)]
+        steps: list[Stmt] = []
+        for k in range(self.count):
+            first = k & ~distance
+            pair = [Load(name, self._line(number, at), self.source.dtype) for at in (first, first + distance)]
+            order = lower if k & distance else upper
+            steps.append(Store(name, self._line(number + 1, k), Shuffle(pair[0], pair[1], tuple(order))))
+        return steps
+
+    def _line(self, number: int, k: int) -> Indices:
+        return Const(number), Const(k), Ramp(Const(0), Const(1), self.count)
+
+    def _at(self, indices: Indices, k: int, fixed: For, context: Context) -> Indices:
+        """The indices where one loop stands at its k-th iteration and the other runs over all lanes of the last one."""
+        along = self.row if fixed is self.column else self.column
+        here = {fixed.var: fold_all(b.add(fixed.start, k)), along.var: along.start}
+        places = [simplify_expr(substitute_expr(i, here), context) for i in indices]
+        return (*places[:-1], Ramp(places[-1], Const(1), self.count))
+
+
+def _matched(s: For, inner: str, context: Context) -> _Block | str:
+    """The block that two loops copy, or why they do not."""
+    other, count = s.body, constant_extent(s)
+    if not isinstance(other, For) or other.var != inner:
+        return f"'{inner}' is not all that '{s.var}' holds"
+    if s.kind != "serial" or other.kind != "serial" or s.var in free_vars(other.start):
+        return "the loops are not two serial loops with bounds of their own"
+    if count is None or count != constant_extent(other) or count & (count - 1) or not 2 <= count <= MOST:
+        return f"the loops do not both have the same constant extent, a power of two up to {MOST}"
+    copy = other.body
+    if not isinstance(copy, Store) or not isinstance(copy.value, Load) or copy.mask or copy.value.mask:
+        return f"what '{inner}' holds is no plain copy of an element"
+    if copy.value.buffer == copy.buffer:
+        return f"'{copy.buffer}' is both read and written"
+    for row, column in ((s, other), (other, s)):
+        if _runs(copy.value.indices, column.var) and _runs(copy.indices, row.var) and _apart(copy.indices, column.var):
+            return _Block(copy, copy.value, row, column, count)
+    return "what is read does not lie consecutively along one loop, and what is written along the other"
+
+
+def _runs(indices: Indices, var: str) -> bool:
+    """Whether a loop walks along the last dimension, and only there."""
+    if not indices or any(var in free_vars(i) for i in indices[:-1]):
+        return False
+    form = linear(indices[-1], var)
+    return form is not None and form[0] == Const(1)
+
+
+def _apart(indices: Indices, var: str) -> bool:
+    """Whether a loop walks along one dimension that is not the last: iterations then write different lines."""
+    found = [i for i in indices if var in free_vars(i)]
+    form = linear(found[0], var) if len(found) == 1 else None
+    return form is not None and found[0] is not indices[-1] and isinstance(form[0], Const) and form[0].value != 0

@@ -1,0 +1,172 @@
+"""Copies in another order that the automatic scheduler makes: whole ones and panels, in blocks turned in registers."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import Kernel
+from opgen.loop.parse import parse_kernel
+from opgen.loop.verify import verify
+from opgen.machine import typical
+from opgen.machine.model import Cache
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.default import scheduled
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import apply, parse_schedule
+from tests.schedule.differential import random_inputs
+
+SMALL = replace(typical(), l2=Cache(1024, 8, 64, 118e9), cores=2)
+"""A machine whose second cache is so small that every copy is a large one."""
+
+PRODUCT = """
+kernel product(a: {T}[{G}, {M}, {P}], b: {T}[{G}, {N}, {P}]) -> (c: float32[{G}, {M}, {N}]):
+  for g in 0..{G}:
+    for i in 0..{M}:
+      for j in 0..{N}:
+        alloc acc: float32[] register
+        acc[] = 0.0f32
+        for k in 0..{P}:
+          acc[] = fma(float32(a[g, i, k]), float32(b[g, j, k]), acc[])
+        c[g, i, j] = acc[]
+"""
+
+
+def product(dtype: str, groups: int, m: int, n: int, p: int) -> Kernel:
+    """Rows times rows: lanes along the result's rows would read the second matrix with a stride."""
+    text = PRODUCT
+    for letter, value in {"T": dtype, "G": groups, "M": m, "N": n, "P": p}.items():
+        text = text.replace(f"{{{letter}}}", str(value))
+    return simplify(parse_kernel(text))
+
+
+def assert_right(kernel: Kernel, seed: int, small: bool) -> str:
+    """The automatic schedule gives the interpreter's bits with one and two threads; gives its text."""
+    schedule, after = scheduled(kernel, "cpu", SMALL if small else typical())
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    inputs = random_inputs(kernel, {}, seed)
+    (expected,) = interpret(kernel, inputs, {}).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, inputs, {}, threads, guarded=True).values()
+        assert found.tobytes() == expected.tobytes(), f"seed {seed}, {threads} threads\n{schedule}"
+    return str(schedule)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_products_of_rows(seed: int, small: bool, dtype: str) -> None:
+    """Also where blocks do not divide the sizes, or do not fit them."""
+    rng = random.Random(seed)
+    groups, rows = rng.choice([1, 2]), rng.choice([3, 7, 9])
+    kernel = product(dtype, groups, rows, rng.choice([16, 24, 40, 64]), rng.choice([2, 5, 16, 19]))
+    assert_right(kernel, seed, small)
+
+
+def test_a_large_copy_is_made_in_panels() -> None:
+    """By the threads that use them, and outside the loop over rows, which all use the same."""
+    kernel = product("float32", 1, 9, 128, 32)
+    panels, whole = assert_right(kernel, 0, True), assert_right(kernel, 0, False)
+    for step in ("at=j_o -> b_panel", "transpose b_panel_1_i, b_panel_2_i", "parallel j_o"):
+        assert step in panels
+    for step in ("pack b 0, 2, 1 -> b_packed", "transpose b_packed_1_i, b_packed_2_i"):
+        assert step in whole
+
+
+def test_panels_are_not_made_for_few_blocks_that_threads_cannot_share() -> None:
+    assert "panel" not in assert_right(product("float32", 1, 9, 96, 32), 0, True)
+
+
+def test_rows_of_all_lengths_come_out_right() -> None:
+    """Blocks overlap at the ends."""
+    for n in (16, 17, 31, 33):
+        text = assert_right(product("float32", 1, 4, n, n), n, False)
+        assert "transpose" in text
+
+
+APART = """
+kernel apart(a: {T}[2, {P}, 3, {W}], b: {T}[{P}, {C}]) -> (c: {T}[2, {C}, 3, {W}]):
+  for n in 0..2:
+    for j in 0..{C}:
+      for h in 0..3:
+        for w in 0..{W}:
+          alloc acc: float32[] register
+          acc[] = 0.0f32
+          for k in 0..{P}:
+            acc[] = fma(float32(a[n, k, h, w]), float32(b[k, j]), acc[])
+          c[n, j, h, w] = {T}(acc[])
+"""
+
+
+def apart(dtype: str, width: int, columns: int, terms: int) -> Kernel:
+    """Lanes along the columns, whose results do not lie side by side."""
+    text = APART
+    for letter, value in {"T": dtype, "W": width, "C": columns, "P": terms}.items():
+        text = text.replace(f"{{{letter}}}", str(value))
+    return simplify(parse_kernel(text))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "half"])
+@pytest.mark.parametrize("width", [8, 14, 21, 30])
+@pytest.mark.parametrize("columns", [16, 32])
+def test_results_that_lie_apart(width: int, columns: int, dtype: str) -> None:
+    """A row of them is kept with lanes side by side, and turned."""
+    text = assert_right(apart(dtype.replace("half", "float16"), width, columns, 9), width, False)
+    assert "vectorize j_l" in text
+    if width in (14, 21):
+        assert "pack c 0, 2, 3, 1 at=h -> c_row" in text
+        assert "transpose c_row" in text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_items_of_a_batch_are_packed_one_by_one(seed: int) -> None:
+    """Few results at each position: each item's copy is made by the thread that uses it."""
+    text = product("float32", 4, 40, 3, 10 + seed)
+    schedule = assert_right(text, seed, True)
+    assert "at=g -> a_panel" in schedule
+    assert "parallel g" in schedule
+
+
+BLOCKS = """
+kernel blocks(x: float32[8, 8]) -> (y: float32[8, 8], z: float32[8]):
+  for i in 0..8:
+    z[i] = 0.0f32
+    for j in 0..8:
+      y[i, j] = x[j, i]
+  for e in 0..4:
+    for f in 0..4:
+      y[f, e] = y[e, f]
+  for g in 0..6:
+    for h in 0..6:
+      y[g, h] = x[h, g]
+  for u in 0..4:
+    for v in 0..4:
+      y[u, v] = x[u, v]
+  for p in 0..4:
+    for q in 0..4:
+      y[p, q] = x[q, p] + 1.0f32
+"""
+ALONG = "what is read does not lie consecutively along one loop, and what is written along the other"
+REFUSALS = {
+    "transpose i, j": "'j' is not all that 'i' holds",
+    "transpose e, f": "'y' is both read and written",
+    "transpose g, h": "the loops do not both have the same constant extent, a power of two up to 64",
+    "transpose u, v": ALONG,
+    "transpose p, q": "what 'q' holds is no plain copy of an element",
+    "unroll v\ntranspose u, v": "the loops are not two serial loops with bounds of their own",
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_refusals(text: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(BLOCKS), parse_schedule(text))
+    step = text.split("\n")[-1]
+    assert refusal.value.message == f"{step}: {REFUSALS[text]}"

@@ -1,0 +1,121 @@
+"""Few results at each position: lanes along the positions, masks at the border."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opgen.grad.gradient import gradient
+from opgen.loop.bind import bind
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import Kernel
+from opgen.loop.parse import parse_kernel
+from opgen.loop.verify import verify
+from opgen.machine import Machine, typical
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import parse_schedule
+from opgen.spec import load
+from tests.harness import Call, random_arrays
+
+MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
+MACHINES = {"512 bits": typical(64), "256 bits": typical(32), "few registers": replace(typical(16), registers=8)}
+
+
+def strided(seed: int) -> Kernel:
+    """An input gradient with few channels."""
+    rng = random.Random(seed)
+    order = rng.choice(["NHWC", "NCHW"])
+    image = {
+        "N": rng.choice([1, 2]),
+        "H": rng.randint(3, 6),
+        "W": rng.choice([15, 16, 23, 35, 50]),
+        "C": rng.randint(1, 5),
+    }
+    steps = {"H": rng.choice([1, 2]), "W": rng.choice([1, 2, 3])}
+    attrs = {
+        "strides": [steps.get(letter, 1) for letter in order],
+        "dilations": [{"H": rng.choice([1, 2]), "W": rng.choice([1, 1, 2])}.get(letter, 1) for letter in order],
+        "padding": rng.choice(["SAME", "VALID"]),
+        "data_format": order,
+    }
+    shapes = {
+        "input": tuple(image[letter] for letter in order),
+        "filter": (rng.randint(1, 3), rng.randint(1, 4), image["C"], rng.choice([8, 16, 20])),
+    }
+    op = MODULE.op("Conv2D")
+    cotangent = tuple(Call(MODULE, op, shapes, attrs, dtype="float32").environment.output_shapes["output"])
+    dtype = rng.choice(["float32", "float32", "bfloat16", "float64"])
+    call = Call(MODULE, gradient(MODULE, op, "input"), {**shapes, "grad_output": cotangent}, attrs, dtype=dtype)
+    lowered, parameters = call.kernel()
+    return simplify(bind(lowered, parameters))
+
+
+def assert_right(kernel: Kernel, machine: Machine, seed: int, spoiled: bool = False) -> str:
+    """The automatic schedule gives the interpreter's results with one and two threads; gives its text."""
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    shapes = {b.name: tuple(int(str(e.value)) for e in b.shape) for b in kernel.inputs}  # type: ignore[union-attr]
+    inputs = random_arrays(shapes, kernel.inputs[0].dtype.name, seed)
+    if spoiled:
+        for array in inputs.values():
+            places = np.random.default_rng(seed).integers(0, array.size, 3)
+            array.reshape(-1)[places] = [np.inf, -np.inf, np.nan]
+    (expected,) = interpret(kernel, inputs, {}).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, inputs, {}, threads, guarded=True).values()
+        wide = [np.asarray(a, dtype=np.float64) for a in (found, expected)]
+        assert np.array_equal(*wide, equal_nan=True), f"seed {seed}\n{schedule}"
+    return str(schedule)
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_strided(seed: int, spoiled: bool) -> None:
+    """Terms outside are left out, also where the other factor is no number."""
+    machine = list(MACHINES.values())[seed % 3]
+    assert_right(strided(seed), machine, seed, spoiled)
+
+
+def test_lanes_go_along_the_row() -> None:
+    """One class of positions at a time, in whole vectors; three results at each."""
+    shapes = {"input": (1, 4, 64, 3), "filter": (3, 3, 3, 16), "grad_output": (1, 2, 32, 16)}
+    attrs = {"strides": [1, 2, 2, 1], "padding": "SAME"}
+    op = gradient(MODULE, MODULE.op("Conv2D"), "input")
+    lowered, parameters = Call(MODULE, op, shapes, attrs, dtype="float32").kernel()
+    text = assert_right(simplify(bind(lowered, parameters)), typical(), 0)
+    for step in ("split w 2 tail=exact -> w_q, w_p", "split w_q 32 tail=exact", "unroll c", "vectorize w_q_l"):
+        assert step in text
+    assert "transpose" in text
+
+
+PRODUCT = """
+kernel product(a: float32[{M}, 20], b: float32[20, {N}]) -> (c: float32[{M}, {N}]):
+  for i in 0..{M}:
+    for j in 0..{N}:
+      alloc acc: float32[] register
+      acc[] = 0.0f32
+      for k in 0..20:
+        acc[] = fma(a[i, k], b[k, j], acc[])
+      c[i, j] = acc[]
+"""
+
+
+@pytest.mark.parametrize("m", [16, 37, 64])
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_tall_products(m: int, n: int) -> None:
+    text = assert_right(simplify(parse_kernel(PRODUCT.replace("{M}", str(m)).replace("{N}", str(n)))), typical(), m + n)
+    assert "vectorize i_l" in text
+
+
+def test_many_results_stay_side_by_side() -> None:
+    text = assert_right(simplify(parse_kernel(PRODUCT.replace("{M}", "8").replace("{N}", "32"))), typical(), 1)
+    assert "vectorize j_l" in text
