@@ -11,6 +11,7 @@ from opgen.spec.model import (
     AttrValue,
     Conditional,
     Convert,
+    Element,
     EnumArgument,
     EnumIs,
     Expr,
@@ -71,7 +72,7 @@ class Printer(ABC):
                 return self.conditional(e), CONDITIONAL
             case FunctionCall():
                 return self.call(e), ATOM
-            case Apply() | Convert() | Read() | Reduce():
+            case Apply() | Convert() | Read() | Element() | Reduce():
                 return self.mathematics(e), ATOM
 
     def operation(self, e: Operation) -> tuple[str, int]:
@@ -92,7 +93,7 @@ class Printer(ABC):
         """`min`, `max`, `ceildiv` and `pow`."""
         return f"{e.op}({self.text(e.left)}, {self.text(e.right)})"
 
-    def mathematics(self, e: Apply | Convert | Read | Reduce) -> str:
+    def mathematics(self, e: Apply | Convert | Read | Element | Reduce) -> str:
         """What only mathematics has."""
         raise InternalError(f"{type(e).__name__} is no expression of the shape language")
 

@@ -10,6 +10,7 @@ from opgen.spec.model import (
     Convert,
     Definition,
     Dimension,
+    Element,
     EnumIs,
     FunctionCall,
     IndexRange,
@@ -60,8 +61,10 @@ class Formula(Printer):
     def call(self, e: FunctionCall) -> str:
         return f"{e.function}({', '.join(self.argument(a) for a in e.arguments)})"
 
-    def mathematics(self, e: Apply | Convert | Read | Reduce) -> str:
+    def mathematics(self, e: Apply | Convert | Read | Element | Reduce) -> str:
         match e:
+            case Element():
+                return f"{e.constant.name}[{', '.join(self.text(i) for i in e.indices)}]"
             case Apply():
                 return f"{e.function}({self.text(e.argument)})"
             case Convert():

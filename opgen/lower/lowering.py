@@ -22,13 +22,28 @@ from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Stmt, Store, Var
 from opgen.loop.walk import free_vars
+from opgen.lower.constants import Expansion, expansion, quotient
+from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
 from opgen.lower.mathematics import Mathematics, Names, Scope, TensorAccess
 from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
 from opgen.lower.scalars import Scalars, has_floats
 from opgen.lower.variant import Variant
-from opgen.spec.model import Definition, EnumIs, Expr, Index, Module, OpSpec, Present, Require, SizeOf, Tensor
+from opgen.spec.model import (
+    Algorithm,
+    Definition,
+    EnumIs,
+    Expr,
+    Index,
+    Module,
+    OpSpec,
+    Present,
+    Require,
+    SizeOf,
+    Tensor,
+)
+from opgen.spec.narrow import narrow_op
 from opgen.spec.walk import subexpressions
 
 
@@ -40,18 +55,28 @@ class Lowered:
     arguments: tuple[Expr, ...]
 
 
-def lower(module: Module, op: OpSpec, variant: Variant) -> Lowered:
-    """The kernel of an op for given types and structural attributes, generic in sizes and all other attributes."""
-    return _Lowering(op, variant).run()
+def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | None = None) -> Lowered:
+    """The kernel of an op for given types and structural attributes, generic in sizes and all other attributes.
+
+    With an algorithm, the kernel is for calls that meet its condition: it computes by the algorithm's mathematics, and
+    once more by the op's own if a result is not finite.
+    """
+    if algorithm is None:
+        return _Lowering(op, variant, op.definitions).run()
+    narrowed = narrow_op(op, dict(algorithm.facts))
+    return _Lowering(narrowed, variant, algorithm.definitions, algorithm.name).run()
 
 
 class _Lowering:
-    def __init__(self, op: OpSpec, variant: Variant) -> None:
+    def __init__(
+        self, op: OpSpec, variant: Variant, definitions: tuple[Definition, ...], algorithm: str | None = None
+    ) -> None:
         self._op = op
+        self._algorithm = algorithm
         self._variant = variant
         self._parameters = Parameters(op)
         self._scalars = Scalars(self._parameters, variant)
-        self._definitions = inline_lets(op.definitions)
+        self._definitions = inline_lets(definitions)
         self._names = Names(reserved_names(op))
         self._tensors: dict[str, TensorAccess] = {}
 
@@ -61,12 +86,13 @@ class _Lowering:
             raise InternalError(f"op {op.name} has no mathematics: derive the gradients of a module first")
         inputs = tuple(self._argument(t) for t in op.tensors if not t.shape_only)
         outputs = tuple(self._argument(t) for t in op.outputs)
-        lets = tuple(self._let(d) for d in self._definitions if not d.is_output)
-        body = b.block(self._nest(d) for d in self._definitions)
-        for buffer in reversed(lets):
-            body = Alloc(buffer, body)
+        body = self._body(self._definitions)
+        if self._algorithm is not None:
+            plain = self._body(inline_lets(op.definitions))
+            body = b.block((body, unless_finite(outputs, plain, self._names)))
+        named = (op.function_name, self._algorithm, self._variant.suffix)
         kernel = Kernel(
-            name=f"{op.function_name}_{self._variant.suffix}".rstrip("_"),
+            name="_".join(n for n in named if n),
             inputs=inputs,
             outputs=outputs,
             parameters=self._parameters.parameters,
@@ -74,6 +100,14 @@ class _Lowering:
             assumptions=self._assumptions(),
         )
         return Lowered(kernel, self._parameters.values)
+
+    def _body(self, definitions: tuple[Definition, ...]) -> Stmt:
+        """One nest a definition, within the allocations of the intermediates."""
+        lets = tuple(self._let(d) for d in definitions if not d.is_output)
+        body = b.block(self._nest(d) for d in definitions)
+        for buffer in reversed(lets):
+            body = Alloc(buffer, body)
+        return body
 
     # Buffers ----------------------------------------------------------------------------------------
 
@@ -99,27 +133,54 @@ class _Lowering:
     # Nests ------------------------------------------------------------------------------------------
 
     def _nest(self, definition: Definition) -> Stmt:
+        """The loops of a definition; indices that only choose among numbers are written out in its body."""
         names = self._names if definition.is_output else _Prefixed(self._names, definition.tensor)
         access = self._tensors[definition.tensor]
-        ordered = _in_memory_order(definition, access.order)
-        variables = {name: b.var(names.fresh(name)) for name in ordered}
+        expanded = expansion(definition)
         extents = {r.name: self._scalars.lower(r.extent, {}) for r in definition.indices}
+        variables: dict[str, Var] = {}
+        stops: dict[str, loop.Expr] = {}
         context = self._context()
-        for name in ordered:
-            context = context.with_loop(variables[name].name, b.index(0), extents[name])
+        for name in _in_memory_order(definition, access.order):
+            if name in expanded.chosen:
+                continue
+            step = expanded.split.get(name)
+            index = name if step is None else quotient(name)
+            variables[index] = b.var(names.fresh(name))
+            stops[index] = extents[name] if step is None else b.ceildiv(extents[name], b.index(step))
+            context = context.with_loop(variables[index].name, b.index(0), stops[index])
         scope = Scope(variables, context)
         mathematics = Mathematics(self._op, self._variant, self._parameters, self._tensors, names)
-        compute = self._variant.dtype(definition.dtype).compute_type
-        value = b.cast(access.buffer.dtype, mathematics.value(definition.value, compute, scope))
-        nest = scope.wrap([Store(access.buffer.name, self._subscripts(definition, access, variables), value)])
-        for name in reversed(ordered):
-            nest = For(variables[name].name, b.index(0), extents[name], nest)
+        nest = self._copies(definition, expanded, extents, scope, mathematics)
+        for index in reversed(variables):
+            nest = For(variables[index].name, b.index(0), stops[index], nest)
         return nest
 
-    def _subscripts(
-        self, definition: Definition, access: TensorAccess, variables: Mapping[str, Var]
-    ) -> tuple[loop.Expr, ...]:
-        return tuple(self._scalars.lower(definition.subscripts[axis], variables) for axis in access.order)
+    def _copies(
+        self,
+        definition: Definition,
+        expanded: Expansion,
+        extents: Mapping[str, loop.Expr],
+        scope: Scope,
+        mathematics: Mathematics,
+    ) -> Stmt:
+        """A store for each choice of the indices that are written out, each after what it needs."""
+        access = self._tensors[definition.tensor]
+        compute = self._variant.dtype(definition.dtype).compute_type
+        statements: list[Stmt] = []
+        for choice in expanded.copies():
+            value = mathematics.value(expanded.settle(definition.value, choice), compute, scope)
+            subscripts = [expanded.settle(definition.subscripts[axis], choice) for axis in access.order]
+            place = tuple(self._scalars.lower(e, scope.indices) for e in subscripts)
+            store: Stmt = Store(access.buffer.name, place, b.cast(access.buffer.dtype, value))
+            for name in expanded.split:
+                index = self._scalars.lower(expanded.settle(Index(name), choice), scope.indices)
+                inside = b.compare("lt", index, extents[name])
+                store = store if scope.context.proves(inside) else b.when(inside, store)
+            statements += [*scope.before, store]
+            scope.before.clear()
+        scope.allocs += mathematics.shared()
+        return scope.wrap(statements)
 
     # What is known ----------------------------------------------------------------------------------
 

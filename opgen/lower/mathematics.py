@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
@@ -13,6 +13,7 @@ from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
 from opgen.loop.walk import free_vars
+from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
 from opgen.lower.scalars import COMPARE, Scalars, has_floats
 from opgen.lower.variant import Variant
@@ -21,6 +22,7 @@ from opgen.spec.model import (
     AttrValue,
     Conditional,
     Convert,
+    Element,
     EnumIs,
     Expr,
     FunctionCall,
@@ -87,6 +89,8 @@ class Mathematics:
         self._scalars = Scalars(parameters, variant)
         self._tensors = tensors
         self._names = names
+        self._shared: dict[tuple[Expr, DType], Load] = {}
+        self._rooms: dict[DType, Buffer] = {}
 
     # Types ------------------------------------------------------------------------------------------
 
@@ -98,6 +102,8 @@ class Mathematics:
         match e:
             case Number():
                 return BOOL if isinstance(e.value, bool) else None
+            case Element():
+                return None
             case Symbol() | Index() | SizeOf() | FunctionCall():
                 return INT64
             case AttrValue():
@@ -147,8 +153,11 @@ class Mathematics:
                 return self._convert(e, want, scope)
             case Read():
                 return self._read(e, scope)
+            case Element():
+                return self._element(e, want, scope)
             case Reduce():
-                return self._reduce(e, scope)
+                found = terms(e)
+                return self._reduce(e, scope) if found is None else self._sum(found, want, scope)
         return b.cast(want, self.condition(e, scope))
 
     def condition(self, e: Expr, scope: Scope) -> loop.Expr:
@@ -252,6 +261,64 @@ class Mathematics:
         scope.before.append(_when_all(pending, nest))
         return Load(accumulator.name, (), dtype)
 
+    def _sum(self, found: tuple[Term, ...], dtype: DType, scope: Scope) -> loop.Expr:
+        """A sum of terms with literal factors, from its first term on."""
+        total: loop.Expr | None = None
+        for factor, rest in found:
+            number = b.const(float(factor) if dtype.is_float else int(factor), dtype)
+            value = number if rest is None else self._term(rest, dtype, scope)
+            if rest is not None and abs(factor) != 1:
+                value = _multiplied(number, value, total)
+            elif isinstance(total, Unary) and factor > 0:
+                value = loop.Binary("sub", value, total.operand)
+            elif total is not None:
+                value = loop.Binary("add" if rest is None or factor > 0 else "sub", total, value)
+            elif rest is not None and factor < 0:
+                value = Unary("neg", value)
+            total = value
+        return b.const(0, dtype) if total is None else total
+
+    def _term(self, e: Expr, dtype: DType, scope: Scope) -> loop.Expr:
+        """The value of a term, 0 if a read of it is outside; what several sums have in common is computed once."""
+        if scope.conditions is not None:
+            return self.value(e, dtype, scope)
+        if (e, dtype) in self._shared:
+            return self._shared[e, dtype]
+        of_terms = isinstance(e, Reduce) and terms(e) is not None  # its own terms are there or not one by one
+        inner = scope if of_terms else replace(scope, conditions=[], allocs=[], before=[])
+        value = self.value(e, dtype, inner)
+        before: list[Stmt] = []
+        if not of_terms:
+            scope.allocs += inner.allocs
+            before = inner.before
+        if dtype not in self._rooms:
+            self._rooms[dtype] = Buffer(self._names.fresh("part"), dtype, (), "register")
+        place = (b.index(sum(known == dtype for _, known in self._shared)),)
+        room = self._rooms[dtype].name
+        computed = b.block((*before, Store(room, place, value)))
+        zero = Store(room, place, b.const(0, dtype))
+        scope.before.append(_when_all(list(dict.fromkeys(inner.conditions or [])), computed, zero))
+        self._shared[e, dtype] = Load(room, place, dtype)
+        return self._shared[e, dtype]
+
+    def shared(self) -> list[Buffer]:
+        """The buffers that hold what several sums have in common."""
+        counts = {dtype: sum(known == dtype for _, known in self._shared) for dtype in self._rooms}
+        return [replace(room, shape=(b.index(counts[dtype]),)) for dtype, room in self._rooms.items()]
+
+    def _element(self, e: Element, dtype: DType, scope: Scope) -> loop.Expr:
+        """An element of a constant: a literal, or a choice where loops give the indices."""
+        position: loop.Expr = b.index(0)
+        for size, index in zip(e.constant.shape, e.indices, strict=True):
+            position = b.add(b.mul(position, size), self._scalars.lower(index, scope.indices))
+        literals = [b.const(float(v) if dtype.is_float else int(v), dtype) for v in e.constant.values]
+        if isinstance(position, loop.Const):
+            return literals[int(position.value)]
+        chosen: loop.Expr = literals[-1]
+        for i in reversed(range(len(literals) - 1)):
+            chosen = Select(b.compare("eq", position, i), literals[i], chosen)
+        return chosen
+
     def _step(self, e: Reduce, accumulator: Buffer, scope: Scope) -> Stmt:
         """acc = acc (+, *, max, min) body; a sum of products of floats is a fused multiply-add."""
         dtype = accumulator.dtype
@@ -290,13 +357,22 @@ def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:
     return [] if condition == b.TRUE else [condition]
 
 
-def _when_all(conditions: list[loop.Expr], body: Stmt) -> Stmt:
+def _multiplied(number: loop.Expr, value: loop.Expr, total: loop.Expr | None) -> loop.Expr:
+    """total + number * value, rounded once where the type is floating."""
+    if total is None:
+        return loop.Binary("mul", value, number)
+    if number.type.dtype.is_float:
+        return Call("fma", (value, number, total))
+    return loop.Binary("add", total, loop.Binary("mul", value, number))
+
+
+def _when_all(conditions: list[loop.Expr], body: Stmt, otherwise: Stmt | None = None) -> Stmt:
     if not conditions:
         return body
     condition = conditions[0]
     for c in conditions[1:]:
         condition = b.both(condition, c)
-    return b.when(condition, body)
+    return b.when(condition, body, otherwise)
 
 
 def _neutral(kind: str, dtype: DType) -> loop.Expr:

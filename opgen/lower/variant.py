@@ -46,7 +46,7 @@ def structural_attrs(op: OpSpec) -> tuple[Attr, ...]:
     """The attributes whose value changes the loop nest: layouts of tensors, enumerations the mathematics tests."""
     tensors = (*op.tensors, *op.outputs)
     names = {t.layout for t in tensors if isinstance(t, Tensor) and t.layout is not None}
-    for definition in op.definitions:
+    for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
         names |= {e.name for e in _expressions(definition) if isinstance(e, EnumIs)}
     return tuple(a for a in op.attrs if a.name in names)
 

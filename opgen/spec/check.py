@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.algorithms import with_algorithms
 from opgen.spec.examples import check_example
 from opgen.spec.functions import Functions
 from opgen.spec.gradients import GradientChecker, check_inheritance, gradient_of, in_order
@@ -54,14 +55,16 @@ def _ops(
         name = decl.name.name
         if gradient is None:
             check_inheritance(report, decl)
-            built[name] = OpChecker(report, decl, fragments, functions).check()
+            op = OpChecker(report, decl, fragments, functions).check()
+            built[name] = None if op is None else with_algorithms(report, decl, op, fragments, functions)
         elif circle is not None:
             report.add("S022", f"'{name}' is its own gradient", circle)
         elif gradient.op.name not in built:
             report.unknown("op", gradient.op.name, gradient.op.span, built)
         else:
             forward = built[gradient.op.name]
-            built[name] = None if forward is None else GradientChecker(report, decl, gradient, forward).check()
+            op = None if forward is None else GradientChecker(report, decl, gradient, forward).check()
+            built[name] = None if op is None else with_algorithms(report, decl, op, fragments, functions)
     return built
 
 

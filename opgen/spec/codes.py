@@ -26,9 +26,11 @@ CODES = {
     "S051": "a subscript that does not cover its dimension exactly once",
     "S052": "a read that may fall outside its tensor",
     "S053": "an output without mathematics, or with too much",
+    "S054": "a constant whose numbers do not fit its shape",
     "S060": "a gradient that does not fit its op",
     "S061": "an example that does not fit its op",
     "S062": "mathematics that cannot be differentiated",
+    "S063": "an algorithm that does not fit its op",
 }
 
 

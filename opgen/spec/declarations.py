@@ -206,6 +206,27 @@ class FileBuilder(TreeBuilder):
         op, wrt = node.children
         return s.GradientDecl(self.span(node), self.ident(op), self.ident(wrt))
 
+    # Algorithms -----------------------------------------------------------------------------------
+
+    def _constant(self, node: Branch) -> s.ConstantDecl:
+        name, *sizes, table = node.children
+        return s.ConstantDecl(self.span(node), self.ident(name), tuple(map(str, sizes)), self._table(as_branch(table)))
+
+    def _table(self, node: Branch) -> s.Table:
+        cells = map(as_branch, node.children)
+        return s.Table(
+            self.span(node), tuple(self._table(c) if c.data == "table" else self.expression(c) for c in cells)
+        )
+
+    def _when(self, node: Branch) -> s.WhenDecl:
+        return s.WhenDecl(self.span(node), self.expression(node.children[0]))
+
+    def _algorithm(self, node: Branch) -> s.AlgorithmDecl:
+        name, optional, doc, *items = node.children
+        return s.AlgorithmDecl(
+            self.span(node), self.ident(name), optional is not None, self.doc(doc), tuple(map(self._item, items))
+        )
+
 
 _DECLARATIONS: dict[str, Callable[[FileBuilder, Branch], s.Declaration]] = {
     "import_decl": FileBuilder._import,
@@ -227,4 +248,7 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "definition": FileBuilder._definition,
     "example_decl": FileBuilder._example,
     "gradient_decl": FileBuilder._gradient,
+    "constant_decl": FileBuilder._constant,
+    "when_decl": FileBuilder._when,
+    "algorithm_decl": FileBuilder._algorithm,
 }

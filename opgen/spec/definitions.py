@@ -47,6 +47,7 @@ class DefinitionChecker:
         if left is None or value is None:
             return None
         self._prove_reads(self.math.unguarded)
+        self._prove_elements()
         typed = self._typed(value)
         if typed is None:
             return None
@@ -177,6 +178,16 @@ class DefinitionChecker:
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
                     break
 
+    def _prove_elements(self) -> None:
+        for element, reduced in self.math.elements:
+            ranges = self.ranges | reduced
+            for axis, (subscript, size) in enumerate(zip(element.indices, element.constant.shape, strict=True)):
+                proved = _remainder(subscript, size) or inside(subscript, m.Number(size), ranges, self._least)
+                if not proved and element.span is not None:
+                    message = f"'{element.constant.name}' may be read outside its dimension {axis} ({size})"
+                    self.report.add("S052", message, element.span)
+                    break
+
     def _least(self, atom: m.Expr) -> int | None:
         """A lower bound of an atom: dimensions are not negative, attributes keep to their bounds."""
         if isinstance(atom, m.AttrValue):
@@ -185,6 +196,13 @@ class DefinitionChecker:
         if isinstance(atom, m.Symbol) and atom.name in self.scope.dims:
             return 0
         return None
+
+
+def _remainder(subscript: m.Expr, size: int) -> bool:
+    """Whether a subscript is a remainder that is less than a size."""
+    if not isinstance(subscript, m.Operation) or subscript.op != "%" or not isinstance(subscript.right, m.Number):
+        return False
+    return 0 < subscript.right.value <= size
 
 
 def readable(definition: m.Definition) -> Readable:

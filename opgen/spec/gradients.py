@@ -21,7 +21,10 @@ from opgen.spec.report import Report
 from opgen.spec.signature import default_signature, signature_of
 from opgen.spec.values import example_values
 
-_OWN = (s.SignatureDecl, s.TypeDecl, s.InheritedDecl, s.SizesDecl, s.ExampleDecl, s.GradientDecl)
+_OWN = (
+    s.SignatureDecl, s.TypeDecl, s.InheritedDecl, s.SizesDecl, s.ExampleDecl, s.GradientDecl, s.AlgorithmDecl,
+    s.ConstantDecl,
+)  # fmt: skip
 
 
 def gradient_of(decl: s.OpDecl) -> s.GradientDecl | None:
@@ -32,6 +35,8 @@ def gradient_of(decl: s.OpDecl) -> s.GradientDecl | None:
 def check_inheritance(report: Report, decl: s.OpDecl | s.FragmentDecl) -> None:
     """Notes inherited inputs and outputs in an op or fragment that has nothing to inherit from."""
     for item in decl.items:
+        if isinstance(item, s.AlgorithmDecl) and isinstance(decl, s.FragmentDecl):
+            report.add("S063", "a fragment has no algorithms: write this in the op", item.span)
         if isinstance(item, s.GradientDecl):
             report.add("S060", "a fragment is no gradient: write this in the op", item.span)
         if isinstance(item, s.InheritedDecl):

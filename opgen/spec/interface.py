@@ -54,6 +54,8 @@ def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
             yield from item.names
         if isinstance(item, s.DefinitionDecl) and item.let:
             yield item.target
+        if isinstance(item, s.ConstantDecl):
+            yield item.name
 
 
 class InterfaceBuilder:

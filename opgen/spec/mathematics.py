@@ -28,13 +28,15 @@ class MathResolver(Resolver):
     """Resolves the value of one definition.
 
     `target` is the tensor being defined.  `unguarded` gathers the reads in no reduction that give no value for outside:
-    they have to be proved inside.
+    they have to be proved inside.  `elements` are the reads of constants, each with the ranges of the indices of the
+    reductions around it.
     """
 
     def __init__(self, scope: Scope, target: str) -> None:
         super().__init__(scope)
         self.target = target
         self.unguarded: list[m.Read] = []
+        self.elements: list[tuple[m.Element, dict[str, m.Expr]]] = []
         self._reductions = 0
 
     # Reads ----------------------------------------------------------------------------------------
@@ -42,6 +44,8 @@ class MathResolver(Resolver):
     def _subscripted(self, tree: s.Subscripted) -> Typed | None:
         name = tree.owner.name
         tensor = self.scope.tensors.get(name)
+        if tensor is None and name in self.scope.constants:
+            return self._element_of(tree, self.scope.constants[name])
         if tensor is None:
             if name == self.target:
                 self.report.add("S023", f"'{name}' is read in its own definition", tree.owner.span)
@@ -90,6 +94,25 @@ class MathResolver(Resolver):
             self.unguarded.append(read)
         return Typed(read, tensor.dtype)
 
+    def _element_of(self, tree: s.Subscripted, constant: m.Constant) -> Typed | None:
+        """An element of a constant."""
+        if tree.outside is not None:
+            self.report.add("S013", "a constant is read inside only: it takes no `else`", tree.outside.span)
+        if len(tree.subscripts) != len(constant.shape):
+            expected = plural(len(constant.shape), "dimension")
+            message = f"'{constant.name}' has {expected}, found {plural(len(tree.subscripts), 'subscript')}"
+            self.report.add("S021", message, tree.span)
+            return None
+        subscripts = [self._subscript(e) for e in tree.subscripts]
+        indices = tuple(e for e in subscripts if e is not None)
+        if len(indices) < len(subscripts):
+            return None
+        for subscript, size in zip(indices, constant.shape, strict=True):
+            self._learn(subscript, m.Number(size))
+        element = m.Element(constant, indices, tree.span)
+        self.elements.append((element, {}))
+        return Typed(element, NUMBER if all(v.denominator == 1 for v in constant.values) else REAL)
+
     def _subscript(self, tree: s.Expression) -> m.Expr | None:
         return Resolver(self.scope).integer(tree)
 
@@ -107,6 +130,7 @@ class MathResolver(Resolver):
     def _reduction(self, tree: s.Reduction) -> Typed | None:
         bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
         self._reductions += 1
+        first = len(self.elements)
         body = self.resolve(tree.body)
         self._reductions -= 1
         condition = None if tree.condition is None else Resolver(self.scope).condition(tree.condition)
@@ -131,6 +155,8 @@ class MathResolver(Resolver):
             if not binding.used:
                 self.report.add("S033", f"the index '{binding.name}' is never used", binding.span)
             ranges.append(m.IndexRange(binding.name, extent))
+        for _, known in self.elements[first:]:
+            known.update({r.name: r.extent for r in ranges})
         kind = REDUCTIONS[tree.kind]
         return Typed(m.Reduce(kind, tuple(ranges), body.expr, span=tree.span, condition=condition), body.kind)
 

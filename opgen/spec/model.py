@@ -16,11 +16,14 @@ Meaning of the mathematics.
       reduction must say `else value` or be proved to stay inside.
     * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
     * `max`, `min` propagate NaN; of equal values the first counts.
+    * A term of a sum one of whose factors is a constant's element that is 0 is left out, if the sum runs over indices
+      of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from opgen.diagnostics import Span
@@ -188,6 +191,31 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """Numbers that the mathematics read by indices; `values` are in row-major order."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+
+    def at(self, position: tuple[int, ...]) -> Fraction:
+        """The number at a position."""
+        place = 0
+        for size, index in zip(self.shape, position, strict=True):
+            place = place * size + index
+        return self.values[place]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a constant, which takes the type of what it is combined with; the indices are proved inside."""
+
+    constant: Constant
+    indices: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRange:
     """An index and its extent, an expression of the shape language."""
 
@@ -222,6 +250,7 @@ Expr: TypeAlias = (
     | Apply
     | Convert
     | Read
+    | Element
     | Reduce
 )
 
@@ -417,6 +446,25 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True)
+class Algorithm:
+    """Other mathematics for the results of an op, which may round differently, and differ where numbers overflow.
+
+    It may be taken for the types in `type_variables` where `condition` holds (None: everywhere); `facts` are what the
+    condition says of symbols and elements of attributes: their values, which stand in their place in `definitions`.
+    `optional`: only if the caller asks for such.
+    """
+
+    name: str
+    type_variables: tuple[TypeVariable, ...]
+    condition: Expr | None
+    facts: tuple[tuple[Expr, int], ...]
+    definitions: tuple[Definition, ...]
+    optional: bool = False
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OpSpec:
     """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
 
@@ -437,6 +485,7 @@ class OpSpec:
     examples: tuple[Example, ...] = ()
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    algorithms: tuple[Algorithm, ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.constants import constant_of
 from opgen.spec.definitions import DefinitionChecker, readable
 from opgen.spec.effects import check_effects
 from opgen.spec.expand import expand
@@ -145,6 +146,7 @@ class OpChecker:
     def _definitions(self) -> list[m.Definition]:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
         outputs = {o.name: o for o in self.interface.built.outputs}
+        self._constants()
         self.scope.later_tensors = {d.target.name for d in decls if d.let}
         defined: list[m.Definition] = []
         for decl in decls:
@@ -166,6 +168,19 @@ class OpChecker:
             if decl.let:
                 self.scope.tensors.setdefault(name, readable(definition))
         return defined
+
+    def _constants(self) -> None:
+        for item in self.items:
+            if isinstance(item, s.ConstantDecl):
+                constant = constant_of(self.report, item)
+                if constant is None:
+                    self.scope.poisoned.add(item.name.name)
+                else:
+                    self.scope.constants[item.name.name] = constant
+            elif isinstance(item, s.WhenDecl):
+                self.report.add(
+                    "S063", "`when` belongs to an algorithm", item.span, "an op says what holds by `require`"
+                )
 
     def _outputs_defined(self) -> None:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]

@@ -67,7 +67,7 @@ class _Printer:
     def _body(self, tree: Child) -> list[str]:
         if isinstance(tree, s.Doc):
             return [self.margin + line if line else "" for line in doc_lines(tree.value)]
-        if isinstance(tree, s.FunctionDecl | s.FragmentDecl | s.OpDecl | s.ExampleDecl):
+        if isinstance(tree, Container):
             return self._container(tree)
         head = self._set(_line(tree))
         doc = getattr(tree, "doc", None)
@@ -107,6 +107,8 @@ def _head(tree: Container) -> Document:
         return f"op {tree.name.name}"
     if isinstance(tree, s.FragmentDecl):
         return f"fragment {tree.name.name}"
+    if isinstance(tree, s.AlgorithmDecl):
+        return f"algorithm {tree.name.name}{' optional' if tree.optional else ''}"
     if isinstance(tree, s.ExampleDecl):
         return f"example {quote(tree.title.value)}"
     results = ", ".join(r.name for r in tree.results)
@@ -241,6 +243,20 @@ def _definition(tree: s.DefinitionDecl) -> Document:
 @_line.register(s.Entry)
 def _entry(tree: s.Entry) -> Document:
     return (tree.name.name, " = ", value(tree.value))
+
+
+@_line.register(s.ConstantDecl)
+def _constant(tree: s.ConstantDecl) -> Document:
+    return (f"constant {tree.name.name}[{', '.join(tree.shape)}] = ", _table(tree.table))
+
+
+def _table(tree: s.Table) -> Document:
+    return ("[", fill([_table(i) if isinstance(i, s.Table) else expression(i) for i in tree.items]), "]")
+
+
+@_line.register(s.WhenDecl)
+def _when(tree: s.WhenDecl) -> Document:
+    return ("when ", Nest(2, Group(expression(tree.condition))))
 
 
 @_line.register(s.GradientDecl)

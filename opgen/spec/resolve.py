@@ -92,6 +92,8 @@ class Resolver:
         if name in scope.indices:
             scope.indices[name].used = True
             return Typed(m.Index(name, tree.span), INT)
+        if name in scope.stands_for:
+            return Typed(scope.stands_for[name], INT)
         if name in scope.symbols:
             return Typed(m.Symbol(name, tree.span), INT)
         if name in scope.attrs:
@@ -100,8 +102,9 @@ class Resolver:
             self.report.add("S023", f"'{name}' is used before it is defined", tree.span, f"move `let {name}` up")
         elif name in scope.enums:
             self._only_compared(name, tree.span)
-        elif name in scope.tensors:
-            self.report.add("S013", f"'{name}' is a tensor: read an element of it", tree.span, f"write {name}[...]")
+        elif name in scope.tensors or name in scope.constants:
+            what = "a tensor" if name in scope.tensors else "a constant"
+            self.report.add("S013", f"'{name}' is {what}: read an element of it", tree.span, f"write {name}[...]")
         elif name not in scope.poisoned:
             self.report.unknown("name", name, tree.span, scope.known())
         return None

@@ -49,6 +49,9 @@ class Scope:
     type_variables: dict[str, m.TypeVariable] = field(default_factory=dict)
     indices: dict[str, Binding] = field(default_factory=dict)
     poisoned: set[str] = field(default_factory=set)
+    constants: dict[str, m.Constant] = field(default_factory=dict)
+    stands_for: dict[str, m.Expr] = field(default_factory=dict)
+    """Of symbols, the expressions that they are other names of."""
 
     def letters(self, layout: str) -> str | None:
         """The letters of a layout attribute in logical order."""
@@ -62,3 +65,4 @@ class Scope:
         yield from self.attrs
         yield from self.enums
         yield from self.tensors
+        yield from self.constants

@@ -283,6 +283,39 @@ class GradientDecl(Node):
     wrt: Ident
 
 
+@dataclass(frozen=True, slots=True)
+class Table(Node):
+    """A list of numbers, or of lists of them; a number may be worked out from others."""
+
+    items: tuple[Expression | Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantDecl(Node):
+    """`constant name[sizes] = [[...], ...]`: numbers that the mathematics read by indices."""
+
+    name: Ident
+    shape: tuple[str, ...]
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class WhenDecl(Node):
+    """In an algorithm: a condition under which it may be taken."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmDecl(Node):
+    """Other mathematics for the same results; `optional`: taken only where the caller asks for such."""
+
+    name: Ident
+    optional: bool
+    doc: Doc | None
+    items: tuple[Item, ...]
+
+
 Item: TypeAlias = (
     SignatureDecl
     | TypeDecl
@@ -296,6 +329,9 @@ Item: TypeAlias = (
     | DefinitionDecl
     | ExampleDecl
     | GradientDecl
+    | ConstantDecl
+    | WhenDecl
+    | AlgorithmDecl
 )
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from opgen.spec import syntax as s
 
 Child: TypeAlias = s.Doc | s.Declaration | s.Item | s.ReturnDecl | s.Entry
-Container: TypeAlias = s.FunctionDecl | s.FragmentDecl | s.OpDecl | s.ExampleDecl
+Container: TypeAlias = s.FunctionDecl | s.FragmentDecl | s.OpDecl | s.ExampleDecl | s.AlgorithmDecl
 Place: TypeAlias = tuple[int, int]
 
 _TOKENS = re.compile(r'"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|(#[^\n]*)')
@@ -87,7 +87,7 @@ class Trivia:
             self._closing.setdefault(owner, []).append(comment)
         elif comment.place < _start(after):
             self._leading.setdefault(_start(after), []).append(comment)
-        elif isinstance(after, s.FunctionDecl | s.FragmentDecl | s.OpDecl | s.ExampleDecl):
+        elif isinstance(after, Container):
             self._place(comment, children_of(after), _start(after))
         else:
             self._leading.setdefault(_start(after), []).append(Comment(comment.place, comment.text))

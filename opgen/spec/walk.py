@@ -9,6 +9,7 @@ from opgen.spec.model import (
     Apply,
     Conditional,
     Convert,
+    Element,
     EnumArgument,
     Expr,
     FunctionCall,
@@ -33,6 +34,8 @@ def operands(e: Expr) -> tuple[Expr, ...]:
             return (e.condition, e.if_true, e.if_false)
         case Apply():
             return (e.argument,)
+        case Element():
+            return e.indices
         case Read():
             return e.indices if e.outside is None else (*e.indices, e.outside)
         case Reduce():
@@ -56,6 +59,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return replace(e, condition=new[0], if_true=new[1], if_false=new[2])
         case Apply():
             return replace(e, argument=new[0])
+        case Element():
+            return replace(e, indices=new)
         case Read():
             n = len(e.indices)
             return replace(e, indices=new[:n], outside=new[n] if e.outside is not None else None)

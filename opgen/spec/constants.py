@@ -1,0 +1,73 @@
+"""Constants: the numbers of a table worked out, and whether they fit its shape."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from math import prod
+
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.report import Report
+from opgen.spec.text import plural
+
+LARGEST = 4096
+"""How many numbers a constant may hold: each is a literal in the code that uses it."""
+
+_ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+
+
+def constant_of(report: Report, decl: s.ConstantDecl) -> m.Constant | None:
+    """The constant that is declared, or None with its mistakes noted."""
+    shape = tuple(int(size[:9]) for size in decl.shape)
+    if 0 in shape or prod(shape) > LARGEST:
+        message = f"'{decl.name.name}' has {prod(shape)} numbers, expected 1 to {LARGEST}"
+        report.add("S054", message, decl.span)
+        return None
+    values: list[Fraction] = []
+    if not _gather(report, decl.table, shape, values):
+        return None
+    return m.Constant(decl.name.name, shape, tuple(values))
+
+
+def _gather(report: Report, table: s.Table, shape: tuple[int, ...], values: list[Fraction]) -> bool:
+    """Appends the numbers of a table of that shape; False if it has another."""
+    if len(table.items) != shape[0]:
+        message = f"expected {plural(shape[0], 'element')} here, found {len(table.items)}"
+        report.add("S054", message, table.span)
+        return False
+    fine = True
+    for item in table.items:
+        if isinstance(item, s.Table) != (len(shape) > 1):
+            expected = "a list" if len(shape) > 1 else "a number"
+            report.add("S054", f"expected {expected}", item.span)
+            fine = False
+        elif isinstance(item, s.Table):
+            fine = _gather(report, item, shape[1:], values) and fine
+        else:
+            value = _number(report, item)
+            fine = fine and value is not None
+            values += [] if value is None else [value]
+    return fine
+
+
+def _number(report: Report, tree: s.Expression) -> Fraction | None:
+    """The exact value of an expression of literals."""
+    if isinstance(tree, s.Constant) and tree.text not in ("true", "false") and len(tree.text) <= 40:
+        return Fraction(tree.text)
+    if isinstance(tree, s.Unary) and tree.op == "-":
+        operand = _number(report, tree.operand)
+        return None if operand is None else -operand
+    if isinstance(tree, s.Binary) and tree.op in _ARITHMETIC:
+        left, right = _number(report, tree.left), _number(report, tree.right)
+        if left is None or right is None:
+            return None
+        if tree.op == "/" and right == 0:
+            report.add("S054", "this divides by 0", tree.span)
+            return None
+        return _ARITHMETIC[tree.op](left, right)
+    report.add("S054", "a constant is made of numbers, with + - * / between them", tree.span)
+    return None
