@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from opgen.grad.algebra import ZERO, add, choose, conjunction, conjuncts, mul
 from opgen.grad.derivative import contributions
 from opgen.grad.flatten import flatten
-from opgen.grad.solve import Equation, composite, refused, solve, within
+from opgen.grad.solve import Equation, composite, digits_apart, refused, solve, within
 from opgen.spec.model import (
     AttrValue,
     Conditional,
@@ -224,7 +224,8 @@ class _Adjoint:
         def settled(e: Expr) -> Expr:
             return substitute_indices(substitute_indices(substitute_indices(e, rename), solution.values), shown)
 
-        weight = settled(piece.weight)
+        added = [IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining]
+        weight = digits_apart(settled(piece.weight), added)
         present = set(_own_reads(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
         implied = self._implied(present) | {c for r in targets.values() for c in within(Index(r.name), r.extent)}

@@ -6,14 +6,17 @@ respect to one input out.  `expand` fills in the mathematics of a declared one (
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, did_you_mean
-from opgen.dtypes import lookup
+from opgen.dtypes import DType, lookup
 from opgen.grad.adjoint import adjoint
+from opgen.grad.compose import compose
 from opgen.spec.gradients import result_dims
-from opgen.spec.model import Definition, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
+from opgen.spec.model import Algorithm, Definition, Expr, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
+from opgen.spec.narrow import narrow_op, narrow_tensor
 from opgen.spec.walk import reads
 
 
@@ -49,6 +52,7 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
         inputs=(*inputs, *cotangents),
         outputs=(result,),
         definitions=definitions,
+        algorithms=(),
         gradient=Gradient(op.name, wrt, None, tuple(seeds.values())),
         examples=(),
         doc=f"The gradient of `{op.name}` with respect to `{wrt}`, derived from its mathematics.\n\n{op.doc}".strip(),
@@ -67,7 +71,34 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
     seeds = dict(zip((o.name for o in forward.outputs), op.gradient.cotangents, strict=True))
     definitions = adjoint(forward, wrt.name, seeds, op.outputs[0])
     _check_reads(op, definitions)
-    return replace(op, definitions=definitions)
+    own = {a.name for a in op.algorithms}
+    derived = (_derived(op, forward, a, wrt.name, seeds) for a in forward.algorithms if a.name not in own)
+    algorithms = (*op.algorithms, *(a for a in derived if a is not None))
+    return replace(op, definitions=definitions, algorithms=algorithms)
+
+
+def _derived(op: OpSpec, forward: OpSpec, algorithm: Algorithm, wrt: str, seeds: Mapping[str, str]) -> Algorithm | None:
+    """The adjoint of an algorithm; None if it has none, or needs values that the gradient does not take."""
+    facts = dict(algorithm.facts)
+    narrowed = replace(narrow_op(forward, facts), definitions=algorithm.definitions)
+    try:
+        definitions = adjoint(narrowed, wrt, seeds, narrow_tensor(op.outputs[0], facts))
+        definitions = compose(definitions, functools.partial(_size, narrow_op(op, facts)))
+        _check_reads(op, definitions)
+    except DiagnosticError:
+        return None
+    types = {v.name: v.allowed for v in op.type_variables}
+    variables = (replace(v, allowed=_common(v, types[v.name])) for v in algorithm.type_variables)
+    return replace(algorithm, type_variables=tuple(variables), definitions=definitions)
+
+
+def _size(op: OpSpec, tensor: str, axis: int) -> Expr | None:
+    found = next((t for t in op.tensors if t.name == tensor), None)
+    return None if found is None or found.dims[axis].broadcast else found.dims[axis].size
+
+
+def _common(variable: TypeVariable, allowed: Collection[DType]) -> tuple[DType, ...]:
+    return tuple(t for t in variable.allowed if t in allowed)
 
 
 def _check_reads(op: OpSpec, definitions: tuple[Definition, ...]) -> None:

@@ -78,7 +78,7 @@ class _Solver:
         self._added: dict[str, Expr] = {}
 
     def run(self, equations: Sequence[Equation]) -> Solution:
-        steps = (self._stretch, self._choice, self._rename, self._composite, self._linear)
+        steps = (self._stretch, self._choice, self._rename, self._composite, self._quotient, self._linear)
         pending = list(equations)
         for step in steps:
             pending = [e for e in pending if not step(e)]
@@ -189,6 +189,20 @@ class _Solver:
             self._conditions += within(quotient, self._extents[high])
         return True
 
+    def _quotient(self, e: Equation) -> bool:
+        """i // c = t for a number c: i = c * t + the remainder, which is a new index."""
+        s = e.subscript
+        if not isinstance(s, Operation) or s.op != "//" or not isinstance(s.left, Index) or not self._is_open(s.left):
+            return False
+        if not isinstance(s.right, Number) or s.right.value < 1:
+            return False
+        name = s.left.name
+        extent, remainder = self._extents[name], f"{name}_rest"
+        self._added[remainder] = s.right
+        self._set(name, Operation("+", mul(s.right, e.target), Index(remainder)))
+        self._conditions += within(self._values[name], extent)
+        return True
+
     def _linear(self, e: Equation) -> bool:
         subscript, target = self._without_division(e)
         subscript = substitute_indices(subscript, self._values)
@@ -273,6 +287,20 @@ def exact(e: Expr) -> Expr:
     if count % each:
         return e
     return ZERO if e.op == "%" else _product(Polynomial({tuple(rest): count // each}))
+
+
+def digits_apart(e: Expr, ranges: Sequence[IndexRange]) -> Expr:
+    """An expression in which `(c * t + r) // c` is t and `(c * t + r) % c` is r, where r ranges over the number c."""
+    extents = {r.name: r.extent for r in ranges}
+
+    def apart(n: Expr) -> Expr:
+        match n:
+            case Operation(op="//" | "%", left=Operation(op="+", left=Operation(op="*") as high, right=Index() as low)):
+                if high.left == n.right and isinstance(n.right, Number) and extents.get(low.name) == n.right:
+                    return high.right if n.op == "//" else low
+        return n
+
+    return transform(apart, e)
 
 
 def _product(single: Polynomial) -> Expr:
