@@ -3,6 +3,7 @@
     load(path)                  the functions of a spec file, as a module
     gradient(function, wrt)     the gradient of an op with respect to one of its inputs, as a function
     device("cuda")              a `with` block whose calls run on a CUDA device, numpy arrays copied there and back
+    algorithms("off")           a `with` block whose calls are computed by definitions only; "all": by any algorithm
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
 
@@ -15,15 +16,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
+    from opgen.runtime.algorithms import algorithms
     from opgen.runtime.counters import counters
     from opgen.runtime.placement import device, to_device
 
-__all__ = ["counters", "device", "gradient", "load", "to_device"]
+__all__ = ["algorithms", "counters", "device", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'opgen' has no attribute {name!r}")
+    if name == "algorithms":
+        from opgen.runtime.algorithms import algorithms
+
+        return algorithms
     if name == "counters":
         from opgen.runtime.counters import counters
 

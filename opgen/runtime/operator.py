@@ -14,7 +14,8 @@ runs calls on devices (`opgen.runtime.device_calls`).
 A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
 read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
 caller writes is checked each time.  The last plan for some attributes is tried first, by way of its launcher, which
-looks at the arrays itself (`opgen.runtime.launcher`): no Python runs between them and the kernel.
+looks at the arrays itself (`opgen.runtime.launcher`): no Python runs between them and the kernel.  Calls in a block
+that asks for algorithms (`opgen.runtime.algorithms`) have plans of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import numpy as np
 
+from opgen.runtime.algorithms import asked
 from opgen.runtime.call import Call, Check, Launch, Resolve, call_key
 from opgen.runtime.describe import describe
 from opgen.runtime.devices.borrowed import Loan, Loans, is_device_array
@@ -78,7 +80,7 @@ class Operator:
             launch = self._last.get(_attributes(cast("_Plain", rest), 2))
         except ValueError:
             launch = None
-        if launch is not None and chosen() is None:
+        if launch is not None and chosen() is None and asked() is None:
             result = launch(*tensors, out)
             if result is not None:
                 return result
@@ -101,11 +103,13 @@ class Operator:
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not the last one with its attributes: perhaps one that was made before."""
         key = fingerprint(tensors, rest)
-        plan = None if key is None else self._plans.get(key)
+        plan = None if key is None else self._plans.get((asked(), key))
         if plan is None or chosen() is not None:
             return self._first(tensors, rest, out)
         if len(plan.results) == 1:
-            launch = self._last[_attributes(cast("_Plain", rest), 2)] = plan.launcher()
+            launch = plan.launcher()
+            if asked() is None:
+                self._last[_attributes(cast("_Plain", rest), 2)] = launch
             result = launch(*tensors, None if out is None else out[0])
             if result is not None:
                 return (result,)
@@ -129,7 +133,7 @@ class Operator:
         arrays = plan.readable(given)
         key = fingerprint(tensors, rest)
         if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
-            self._remember(key, plan)
+            self._remember((asked(), key), plan)
         plan.run(arrays, results)
         return results
 
@@ -154,7 +158,7 @@ class Operator:
 
     def _plan(self, call: Call) -> Plan:
         """The plan of a checked call."""
-        key = call_key(call)
+        key = (asked(), call_key(call))
         plan = self._plans.get(key)
         if plan is None:
             plan = Plan(self.name, call, self._resolve(call))

@@ -31,8 +31,10 @@ class _Entry:
     code: str
 
 
-def key_of(spec: str, op: str, call: Call) -> str | None:
-    """The key of a call of an op of the spec with that hash; None if a number of it stays open in the kernel."""
+def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
+    """The key of a call of an op of the spec with that hash, by the algorithms that are wanted; None if a number of it
+    stays open in the kernel.
+    """
     if any(isinstance(v, float) for value in call.attributes.values() for v in _flat(value)):
         return None
     parts: Mapping[str, object] = {
@@ -46,6 +48,7 @@ def key_of(spec: str, op: str, call: Call) -> str | None:
     identity = {
         "spec": spec,
         "op": op,
+        "algorithms": algorithms,
         "compiler": toolchain.compiler_fingerprint(),
         "llvm": toolchain.llvm_version(),
         "target": repr(host),

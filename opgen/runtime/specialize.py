@@ -9,6 +9,8 @@ for), generic in sizes and attributes.  Binding its integers to the numbers of a
     always  every combination gets its own
     never   all calls run the generic kernel
 
+A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.runtime.algorithms`).
+
 The policy is looked at when a call of a new kind comes; `opgen.counters()` tells how many kernels there are of each
 kind, and how many kinds of calls took them.
 """
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opgen.diagnostics import UserError, did_you_mean
+from opgen.runtime.algorithms import mode
 from opgen.runtime.call import Call, Check, Launch
 from opgen.runtime.counters import register
 from opgen.runtime.operator import Operator
@@ -32,6 +35,7 @@ from opgen.runtime.operator import Operator
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
     from opgen.lower import Lowered
+    from opgen.runtime.choose import Chooser
     from opgen.runtime.device_calls import DeviceCalls, DeviceLaunch
     from opgen.runtime.devices.cuda_driver import Device
     from opgen.runtime.devices.device import CudaKernel
@@ -104,6 +108,7 @@ class _Variant:
     """One lowering of an op, and the kernels made of it."""
 
     lowered: Lowered
+    chooser: Chooser
     specialized: dict[tuple[object, ...], CompiledKernel] = field(default_factory=dict)
     generic: CompiledKernel | None = None
     on_device: dict[tuple[object, ...], CudaKernel] = field(default_factory=dict)
@@ -138,7 +143,7 @@ class Kernels:
         from opgen.runtime.device_calls import DeviceLaunch
 
         with self._lock:
-            variant, values = self._values(call)
+            variant, values, _ = self._values(call)
             compiled = _compiled_for(device, variant, values)
             left = {p.name: values[p.name] for p in compiled.program.kernel.parameters}
             return DeviceLaunch(compiled, tuple(b.name for b in variant.lowered.kernel.inputs), left)
@@ -161,7 +166,7 @@ class Kernels:
         if wanted == "never" or (wanted == "auto" and len(self._from_shelf) >= SPECIALIZATIONS):
             return None
         spec = self._library.spec_hash()
-        return None if spec is None else shelf.key_of(spec, self._name, call)
+        return None if spec is None else shelf.key_of(spec, self._name, call, mode())
 
     def _shelved(self, key: str) -> CompiledKernel | None:
         """The kernel that was made for just this call, by this process or an earlier one."""
@@ -175,16 +180,16 @@ class Kernels:
     def _made(self, call: Call, key: str | None) -> Launch:
         from opgen.runtime import shelf
 
-        variant, values = self._values(call)
-        compiled = self._compiled(variant, values)
+        variant, values, environment = self._values(call)
+        compiled = self._compiled(variant, values, environment)
         if key is not None and not compiled.kernel.parameters:
             shelf.put(key, compiled)
             self._from_shelf[key] = compiled
         bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
         return Launch(bound, tuple(b.name for b in variant.lowered.kernel.inputs))
 
-    def _values(self, call: Call) -> tuple[_Variant, dict[str, Number]]:
-        """The variant of a call, and the value of each parameter of its generic kernel."""
+    def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
+        """The variant of a call, the value of each parameter of its generic kernel, and the call itself."""
         from opgen.spec.environment import evaluate
 
         module = self._library.module()
@@ -192,21 +197,24 @@ class Kernels:
         variant = self._variant(module, op, call)
         environment = _environment(module, op, call)
         given = (evaluate(e, environment) for e in variant.lowered.arguments)
-        return variant, dict(zip((p.name for p in variant.lowered.kernel.parameters), given, strict=True))
+        values = dict(zip((p.name for p in variant.lowered.kernel.parameters), given, strict=True))
+        return variant, values, environment
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
         from opgen.lower import Variant, lower, structural_attrs
+        from opgen.runtime.choose import Chooser
 
         words = {a.name: call.words[a.name] for a in structural_attrs(op)}
         key = (*call.types.items(), *words.items())
         if key not in self._variants:
-            self._variants[key] = _Variant(lower(module, op, Variant(call.types, words)))
+            variant = Variant(call.types, words)
+            self._variants[key] = _Variant(lower(module, op, variant), Chooser(module, op, variant))
         return self._variants[key]
 
-    def _compiled(self, variant: _Variant, values: Mapping[str, Number]) -> CompiledKernel:
+    def _compiled(self, variant: _Variant, values: Mapping[str, Number], call: Environment) -> CompiledKernel:
         kernel = variant.lowered.kernel
         integers = _integers(kernel, values)
-        key = tuple(integers.values())
+        key = (mode(), *integers.values())
         found = variant.specialized.get(key)
         if found is None and not _room(len(variant.specialized)):
             return self._generic(variant)
@@ -214,7 +222,7 @@ class Kernels:
         if found is None:
             from opgen.loop.bind import bind
 
-            found = build(bind(kernel, integers))
+            found = build(variant.chooser.choose(bind(kernel, integers), call))
             variant.specialized[key] = found
             self.counters.specialized += 1
         return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from opgen.codegen.llvm.affine import constant_of, materialise, poly
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import memory_type, sanitised
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Buffer
+from opgen.loop.nodes import Alloc, Buffer, Stmt
 
 ALIGNMENT = 64
 """Of every local buffer, in bytes: a cache line, and the widest vector."""
@@ -32,10 +33,15 @@ def acquire(fn: Function, buffer: Buffer) -> str:
 
     A size that is negative or does not fit counts as no memory.  An empty buffer is valid.
     """
-    w = fn.writer
     name = sanitised(buffer.name)
+    return _acquired(fn, name, _bytes(fn, buffer, name))
+
+
+def _acquired(fn: Function, name: str, size: str) -> str:
+    """A pointer to the first line in a new block."""
+    w = fn.writer
     malloc = fn.module.declare("malloc", "noalias ptr @malloc(i64) nobuiltin nounwind")
-    block = w.define(f"{name}.block", f"call ptr {malloc}(i64 {_bytes(fn, buffer, name)})")
+    block = w.define(f"{name}.block", f"call ptr {malloc}(i64 {size})")
     failed, ready = w.name(f"{name}.failed"), w.name(f"{name}.ready")
     w.line(f"br i1 {w.define(f'{name}.null', f'icmp eq ptr {block}, null')}, label %{failed}, label %{ready}")
     w.label(failed)
@@ -47,8 +53,41 @@ def acquire(fn: Function, buffer: Buffer) -> str:
     return w.define(name, f"call ptr {mask}(ptr {up}, i64 {-ALIGNMENT})")
 
 
+def together(fn: Function, s: Alloc) -> list[Alloc]:
+    """The allocations of constant size on the heap that begin with one, each directly in the one before.
+
+    One block serves them all: the C library soon keeps a block of such a size for the next call, but gives parts of
+    several back to the system, and clearing their pages anew can take longer than the kernel.
+    """
+    found: list[Alloc] = []
+    inner: Stmt = s
+    while isinstance(inner, Alloc) and inner.buffer.space == "heap" and _size(fn, inner.buffer) is not None:
+        found.append(inner)
+        inner = inner.body
+    return found
+
+
+def acquire_together(fn: Function, buffers: Sequence[Buffer]) -> list[str]:
+    """Pointers to buffers of constant sizes in one block, each at the beginning of a line; as `acquire` otherwise."""
+    sizes = [-(-(_size(fn, b) or 0) // ALIGNMENT) * ALIGNMENT for b in buffers]
+    name = sanitised(buffers[0].name)
+    asked = sum(sizes) + ALIGNMENT - 1
+    whole = _acquired(fn, name, str(asked if asked <= _LARGEST else -1))
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    places = zip(buffers, starts, strict=True)
+    return [fn.writer.define(sanitised(b.name), f"getelementptr i8, ptr {whole}, i64 {at}") for b, at in places]
+
+
+def _size(fn: Function, buffer: Buffer) -> int | None:
+    """The bytes of a buffer, if they are constant and sensible."""
+    sizes = [constant_of(poly(fn, extent)) for extent in buffer.shape]
+    known = [n for n in sizes if n is not None and n >= 0]
+    size = buffer.dtype.bytes * prod(known)
+    return size if len(known) == len(sizes) and size <= _LARGEST else None
+
+
 def release(fn: Function) -> None:
-    """Free the buffer acquired last."""
+    """Free the block acquired last."""
     _free(fn, fn.live.pop())
 
 

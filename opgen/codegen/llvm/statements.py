@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opgen.codegen.llvm import allocation, memory, parallel
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
@@ -104,6 +106,10 @@ def _let(fn: Function, s: Let) -> None:
 
 def _alloc(fn: Function, s: Alloc) -> None:
     buffer = s.buffer
+    together = allocation.together(fn, s)
+    if len(together) > 1:
+        _allocs(fn, together)
+        return
     if buffer.space == "heap":
         pointer = allocation.acquire(fn, buffer)
     elif buffer.space in ("stack", "register"):
@@ -115,3 +121,14 @@ def _alloc(fn: Function, s: Alloc) -> None:
     del fn.memories[buffer.name]
     if buffer.space == "heap":
         allocation.release(fn)
+
+
+def _allocs(fn: Function, together: Sequence[Alloc]) -> None:
+    """Buffers on the heap that live together, in one block."""
+    buffers = [s.buffer for s in together]
+    for buffer, pointer in zip(buffers, allocation.acquire_together(fn, buffers), strict=True):
+        memory.bind(fn, buffer, pointer, allocation.ALIGNMENT, readonly=False)
+    emit(fn, together[-1].body)
+    for buffer in buffers:
+        del fn.memories[buffer.name]
+    allocation.release(fn)

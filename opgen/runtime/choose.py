@@ -1,0 +1,77 @@
+"""The kernel for a call among those of its op: by the definition, or by an algorithm that is estimated to be faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from opgen.loop.bind import bind
+from opgen.lower import Lowered, Variant, lower
+from opgen.passes.simplify import simplify
+from opgen.runtime import toolchain
+from opgen.runtime.algorithms import mode
+from opgen.schedule.cost import seconds
+from opgen.spec.environment import Environment, evaluate
+from opgen.spec.model import Algorithm, Module, OpSpec
+
+if TYPE_CHECKING:
+    from opgen.loop.nodes import Kernel
+
+Number: TypeAlias = "int | float | bool"
+
+LEAST = 50e-6
+"""Seconds: a definition that takes no longer is kept.  What could be won in many thousand calls goes into the build."""
+
+MARGIN = 0.8
+"""An algorithm must take no more than this part of the definition's time: an estimate is not a measurement."""
+
+
+class Chooser:
+    """Chooses among the kernels of one variant of an op; each algorithm is lowered once."""
+
+    def __init__(self, module: Module, op: OpSpec, variant: Variant) -> None:
+        self._module = module
+        self._op = op
+        self._variant = variant
+        self._lowered: dict[str, Lowered] = {}
+
+    def choose(self, definition: Kernel, call: Environment) -> Kernel:
+        """The kernel for a call, given the one by the definition with the call's integers in place."""
+        candidates = list(self._candidates(call))
+        if not candidates:
+            return definition
+        machine = toolchain.host().machine
+        best, least = definition, seconds(simplify(definition), machine)
+        if least <= LEAST:
+            return definition
+        least *= MARGIN
+        for algorithm in candidates:
+            kernel = self._kernel(algorithm, call)
+            estimate = seconds(kernel, machine)
+            if estimate < least:
+                best, least = kernel, estimate
+        return best
+
+    def _candidates(self, call: Environment) -> Iterator[Algorithm]:
+        wanted = mode()
+        for algorithm in self._op.algorithms if wanted != "off" else ():
+            if (wanted == "all" or not algorithm.optional) and takes(algorithm, self._variant.types, call):
+                yield algorithm
+
+    def _kernel(self, algorithm: Algorithm, call: Environment) -> Kernel:
+        if algorithm.name not in self._lowered:
+            self._lowered[algorithm.name] = lower(self._module, self._op, self._variant, algorithm)
+        lowered = self._lowered[algorithm.name]
+        parameters = lowered.kernel.parameters
+        values: dict[str, Number] = {
+            p.name: evaluate(e, call)
+            for p, e in zip(parameters, lowered.arguments, strict=True)
+            if not p.dtype.is_float
+        }
+        return simplify(bind(lowered.kernel, values))
+
+
+def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment) -> bool:
+    """Whether an algorithm is for calls of these types and sizes."""
+    allowed = all(types[v.name] in {t.name for t in v.allowed} for v in algorithm.type_variables)
+    return allowed and (algorithm.condition is None or bool(evaluate(algorithm.condition, call)))
