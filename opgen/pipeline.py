@@ -30,7 +30,7 @@ from opgen.runtime.devices.ptx import ptx
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
 from opgen.spec.environment import Environment, evaluate
-from opgen.spec.model import Attr, Module, OpSpec
+from opgen.spec.model import Algorithm, Attr, Module, OpSpec
 
 Stage: TypeAlias = Literal["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -43,7 +43,8 @@ LINE = 120
 class Pipeline:
     """One variant of one op: generic in its sizes and attributes, or specialised for a call (its environment).
 
-    `target` is a machine, or None for a CUDA device.  `given` replaces the default schedule.
+    `target` is a machine, or None for a CUDA device.  `given` replaces the default schedule.  An `algorithm` is compiled
+    in place of the op's definition.
     """
 
     module: Module
@@ -52,6 +53,7 @@ class Pipeline:
     call: Environment | None = None
     target: Target | None = None
     given: Schedule | None = None
+    algorithm: Algorithm | None = None
 
     def text(self, stage: Stage) -> str:
         """What is there at a stage, as text that ends with a newline."""
@@ -61,7 +63,7 @@ class Pipeline:
     @cached_property
     def lowered(self) -> Lowered:
         """The kernel of the variant, and what a caller passes for its parameters."""
-        return lower(self.module, self.op, self.variant)
+        return lower(self.module, self.op, self.variant, self.algorithm)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -115,13 +117,13 @@ class Pipeline:
 
     @property
     def spec(self) -> str:
-        """The op as its file has it."""
-        return _source_lines(self.op.span)
+        """The op, or its algorithm, as its file has it."""
+        return _source_lines((self.algorithm or self.op).span)
 
     @property
     def model(self) -> str:
         """The resolved model: fragments in place, index ranges found."""
-        return pprint.pformat(self.op, width=LINE, sort_dicts=False)
+        return pprint.pformat(self.algorithm or self.op, width=LINE, sort_dicts=False)
 
 
 _TEXTS: Mapping[Stage, Callable[[Pipeline], str]] = {

@@ -28,6 +28,7 @@ class Call:
     attrs: Mapping[str, object] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dtype: str = "float64"
+    algorithm: str | None = None
 
     @property
     def environment(self) -> Environment:
@@ -40,7 +41,9 @@ class Call:
 
     def kernel(self) -> tuple[Kernel, dict[str, int | float]]:
         """The generic kernel, and the value of each of its parameters in this call."""
-        lowered = lower(self.module, self.op, self.variant)
+        algorithm = next((a for a in self.op.algorithms if a.name == self.algorithm), None)
+        assert (algorithm is None) == (self.algorithm is None)
+        lowered = lower(self.module, self.op, self.variant, algorithm)
         environment = self.environment
         values = [evaluate(a, environment) for a in lowered.arguments]
         return lowered.kernel, {p.name: v for p, v in zip(lowered.kernel.parameters, values, strict=True)}

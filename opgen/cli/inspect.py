@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -51,6 +52,8 @@ DEVICE_STAGES = ("cuda", "ptx")
               help="host, generic, x86-64, x86-64-v2, -v3, -v4, aarch64, or cuda.")  # fmt: skip
 @click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A schedule to use in place of the default one.")  # fmt: skip
+@click.option("--algorithm", metavar="NAME", help="An algorithm of the op, in place of its definition.")
+@click.option("--algorithms", is_flag=True, help="List the algorithms of the op.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there and not to stdout.")
 def command(
     op: str,
@@ -62,9 +65,13 @@ def command(
     attrs: tuple[str, ...],
     target: str,
     schedule_file: Path | None,
+    algorithm: str | None,
+    algorithms: bool,
     output: Path | None,
 ) -> None:
     """Prints what becomes of OP at a stage.
+
+    With --algorithm, OP is computed by other mathematics of its spec (the stages spec and model then show these).
 
     With the shapes of all inputs the kernel is the one specialised for such a call; without, the one for all sizes.
 
@@ -82,10 +89,16 @@ def command(
 
     with working(f"{op}: {stage}"):
         module, spec = find(op, specs)
+        if algorithms:
+            show(listing(spec), LANGUAGES["spec"], output)
+            return
         arguments = read_arguments(spec, dtypes, shapes, sizes, attrs)
         steps = None if schedule_file is None else read_schedule(schedule_file)
         device = target == CUDA or stage in DEVICE_STAGES
-        text = pipeline(module, spec, arguments, None if device else target, steps).text(cast("Stage", stage))
+        found = pipeline(module, spec, arguments, None if device else target, steps)
+        if algorithm is not None:
+            found = by_algorithm(found, algorithm)
+        text = found.text(cast("Stage", stage))
     show(text, LANGUAGES[stage], output)
 
 
@@ -105,6 +118,34 @@ def pipeline(
     if call is None:
         arguments.refuse_beyond(variant.values)
     return Pipeline(module, spec, variant, call, None if target is None else toolchain.target(target), schedule)
+
+
+def by_algorithm(found: Pipeline, name: str) -> Pipeline:
+    """The pipeline of an algorithm of an op, if it is for what was asked for."""
+    from opgen.runtime.choose import takes
+
+    known = {a.name: a for a in found.op.algorithms}
+    if name not in known:
+        hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+        raise UserError(f"--algorithm {name}: '{found.op.name}' has no such algorithm; {hint}")
+    if found.target is None:
+        raise UserError(f"--algorithm {name}: algorithms are for CPUs")
+    if not takes(known[name], found.variant.types, found.call):
+        raise UserError(f"--algorithm {name} is not for these types, shapes and attributes; see --algorithms")
+    return replace(found, algorithm=known[name])
+
+
+def listing(op: OpSpec) -> str:
+    """The algorithms of an op: name, types, condition and description of each."""
+    from opgen.bindings.formula import Formula
+
+    lines = [] if op.algorithms else [f"'{op.name}' is computed by its definition only."]
+    for a in op.algorithms:
+        types = ", ".join(f"{v.name} in {{{', '.join(t.name for t in v.allowed)}}}" for v in a.type_variables)
+        condition = "" if a.condition is None else f" when {Formula(op).text(a.condition)}"
+        lines.append(f"{a.name}{' (optional)' if a.optional else ''}: {types}{condition}")
+        lines += [f"    {line}".rstrip() for line in a.doc.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def find(name: str, specs: Path) -> tuple[Module, OpSpec]:

@@ -150,7 +150,8 @@ class _Lowering:
             stops[index] = extents[name] if step is None else b.ceildiv(extents[name], b.index(step))
             context = context.with_loop(variables[index].name, b.index(0), stops[index])
         scope = Scope(variables, context)
-        mathematics = Mathematics(self._op, self._variant, self._parameters, self._tensors, names)
+        partial = bool(expanded.split)
+        mathematics = Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial)
         nest = self._copies(definition, expanded, extents, scope, mathematics)
         for index in reversed(variables):
             nest = For(variables[index].name, b.index(0), stops[index], nest)

@@ -78,11 +78,22 @@ class Scope:
 
 
 class Mathematics:
-    """Lowers the values of one kernel's definitions."""
+    """Lowers the values of one kernel's definitions.
+
+    `partial`: some values are computed and not stored, because their indices are beyond their range; what they read is
+    looked at before.
+    """
 
     def __init__(
-        self, op: OpSpec, variant: Variant, parameters: Parameters, tensors: Mapping[str, TensorAccess], names: Names
+        self,
+        op: OpSpec,
+        variant: Variant,
+        parameters: Parameters,
+        tensors: Mapping[str, TensorAccess],
+        names: Names,
+        partial: bool = False,
     ) -> None:
+        self._partial = partial
         self._op = op
         self._variant = variant
         self._parameters = parameters
@@ -91,6 +102,7 @@ class Mathematics:
         self._names = names
         self._shared: dict[tuple[Expr, DType], Load] = {}
         self._rooms: dict[DType, Buffer] = {}
+        self._proved: dict[tuple[int, loop.Expr], tuple[Context, bool]] = {}
 
     # Types ------------------------------------------------------------------------------------------
 
@@ -207,7 +219,7 @@ class Mathematics:
         outside: list[loop.Expr] = []
         for axis, stretched in enumerate(access.stretched):
             size = sizes[axis] if stretched is None else stretched
-            outside += _unproved(subscripts[axis], size, scope.context)
+            outside += self._unproved(subscripts[axis], size, scope.context)
             if stretched is not None:
                 subscripts[axis] = b.minimum(subscripts[axis], b.sub(sizes[axis], 1))
         load = Load(access.buffer.name, tuple(subscripts[axis] for axis in access.order), access.buffer.dtype)
@@ -216,10 +228,20 @@ class Mathematics:
             return value
         if e.outside is not None:
             return self._guarded(value, outside, self.value(e.outside, value.type.dtype, scope), scope)
+        if scope.conditions is None and self._partial:
+            return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
         if scope.conditions is None:
             raise InternalError(f"{e.span}: a read of {e.tensor!r} outside a reduction is not proved to stay inside")
         scope.conditions += outside
         return value
+
+    def _unproved(self, subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
+        """The halves of 0 <= subscript < size that do not follow from the context."""
+        halves = (b.compare("ge", subscript, 0), b.compare("lt", subscript, size))
+        for half in halves:
+            if (id(context), half) not in self._proved:
+                self._proved[id(context), half] = context, context.proves(half)
+        return [half for half in halves if not self._proved[id(context), half][1]]
 
     def _guarded(self, value: loop.Expr, inside: list[loop.Expr], otherwise: loop.Expr, scope: Scope) -> loop.Expr:
         """`value` where all conditions hold, else `otherwise`, through a local variable: a select would read anyway."""
@@ -284,18 +306,16 @@ class Mathematics:
             return self.value(e, dtype, scope)
         if (e, dtype) in self._shared:
             return self._shared[e, dtype]
-        of_terms = isinstance(e, Reduce) and terms(e) is not None  # its own terms are there or not one by one
-        inner = scope if of_terms else replace(scope, conditions=[], allocs=[], before=[])
-        value = self.value(e, dtype, inner)
-        before: list[Stmt] = []
-        if not of_terms:
-            scope.allocs += inner.allocs
-            before = inner.before
+        inner = replace(scope, conditions=[], allocs=[], before=[])
+        found = terms(e) if isinstance(e, Reduce) else None
+        # The terms of a sum of terms are there or not one by one, and so have no conditions in common.
+        value = self.value(e, dtype, inner) if found is None else self._sum(found, dtype, scope)
+        scope.allocs += inner.allocs
         if dtype not in self._rooms:
             self._rooms[dtype] = Buffer(self._names.fresh("part"), dtype, (), "register")
         place = (b.index(sum(known == dtype for _, known in self._shared)),)
         room = self._rooms[dtype].name
-        computed = b.block((*before, Store(room, place, value)))
+        computed = b.block((*inner.before, Store(room, place, value)))
         zero = Store(room, place, b.const(0, dtype))
         scope.before.append(_when_all(list(dict.fromkeys(inner.conditions or [])), computed, zero))
         self._shared[e, dtype] = Load(room, place, dtype)
@@ -343,12 +363,6 @@ class Names:
             candidate = f"{name}_{count}"
         self._taken.add(candidate)
         return candidate
-
-
-def _unproved(subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
-    """The halves of 0 <= subscript < size that do not follow from the context."""
-    halves = (b.compare("ge", subscript, 0), b.compare("lt", subscript, size))
-    return [half for half in halves if not context.proves(half)]
 
 
 def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:

@@ -71,7 +71,7 @@ class Chooser:
         return simplify(bind(lowered.kernel, values))
 
 
-def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment) -> bool:
-    """Whether an algorithm is for calls of these types and sizes."""
+def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment | None) -> bool:
+    """Whether an algorithm is for calls of these types and sizes (None: whichever it is for)."""
     allowed = all(types[v.name] in {t.name for t in v.allowed} for v in algorithm.type_variables)
-    return allowed and (algorithm.condition is None or bool(evaluate(algorithm.condition, call)))
+    return allowed and (call is None or algorithm.condition is None or bool(evaluate(algorithm.condition, call)))

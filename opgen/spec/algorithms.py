@@ -136,7 +136,8 @@ class AlgorithmChecker:
                 condition = resolver.condition(item.condition)
                 if condition is not None:
                     self.facts |= dict(_facts(condition))
-                    whole = condition if whole is None else m.Operation("and", whole, condition)
+                    for part in _parts(condition):
+                        whole = part if whole is None else m.Operation("and", whole, part)
         return whole
 
     def _believe(self) -> None:
@@ -180,13 +181,20 @@ class AlgorithmChecker:
 
 def _facts(condition: m.Expr) -> Iterator[tuple[m.Expr, int]]:
     """What a condition says of the values of symbols and elements of attributes."""
+    for part in _parts(condition):
+        if isinstance(part, m.Operation) and part.op == "==":
+            known, value = part.left, part.right
+            if isinstance(known, m.Symbol | m.AttrValue) and isinstance(value, m.Number) and type(value.value) is int:
+                yield known, value.value
+
+
+def _parts(condition: m.Expr) -> Iterator[m.Expr]:
+    """What must hold for a condition to hold."""
     if isinstance(condition, m.Operation) and condition.op == "and":
-        yield from _facts(condition.left)
-        yield from _facts(condition.right)
-    elif isinstance(condition, m.Operation) and condition.op == "==":
-        known, value = condition.left, condition.right
-        if isinstance(known, m.Symbol | m.AttrValue) and isinstance(value, m.Number) and type(value.value) is int:
-            yield known, value.value
+        yield from _parts(condition.left)
+        yield from _parts(condition.right)
+    else:
+        yield condition
 
 
 def _scope(report: Report, op: m.OpSpec, functions: Mapping[str, m.Function | None]) -> Scope:

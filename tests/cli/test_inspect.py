@@ -223,3 +223,37 @@ def on_a_terminal(environment: dict[str, str]) -> str:
     os.close(outer)
     assert process.wait() == 0
     return text.decode()
+
+
+@pytest.mark.parametrize("stage", ["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm"])
+def test_every_stage_of_an_algorithm(here: Run, stage: str) -> None:
+    result = here("inspect", "Conv2D", "--algorithm", "minimal_filtering", "--stage", stage, *WITH, *CALL)
+    assert (result.returncode, result.stderr) == (0, "")
+    signs = {
+        "spec": "algorithm minimal_filtering {",
+        "model": "Algorithm(name='minimal_filtering'",
+        "schedule": "vectorize",
+    }
+    assert signs.get(stage, "conv2d_minimal_filtering_float32_NHWC") in result.stdout
+
+
+def test_algorithms_are_listed(here: Run) -> None:
+    listed = here("inspect", "Conv2D", "--algorithms", *WITH).stdout
+    assert "minimal_filtering: T in {float32, float64} when filter_height == 3 and filter_width == 3" in listed
+    assert "minimal_filtering_4 (optional): " in listed
+    none = here("inspect", "DepthwiseConv2dNative", "--algorithms", *WITH).stdout
+    assert none == "'DepthwiseConv2dNative' is computed by its definition only.\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("--algorithm", "minimal_filterin"), "has no such algorithm; did you mean 'minimal_filtering'?"),
+        (("--algorithm", "minimal_filtering", "--dtype", "half"), "is not for these types, shapes and attributes"),
+        (("--algorithm", "minimal_filtering", "--target", "cuda"), "algorithms are for CPUs"),
+    ],
+)
+def test_an_algorithm_that_is_not_to_be_had(here: Run, wrong: tuple[str, ...], message: str) -> None:
+    result = here("inspect", "Conv2D", *WITH, *CALL, *wrong)
+    assert result.returncode != 0
+    assert message in result.stderr
