@@ -43,8 +43,8 @@ LINE = 120
 class Pipeline:
     """One variant of one op: generic in its sizes and attributes, or specialised for a call (its environment).
 
-    `target` is a machine, or None for a CUDA device.  `given` replaces the default schedule.  An `algorithm` is compiled
-    in place of the op's definition.
+    `target` is a machine, or None for a CUDA device.  `given` replaces the default schedule.  An `algorithm` is
+    compiled in place of the op's definition.
     """
 
     module: Module

@@ -6,7 +6,7 @@ one sum over both indices.  Neither is what one would compute: few terms are to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from opgen.grad.algebra import mul
@@ -129,7 +129,7 @@ def _separated(e: Expr) -> Expr:
     return e
 
 
-def _product(factors: list[Expr]) -> Expr:
+def _product(factors: Sequence[Expr]) -> Expr:
     result = factors[0]
     for factor in factors[1:]:
         result = mul(result, factor)
