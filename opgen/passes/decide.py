@@ -5,6 +5,7 @@ from __future__ import annotations
 from opgen.dtypes import BOOL
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.polynomial import Polynomial, expression, polynomial
 from opgen.loop.nodes import INDEX, Binary, Compare, Const, Expr, Var
 from opgen.loop.walk import walk_expr
 from opgen.passes.fold import fold
@@ -66,4 +67,18 @@ def _extreme(e: Binary, context: Context) -> Expr:
 def _quotient(e: Binary, context: Context) -> Expr:
     if _sure(b.compare("ge", e.left, 0), context) and _sure(b.compare("lt", e.left, e.right), context):
         return Const(0) if e.op == "floordiv" else e.left
+    if isinstance(e.right, Const) and e.right.value > 1 and isinstance(e.left, Binary):
+        return _part(e, int(e.right.value), context)
+    return e
+
+
+def _part(e: Binary, divisor: int, context: Context) -> Expr:
+    """The quotient or remainder of `divisor * q + r` where r is seen to be less: q, or r."""
+    terms = polynomial(e.left).terms
+    whole = Polynomial({m: c // divisor for m, c in terms.items() if c // divisor and (c % divisor == 0 or not m)})
+    if not whole.terms:
+        return e
+    rest = expression(polynomial(e.left) - whole * divisor)
+    if _sure(b.compare("ge", rest, 0), context) and _sure(b.compare("lt", rest, divisor), context):
+        return expression(whole) if e.op == "floordiv" else rest
     return e

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Const, Expr, For, Load, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, parts, walk_expr
+from opgen.loop.nodes import Binary, Const, Expr, For, Let, Load, Space, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, map_stmt, parts, substitute_expr, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 
 Indices = tuple[Expr, ...]
 Access = tuple[Indices, tuple[For, ...]]
 """An access's indices, and the loops around it, outermost first."""
+
+SMALL: tuple[Space, ...] = ("stack", "register")
+"""Spaces whose buffers have constant sizes."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def _counts(e: Expr, loops: Mapping[str, int | None]) -> bool:
 
 
 def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]:
-    """All loads and stores of a buffer in a statement."""
+    """All loads and stores of a buffer in a statement; in their indices, values stand for the names of `let`s."""
     found: list[Access] = []
     for e in expressions(s):
         found += [(n.indices, around) for n in walk_expr(e) if isinstance(n, Load) and n.buffer == buffer]
@@ -80,6 +83,9 @@ def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]
     inner = (*around, s) if isinstance(s, For) else around
     for p in parts(s):
         found += accesses(p, buffer, inner)
+    if isinstance(s, Let):
+        values = {s.var.name: s.value}
+        found = [(tuple(substitute_expr(i, values) for i in indices), loops) for indices, loops in found]
     return found
 
 
@@ -88,7 +94,10 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
     lows: list[list[Expr]] = []
     highs: list[list[Expr]] = []
     for indices, loops in found:
-        ends = [_range(i, loops, context) for i in indices]
+        inner = context
+        for loop in loops:
+            inner = inner.with_loop(loop.var, loop.start, loop.stop)
+        ends = [_range(simplify_expr(i, inner), loops, context) for i in indices]
         if any(end is None for end in ends):
             return None
         lows.append([end[0] for end in ends if end is not None])
@@ -121,6 +130,9 @@ def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> B
 
 def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
     """The least and greatest value over the iterations of the loops (which all run at least once)."""
+    inner = {loop.var for loop in loops}
+    if isinstance(e, Binary) and free_vars(e) & inner and not _is_linear(e, inner):
+        return _combined(e, loops, context)
     low = high = e
     for loop in reversed(loops):
         last = fold_all(b.sub(loop.stop, 1))
@@ -130,6 +142,32 @@ def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Exp
             return None
         low, high = new_low, new_high
     return simplify_expr(low, context), simplify_expr(high, context)
+
+
+def _is_linear(e: Expr, names: set[str]) -> bool:
+    return all(linear(e, name) is not None for name in names & free_vars(e))
+
+
+def _combined(e: Binary, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:
+    """The range of a sum of quotients and remainders from those of its parts: perhaps wider than need be."""
+    divisor = int(e.right.value) if isinstance(e.right, Const) else 0
+    if e.op == "mod" and divisor > 0:
+        return Const(0), Const(divisor - 1)
+    left, right = _range(e.left, loops, context), _range(e.right, loops, context)
+    if left is None or right is None:
+        return None
+    match e.op:
+        case "add":
+            ends = b.add(left[0], right[0]), b.add(left[1], right[1])
+        case "sub":
+            ends = b.sub(left[0], right[1]), b.sub(left[1], right[0])
+        case "mul" if divisor > 0:
+            ends = b.mul(left[0], divisor), b.mul(left[1], divisor)
+        case "floordiv" if divisor > 0:
+            ends = b.floordiv(left[0], divisor), b.floordiv(left[1], divisor)
+        case _:
+            return None
+    return simplify_expr(ends[0], context), simplify_expr(ends[1], context)
 
 
 def _at_end(e: Expr, var: str, if_rising: Expr, if_falling: Expr, context: Context) -> Expr | None:
@@ -156,3 +194,31 @@ def _greatest(values: list[Expr], context: Context) -> Expr:
     for v in dict.fromkeys(values[1:]):
         result = simplify_expr(b.maximum(result, v), context)
     return result
+
+
+def at_most(extent: Expr, context: Context) -> Expr:
+    """A number that the extent does not exceed, if one is known: more may be read than is needed."""
+    high = None if isinstance(extent, Const) else context.interval(extent)[1]
+    return extent if high is None else Const(max(0, high))
+
+
+def redirected(
+    s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context, order: Sequence[int] | None = None
+) -> Stmt:
+    """Accesses of a buffer turned to its copy, whose first element is at `low`; dimensions in another order if given."""
+
+    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        places = tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
+        return places if order is None else tuple(places[d] for d in order)
+
+    def expr(e: Expr) -> Expr:
+        if isinstance(e, Load) and e.buffer == name:
+            return Load(local, moved(e.indices), e.dtype, e.mask)
+        return e
+
+    def stmt(p: Stmt) -> Stmt:
+        if isinstance(p, Store) and p.buffer == name:
+            return Store(local, moved(p.indices), p.value, p.mask)
+        return p
+
+    return map_stmt(s, expr=expr, stmt=stmt)

@@ -14,6 +14,7 @@ from typing import Literal
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
+from opgen.schedule.auto.chain import is_chain, schedule_chain
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.nests import nests
@@ -31,6 +32,10 @@ def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | No
 def scheduled(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> tuple[Schedule, Kernel]:
     """The default schedule, and the kernel after it (so that it need not be applied again)."""
     trial = Trial(kernel)
+    if kind == "cpu" and is_chain(kernel, machine or typical()):
+        machine = machine or typical()
+        schedule_chain(trial, machine, lambda nest: CpuNest(nest, trial, machine).run())
+        return Schedule(tuple(trial.steps)), trial.kernel
     for nest in nests(kernel):
         match kind:
             case "cpu":

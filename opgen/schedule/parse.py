@@ -9,6 +9,7 @@ vectorize k_i
 parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
+compute_at weight at=y space=heap again=false
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
 transpose k_i, c_i
@@ -34,6 +35,7 @@ _TOKEN = re.compile(r"->|[,=]|-?\d+|[A-Za-z_][\w.]*|\S")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _NUMBER = re.compile(r"-?\d+")
 SPACES: tuple[Space, ...] = ("heap", "stack", "register")
+TRUTHS = ("true", "false")
 
 
 @dataclass(frozen=True)
@@ -177,11 +179,22 @@ def _stage(line: Line) -> steps.Step:
     if "at" not in line.options:
         raise ScheduleError("stage needs the loop at which to make the copy", f"write {usage}", line.command.span)
     space = _choice(line.options.get("space"), "stack", SPACES, "space")
-    pad = _choice(line.options.get("pad"), "false", ("true", "false"), "truth value")
+    pad = _choice(line.options.get("pad"), "false", TRUTHS, "truth value")
     buffer = line.arguments[0].text
     (name,) = _names(line, f"{buffer}_local")
     at = line.options["at"].text
     return steps.Stage(buffer, at, cast(Space, space), pad == "true", name, line.command.span)
+
+
+def _compute_at(line: Line) -> steps.Step:
+    usage = "compute_at BUFFER at=LOOP space=SPACE again=true"
+    _shape(line, usage, 1, ["at", "space", "again"])
+    if "at" not in line.options:
+        raise ScheduleError("compute_at needs the loop to compute it in", f"write {usage}", line.command.span)
+    space = _choice(line.options.get("space"), "heap", SPACES, "space")
+    again = _choice(line.options.get("again"), "false", TRUTHS, "truth value")
+    buffer, at = line.arguments[0].text, line.options["at"].text
+    return steps.ComputeAt(buffer, at, cast(Space, space), again == "true", line.command.span)
 
 
 def _pack(line: Line) -> steps.Step:
@@ -235,6 +248,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "parallel": _one(steps.Parallel),
     "bind": _bind,
     "stage": _stage,
+    "compute_at": _compute_at,
     "pack": _pack,
     "widen": _widen,
     "transpose": _transpose,

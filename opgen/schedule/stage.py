@@ -9,15 +9,13 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
-from opgen.loop.walk import free_vars, loads, map_stmt, stores, walk
+from opgen.loop.walk import free_vars, loads, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.box import Box, accesses, bounding_box, covering_box
+from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, redirected
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
-
-SMALL: tuple[Space, ...] = ("stack", "register")
 
 
 def stage(
@@ -95,14 +93,14 @@ class _Stage:
             box = box.within(self.whole.shape, inside)
         extents = tuple(simplify_expr(e, inside) for e in box.extents)
         if self.space in SMALL and not writes:
-            extents = tuple(_at_most(e, inside) for e in extents)
+            extents = tuple(at_most(e, inside) for e in extents)
         if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
             raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
         if writes:
             self._require_covered(s.body)
         buffer = Buffer(self.local, self.whole.dtype, tuple(extents[d] for d in self.order), self.space)
         copy = self._copy(Box(box.low, extents), inside, writes)
-        body = self._redirected(s.body, box.low, inside)
+        body = redirected(s.body, name, self.local, box.low, inside, self.order)
         steps = (body, copy) if writes else (copy, body)
         return For(s.var, s.start, s.stop, Alloc(buffer, b.block(steps)), s.kind)
 
@@ -145,29 +143,3 @@ class _Stage:
         loops = {p.var: constant_extent(p) for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
         if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
             raise self._refuse("its region is not known to be written as a whole")
-
-    def _redirected(self, s: Stmt, low: tuple[Expr, ...], context: Context) -> Stmt:
-        """Accesses of the buffer turned to its copy, whose first element is at `low`."""
-        name, local = self.whole.name, self.local
-
-        def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            places = tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
-            return tuple(places[d] for d in self.order)
-
-        def expr(e: Expr) -> Expr:
-            if isinstance(e, Load) and e.buffer == name:
-                return Load(local, moved(e.indices), e.dtype, e.mask)
-            return e
-
-        def stmt(p: Stmt) -> Stmt:
-            if isinstance(p, Store) and p.buffer == name:
-                return Store(local, moved(p.indices), p.value, p.mask)
-            return p
-
-        return map_stmt(s, expr=expr, stmt=stmt)
-
-
-def _at_most(extent: Expr, context: Context) -> Expr:
-    """A number that the extent does not exceed, if one is known: more may be read than is needed."""
-    high = None if isinstance(extent, Const) else context.interval(extent)[1]
-    return extent if high is None else Const(max(0, high))

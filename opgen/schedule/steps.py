@@ -9,6 +9,7 @@ from opgen.diagnostics import Span
 from opgen.loop.nodes import Kernel, LoopKind, Space
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
+from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
 from opgen.schedule.pair import pair
@@ -146,6 +147,21 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class ComputeAt:
+    buffer: str
+    at: str
+    space: Space = "heap"
+    again: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"compute_at {self.buffer} at={self.at} space={self.space} again={str(self.again).lower()}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return compute_at(kernel, self.buffer, self.at, self.space, self.again)
+
+
+@dataclass(frozen=True)
 class Pack:
     buffer: str
     order: tuple[int, ...]
@@ -263,6 +279,7 @@ Step: TypeAlias = (
     | Parallel
     | Bind
     | Stage
+    | ComputeAt
     | Pack
     | Transpose
     | Widen

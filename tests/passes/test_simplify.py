@@ -44,6 +44,14 @@ CASES = {
         "for i in 0..4:\n    y[i // 4 + i % 4] = 1.0f32",
         "for i in 0..4:\n    y[i] = 1.0f32",
     ),
+    "a quotient of multiples and a lesser rest": (
+        "for i in 0..n // 2:\n    for j in 0..2:\n      if (i * 2 + j) % 2 == 1:\n        y[(i * 2 + j) // 2] = 1.0f32",
+        "for i in 0..n // 2:\n    for j in 0..2:\n      if j == 1:\n        y[i] = 1.0f32",
+    ),
+    "a quotient of a greater rest stays": (
+        "for i in 0..n // 4:\n    for j in 0..3:\n      y[(i * 2 + j) // 2] = 1.0f32",
+        "for i in 0..n // 4:\n    for j in 0..3:\n      y[(i * 2 + j) // 2] = 1.0f32",
+    ),
     "like terms are collected": ("y[n + 3 - (n - 1) - 4] = 1.0f32", "y[0] = 1.0f32"),
     "an unread buffer goes": ("alloc t: float32[4] stack\n  t[0] = 1.0f32\n  y[0] = 2.0f32", "y[0] = 2.0f32"),
     "a name for a name goes": ("let a: int64 = n\n  y[a - n] = 1.0f32", "y[0] = 1.0f32"),

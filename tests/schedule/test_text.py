@@ -39,6 +39,7 @@ stage input at=x_o space=register pad=true -> input_local
 pack filter 0, 1, 3, 2 at=x_o -> panel
 transpose x_i, k_lane
 carry r at=n_y
+compute_at weight at=n_y space=heap again=true
 partition x_o 1, -1
 partition x_o -2
 tighten r
@@ -52,10 +53,11 @@ def test_text_reads_back() -> None:
 
 
 def test_what_is_left_out_has_a_default() -> None:
-    text = "split x 4  # tiles\n\nfuse n y\nskew r y 1\nstage input at=y\n"
+    text = "split x 4  # tiles\n\nfuse n y\nskew r y 1\nstage input at=y\ncompute_at w at=y\n"
     assert str(parse_schedule(text)) == (
         "split x 4 tail=guard -> x_o, x_i\nfuse n, y -> n_y\nskew r, y 1 -> r_y\n"
         "stage input at=y space=stack pad=false -> input_local\n"
+        "compute_at w at=y space=heap again=false\n"
     )
 
 

@@ -63,6 +63,7 @@ def why_dependent(loop: For, context: Context) -> str | None:
     iterations = _Iterations(loop, context)
     accesses = list(_accesses(loop.body, (), frozenset()))
     stored = {a.buffer for a in accesses if a.is_store}
+    stored -= {buffer for buffer in stored if iterations.all_apart([a for a in accesses if a.buffer == buffer])}
     for number, first in enumerate(accesses):
         if first.buffer not in stored:
             continue
@@ -133,6 +134,16 @@ class _Iterations:
         """What holds where the two iterations' variables are known, and nothing of what is inside them."""
         inner = self.context.with_loop(self.loop.var, self.loop.start, self.loop.stop)
         return inner.with_loop(self.later.name, b.add(Var(self.loop.var, INDEX), 1), self.loop.stop)
+
+    def all_apart(self, accesses: list[_Access]) -> bool:
+        """Whether an index that all these accesses share differs between iterations: quick, however many there are."""
+        names = {name for access in accesses for step in access.path for name in _bound(step)}
+        for column in zip(*(access.indices for access in accesses), strict=True):
+            if all(i is column[0] or i == column[0] for i in column) and self._apart_outside(
+                column[0], column[0], names
+            ):
+                return True
+        return False
 
     def apart(self, early: _Access, late: _Access) -> bool:
         """Whether `early` in one iteration and `late` in a later one always touch different elements."""

@@ -21,6 +21,7 @@ from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.few import few
 from opgen.schedule.auto.nests import (
     Nest,
+    conditional_loops,
     contiguous_loop,
     depends,
     divisibility,
@@ -59,6 +60,11 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> None:
+        if self.nest.names[0] in conditional_loops(self.trial.kernel):
+            vector = contiguous_loop(self.nest)
+            if vector is not None:  # not worth the time that a better schedule takes to build
+                self._elementwise(vector)
+            return
         if self._few():
             return
         vector = contiguous_loop(self.nest)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
-from opgen.loop.walk import free_vars, loads, stores, walk, walk_expr
+from opgen.loop.walk import free_vars, loads, parts, stores, walk, walk_expr
 from opgen.passes.unroll import constant_extent
 
 Shapes = Mapping[str, tuple[Expr, ...]]
@@ -23,7 +24,7 @@ class Nest:
     guards: tuple[Expr, ...] = ()
     """Conditions between the loops, as tiles that do not divide leave them."""
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(s.var for s in self.loops)
 
@@ -31,37 +32,53 @@ class Nest:
         """The number of iterations of one of the loops, if it is constant."""
         return next(constant_extent(s) for s in self.loops if s.var == name)
 
-    @property
+    @cached_property
     def inner_loops(self) -> tuple[For, ...]:
         """The loops of the core, in program order."""
         return tuple(s for s in walk(self.core) if isinstance(s, For))
 
-    @property
+    @cached_property
     def allocations(self) -> tuple[Alloc, ...]:
         return tuple(s for s in walk(self.core) if isinstance(s, Alloc))
 
-    @property
+    @cached_property
     def outside_loads(self) -> tuple[Load, ...]:
         """Loads of what the core does not allocate."""
         own = {s.buffer.name for s in self.allocations}
         return tuple(e for e in loads(self.core) if e.buffer not in own)
 
-    @property
+    @cached_property
     def results(self) -> tuple[Store, ...]:
         """Stores to what the core does not allocate."""
         own = {s.buffer.name for s in self.allocations}
         return tuple(s for s in stores(self.core) if s.buffer not in own)
 
-    @property
+    @cached_property
     def conditions(self) -> tuple[Expr, ...]:
         return (*self.guards, *(s.condition for s in walk(self.core) if isinstance(s, If)))
 
 
 def nests(kernel: Kernel) -> list[Nest]:
     """The outermost nests of a kernel, in program order."""
+    return list(_nests(kernel.body, _shapes(kernel)))
+
+
+def inner_nests(kernel: Kernel) -> list[Nest]:
+    """As `nests`, but of a nest whose last loop works in memory of its own the nests inside that loop."""
+    return [n for nest in nests(kernel) for n in _opened(nest)]
+
+
+def _opened(nest: Nest) -> Iterator[Nest]:
+    if not any(s.buffer.space == "heap" for s in nest.allocations):
+        yield nest
+        return
+    for inner in _nests(nest.core, nest.shapes):
+        yield from _opened(inner)
+
+
+def _shapes(kernel: Kernel) -> Shapes:
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
-    shapes |= {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
-    return list(_nests(kernel.body, shapes))
+    return shapes | {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
 
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
@@ -93,6 +110,26 @@ def _nest(s: For, shapes: Shapes) -> Nest:
         else:
             return Nest(tuple(loops), body, shapes, tuple(guards))
         body = body.body
+
+
+def conditional_loops(kernel: Kernel) -> set[str]:
+    """The loops of the nests that run only if data say so: a condition around them loads."""
+    return set(_conditional(kernel.body, False))
+
+
+def _conditional(s: Stmt, inside: bool) -> Iterator[str]:
+    match s:
+        case For():
+            if inside:
+                yield from (p.var for p in walk(s) if isinstance(p, For))
+        case If():
+            inside = inside or any(isinstance(e, Load) for e in walk_expr(s.condition))
+            yield from _conditional(s.then, inside)
+            if s.otherwise is not None:
+                yield from _conditional(s.otherwise, inside)
+        case Block() | Let() | Alloc():
+            for p in parts(s):
+                yield from _conditional(p, inside)
 
 
 def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
-from opgen.schedule.auto.nests import Nest, nests
+from opgen.schedule.auto.nests import Nest, inner_nests, nests
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Fuse, Step
@@ -34,7 +34,7 @@ class Trial:
 
     def nest(self, loop: str) -> Nest:
         """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""
-        for nest in nests(self.kernel):
+        for nest in (*inner_nests(self.kernel), *nests(self.kernel)):
             if loop in nest.names:
                 return nest
         raise InternalError(f"no nest holds the loop '{loop}' any more")

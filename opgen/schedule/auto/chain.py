@@ -1,0 +1,81 @@
+"""Chains of nests: intermediates made where they are used.
+
+Nests that fan out (`fan.py`) take the intermediates that they alone read into their registers.  Around the last nest of
+a chain stands a loop over blocks (`blocks.py`), in each of which what the block needs of the larger intermediates is
+made, used and forgotten, so that it stays in the second cache.  All other nests are scheduled each by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from opgen.loop.nodes import Alloc, Kernel
+from opgen.loop.walk import walk
+from opgen.machine import Machine
+from opgen.schedule.auto.chain_blocks import Blocks
+from opgen.schedule.auto.fan import Fan, may_fan_out
+from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
+from opgen.schedule.auto.sources import Sources
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Parallel
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+
+
+def is_chain(kernel: Kernel, machine: Machine) -> bool:
+    """Whether nests feed each other through memory so that they are better scheduled together."""
+    if not any(isinstance(s, Alloc) and s.buffer.space == "heap" for s in walk(kernel.body)):
+        return False
+    sources = Sources(kernel)
+    if any(nest.extent(n) is None for nest in sources.nests for n in nest.names):
+        return False
+    if any(sources.fan(nest, frozenset()) for nest in sources.nests):
+        return True
+    return any(_blocks(nest, sources, machine).best is not None for nest in sources.nests if _is_last(nest, sources))
+
+
+def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
+    """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
+    sources = Sources(trial.kernel)
+    absorbed: set[str] = set()
+    for nest in reversed(sources.nests):
+        buffer = sources.made_by(nest)
+        if buffer in absorbed:
+            continue
+        find = _Find(buffer, frozenset(nest.names))
+        is_last = _is_last(nest, sources)
+        fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
+        if fan is None:
+            if is_last:
+                now = Sources(trial.kernel)
+                _blocks(find(now.nests), now, machine).run(trial)
+            alone(find(inner_nests(trial.kernel)))
+        elif fan.run(trial):
+            absorbed.update(fan.inside)
+            if not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
+                trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
+
+
+def _is_last(nest: Nest, sources: Sources) -> bool:
+    """Whether a nest ends a chain: it reads intermediates and writes a result."""
+    return sources.made_by(nest) is None and any(e.buffer in sources.writers for e in nest.outside_loads)
+
+
+def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
+    vector = contiguous_loop(nest)
+    return Blocks(nest, tuple(n for n in nest.names if n != vector), sources, machine)
+
+
+@dataclass(frozen=True)
+class _Find:
+    """A nest, by the intermediate that it writes, or by its loops (of which splitting leaves some)."""
+
+    buffer: str | None
+    loops: frozenset[str]
+
+    def __call__(self, nests: Sequence[Nest]) -> Nest:
+        if self.buffer is None:
+            return next(nest for nest in nests if self.loops & set(nest.names))
+        return next(nest for nest in nests if any(s.buffer == self.buffer for s in nest.results))

@@ -1,0 +1,146 @@
+"""The blocks in which a chain of nests is computed, and how large they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Const
+from opgen.loop.walk import free_vars
+from opgen.machine import Machine
+from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.sources import Sources, along
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
+
+START = 1e-6
+"""Seconds to begin a block: its memory, and loops that are cold."""
+SHARES = 4
+"""The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The last nest of a chain and its outer loops."""
+
+    last: Nest
+    loops: tuple[str, ...]
+    sources: Sources
+    machine: Machine
+
+    @cached_property
+    def best(self) -> tuple[int, int] | None:
+        """The loop of which some iterations make a block, and how many; None if one block of everything is best."""
+        depths = self._moved.values()
+        if not depths:
+            return None
+        level, size = self._best(tuple(self._moved), min(depths))
+        return None if level < 0 else (level, size)
+
+    def run(self, trial: Trial) -> bool:
+        """Make the best blocks, and the intermediates in them; False if there are none, or it is illegal."""
+        if self.best is None:
+            return False
+        level, size = self.best
+        loop = self.loops[level]
+        block = trial.fresh(f"{loop}_b") if size > 1 else loop
+        alone = level == 0 or self._extents[0] % self.machine.cores == 0
+        steps: list[Step] = [Parallel(self.loops[0])] if alone else []  # now, while the loop holds little
+        if size > 1:
+            steps.append(Split(loop, size, "exact", block, trial.fresh(f"{loop}_t")))
+        steps += [ComputeAt(buffer, block) for buffer in self._moved]
+        if not trial.take(*steps):
+            return False
+        if not alone:
+            trial.fused_prefix([*self.loops[:level], block][-2:], Parallel)
+        return True
+
+    @cached_property
+    def _extents(self) -> tuple[int, ...]:
+        return tuple(self.last.extent(n) or 0 for n in self.loops)
+
+    @cached_property
+    def _moved(self) -> dict[str, int]:
+        """The intermediates that are made in blocks, each after its reader, and with how many loops they move on."""
+        return {b: depth for b, depth in self._depths.items() if depth > 0}
+
+    @cached_property
+    def _depths(self) -> dict[str, int]:
+        """The intermediates, each after its reader, and with how many of the outer loops each moves on.
+
+        Those that are made in registers do not count.
+        """
+        absorbed = frozenset().union(*(self.sources.within(nest) for nest in self.sources.writers.values()))
+        depths: dict[str, int] = {}
+        for buffer, loops in self._followers.items():
+            if buffer not in absorbed:
+                depths[buffer] = (*(n in loops for n in self.loops), False).index(False)
+        return depths
+
+    @cached_property
+    def _followers(self) -> dict[str, dict[str, str]]:
+        """For each buffer of the chain, the last first, which of its nest's loops an outer loop decides on."""
+        found: dict[str, dict[str, str]] = {}
+        for buffer in reversed(self.sources.writers):
+            (reader, *others) = self.sources.readers.get(buffer, [self.last])
+            loops = {n: n for n in self.loops} if reader is self.last else found.get(self.sources.made_by(reader) or "")
+            if loops is not None and not others:
+                found[buffer] = self._followed(buffer, reader, loops)
+        return found
+
+    def _followed(self, buffer: str, reader: Nest, loops: dict[str, str]) -> dict[str, str]:
+        """For each outer loop that decides which part of an intermediate is read: the loop that makes that part."""
+        found: dict[str, str] = {}
+        for load in (e for e in self.sources.reads(reader) if e.buffer == buffer):
+            for outer, loop in loops.items():
+                axes = [d for d, index in enumerate(load.indices) if loop in free_vars(index)]
+                own = along(self.sources.writers[buffer], buffer, axes[0]) if axes else None
+                if own is not None:
+                    found[outer] = own
+        return found
+
+    # How large ----------------------------------------------------------------------------------------
+
+    def _best(self, moved: tuple[str, ...], depth: int) -> tuple[int, int]:
+        """The loop, and the iterations of it that make a block; (-1, 1) for one block of everything."""
+        best = self._seconds(moved, 1), (-1, 1)
+        for level in range(depth):
+            extent = self._extents[level]
+            for size in (d for d in range(1, extent + 1) if extent % d == 0):
+                blocks = prod(self._extents[: level + 1]) // size
+                if blocks > 1 and (size < extent or level == 0):
+                    best = min(best, (self._seconds(moved, blocks), (level, size)))
+        return best[1]
+
+    def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
+        """The time that memory takes: intermediates are written and read, what serves all blocks is read by each.
+
+        Beyond the second cache a line that is written is read before, and written back later.
+        """
+        piece, shared = sum(map(self._size, moved)) / blocks, self._shared
+        passes = 2 if piece <= self.machine.l2.size else 4
+        seconds = blocks * (passes * piece / self._rate(piece) + shared / self._rate(shared + piece) + START)
+        cores = self.machine.cores
+        return seconds if blocks == 1 else seconds * (-(-blocks // cores) * cores / blocks)
+
+    def _rate(self, size: float) -> float:
+        m = self.machine
+        if size <= m.l2.size:
+            return m.l2.bytes_per_second
+        return m.l3.bytes_per_second if size * SHARES <= m.l3.size else m.memory_bytes_per_second
+
+    def _size(self, buffer: str) -> int:
+        """The bytes of a buffer."""
+        shape = self.last.shapes[buffer]
+        return 4 * prod(int(e.value) if isinstance(e, Const) else 0 for e in shape)
+
+    @cached_property
+    def _shared(self) -> int:
+        """The bytes that a block reads and that are the same for all blocks."""
+        found: set[str] = set()
+        for buffer in self._moved:
+            loop = self._followers[buffer][self.loops[0]]
+            reads = self.sources.reads(self.sources.writers[buffer])
+            found |= {e.buffer for e in reads if not any(loop in free_vars(i) for i in e.indices)}
+        return sum(map(self._size, found - self._moved.keys()))

@@ -1,0 +1,154 @@
+"""compute_at: an intermediate made where it is used, a piece at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Space, Stmt
+from opgen.loop.walk import loads, parts, stores, walk, with_parts
+from opgen.passes.fold import fold_all
+from opgen.passes.simplify import simplify_stmt
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, redirected
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_loops, rewrite_loops, with_body
+from opgen.schedule.producer import Producer
+
+
+def compute_at(kernel: Kernel, buffer: str, at: str, space: Space = "heap", again: bool = False) -> Kernel:
+    """Compute of an intermediate, in each iteration of a loop, what that iteration reads.
+
+        alloc t[n + 2]
+        for i in 0..n + 2: t[i] = f(i)              for y in 0..n:
+        for y in 0..n:                       ->       alloc t[3]
+          for r in 0..3: use(t[y + r])                for i in 0..3: t[i] = f(y + i)
+                                                      for r in 0..3: use(t[r])
+
+    The intermediate is written by one nest, whose loops run along its dimensions, and read inside that one loop only;
+    the region is the bounding box of the reads, whose indices must be affine.  What several iterations read is computed
+    by each of them: with `again` this is allowed, without, it must be seen not to happen.
+    """
+    require_loops(kernel, "compute_at", [at])
+    local = {s.buffer.name: s for s in walk(kernel.body) if isinstance(s, Alloc)}
+    if buffer not in local:
+        raise ScheduleError(f"compute_at {buffer}: there is no such local buffer", did_you_mean(buffer, local))
+    return _ComputeAt(kernel, local[buffer], at, space, again).run()
+
+
+@dataclass(frozen=True)
+class _ComputeAt:
+    kernel: Kernel
+    whole: Alloc
+    at: str
+    space: Space
+    again: bool
+
+    @property
+    def name(self) -> str:
+        return self.whole.buffer.name
+
+    def refuse(self, reason: str, help: str | None = None) -> ScheduleError:
+        return ScheduleError(f"compute_at {self.name}: {reason}", help)
+
+    def run(self) -> Kernel:
+        self._require_one_loop()
+        block, first, last = self._places(self.whole.body)
+        nest = Producer.of(block.statements[first], self.name)
+        if isinstance(nest, str):
+            raise self.refuse(nest)
+        self._require_unchanged(block.statements[first : last + 1])
+        around = _loops_around(block.statements[last], self.at)
+        rest = b.block(s for i, s in enumerate(block.statements) if i != first)
+
+        def without(s: Stmt) -> Stmt:
+            if s is self.whole:
+                return without(self.whole.body)
+            return rest if s is block else with_parts(s, tuple(without(p) for p in parts(s)))
+
+        kernel = with_body(self.kernel, without(self.kernel.body))
+        return rewrite_loops(kernel, self.at, lambda s, context: self._moved(s, context, nest, around))
+
+    def _require_one_loop(self) -> None:
+        found = [s for s in walk(self.kernel.body) if isinstance(s, For) and s.var == self.at]
+        if len(found) != 1:
+            raise self.refuse(f"there are {len(found)} loops '{self.at}'", "partition it afterwards")
+        if sum(e.buffer == self.name for e in loads(found[0])) != sum(
+            e.buffer == self.name for e in loads(self.kernel.body)
+        ):
+            raise self.refuse(f"it is also read outside '{self.at}'", "choose a loop around all that reads it")
+
+    def _places(self, s: Stmt) -> tuple[Block, int, int]:
+        """The innermost block that holds both what writes the buffer and, later, the loop: and which statements."""
+        if isinstance(s, Block):
+            writing = [i for i, p in enumerate(s.statements) if any(w.buffer == self.name for w in stores(p))]
+            reading = [i for i, p in enumerate(s.statements) if self.at in _loop_names(p)]
+            if len(writing) == len(reading) == 1 and writing[0] < reading[0]:
+                return s, writing[0], reading[0]
+            if writing != reading:
+                raise self.refuse(f"it is not written by one nest before '{self.at}'")
+            return self._places(s.statements[reading[0]])
+        for p in parts(s):
+            if self.at in _loop_names(p):
+                return self._places(p)
+        raise self.refuse(f"'{self.at}' is among the loops that write it")
+
+    def _require_unchanged(self, statements: tuple[Stmt, ...]) -> None:
+        """What the nest reads must still be the same where it is made."""
+        read = {e.buffer for e in loads(statements[0])}
+        changed = sorted(read & {w.buffer for s in statements[1:] for w in stores(s)})
+        if changed:
+            raise self.refuse(f"it is made from '{changed[0]}', which is written before it would be made")
+
+    def _moved(self, s: For, context: Context, nest: Producer, around: tuple[For, ...]) -> Stmt:
+        if any(loop.kind not in ("serial", "parallel") for loop in (*around, s)):
+            raise self.refuse(f"the loop '{s.var}' has lanes, is unrolled or stands in one that is", "do it before")
+        inside = context.with_loop(s.var, s.start, s.stop)
+        box = bounding_box(accesses(s.body, self.name), inside)
+        if box is None:
+            raise self.refuse(f"its indices inside '{s.var}' are not affine with known signs")
+        box = nest.covering(box, self.whole.buffer.shape)
+        extents = tuple(at_most(e, inside) for e in box.extents) if self.space in SMALL else box.extents
+        if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
+            raise self.refuse("the size of its region is not constant", "compute it in heap, or further in")
+        region = Box(box.low, extents)
+        self._require_once((*around, s), region)
+        buffer = Buffer(self.name, self.whole.buffer.dtype, extents, self.space)
+        made = simplify_stmt(nest.restricted(region, inside), inside)
+        body = redirected(s.body, self.name, self.name, region.low, inside)
+        return replace(s, body=_within(body, Alloc(buffer, made)))
+
+    def _require_once(self, loops: tuple[For, ...], region: Box) -> None:
+        """All iterations together compute no more elements than there are, or may."""
+        if self.again:
+            return
+        count = [constant_extent(loop) for loop in loops]
+        count += [int(e.value) if isinstance(e, Const) else None for e in region.extents]
+        total = [int(e.value) if isinstance(e, Const) else None for e in map(fold_all, self.whole.buffer.shape)]
+        if None in count or None in total:
+            raise self.refuse("it is not known that nothing is computed twice", "allow it with again=true")
+        made, needed = prod(n or 0 for n in count), prod(n or 0 for n in total)
+        if made > needed:
+            raise self.refuse(f"{made} elements would be computed, of {needed}", "allow it with again=true")
+
+
+def _within(s: Stmt, first: Alloc) -> Stmt:
+    """A statement after another in the memory of that one, inside what the statement allocates before all else."""
+    if isinstance(s, Alloc):
+        return Alloc(s.buffer, _within(s.body, first))
+    return Alloc(first.buffer, b.block((first.body, s)))
+
+
+def _loop_names(s: Stmt) -> set[str]:
+    return {p.var for p in walk(s) if isinstance(p, For)}
+
+
+def _loops_around(s: Stmt, name: str) -> tuple[For, ...]:
+    """The loops around the loop of that name, outermost first."""
+    if isinstance(s, For) and s.var == name:
+        return ()
+    inner = next(p for p in parts(s) if name in _loop_names(p))
+    return ((s,) if isinstance(s, For) else ()) + _loops_around(inner, name)

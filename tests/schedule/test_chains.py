@@ -1,0 +1,162 @@
+"""Chains of nests, scheduled automatically: bit for bit what the unscheduled program gives."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from opgen.loop.bind import bind
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import Alloc, For, Kernel
+from opgen.loop.parse import parse_kernel
+from opgen.loop.verify import verify
+from opgen.loop.walk import walk
+from opgen.machine import Machine, typical
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.auto.chain import is_chain
+from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import apply, parse_schedule
+from opgen.spec import load
+from tests.harness import Call, random_arrays
+
+SPECS = Path(__file__).parents[1] / "specs"
+TILES = load(SPECS / "chains.op")
+SAMPLES = load(SPECS / "samples.op")
+
+
+def small_caches(size: int) -> Machine:
+    """A machine of which everything beyond its tiny second cache is slow, so that small kernels are made in blocks."""
+    usual = typical()
+    l3 = replace(usual.l3, bytes_per_second=1e4)
+    return replace(usual, l2=replace(usual.l2, size=size), l3=l3, memory_bytes_per_second=1e4)
+
+
+def kernel_of(call: Call) -> Kernel:
+    lowered, parameters = call.kernel()
+    return simplify(bind(lowered, parameters))
+
+
+def tiles(seed: int, dtype: str = "float32") -> Call:
+    rng = random.Random(seed)
+    channels, outputs = rng.choice([3, 8, 16, 20]), rng.choice([5, 16, 20, 32])
+    image = (rng.choice([1, 2, 3]), rng.randint(1, 9), rng.randint(1, 9), channels)
+    return Call(TILES, TILES.op("Tiles"), {"image": image, "taps": (3, 3, channels, outputs)}, dtype=dtype)
+
+
+def assert_scheduled_is_the_same(call: Call, machine: Machine, seed: int) -> None:
+    kernel = kernel_of(call)
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays(call.shapes, call.dtype, seed)
+    inputs = {b.name: arrays[b.name] for b in kernel.inputs}
+    for name, expected in interpret(kernel, inputs, {}).items():
+        for threads in (1, 2):
+            found = run_kernel(legal, inputs, {}, threads, guarded=True)[name]
+            same = np.array_equal(found.view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
+            assert same, f"seed {seed}, {call.op.name} {dict(call.shapes)}\n{schedule}"
+
+
+@pytest.mark.parametrize("size", [1 << 12, 1 << 14, 1 << 16, 1 << 20])
+@pytest.mark.parametrize("seed", range(6))
+def test_tiles(seed: int, size: int) -> None:
+    call = tiles(seed, "float64" if seed % 3 == 2 else "float32")
+    assert_scheduled_is_the_same(call, small_caches(size), seed)
+
+
+@pytest.mark.parametrize("name", ["Softmax", "LayerNorm"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    rows, columns = rng.randint(1, 9), rng.randint(1, 40)
+    shapes = {"logits": (rows, columns)} if name == "Softmax" else {"x": (rows, columns)}
+    if name == "LayerNorm":
+        shapes |= {"scale": (columns,), "offset": (columns,)}
+    attrs = {"epsilon": 0.001} if name == "LayerNorm" else {}
+    call = Call(SAMPLES, SAMPLES.op(name), shapes, attrs, dtype="float32")
+    kernel = kernel_of(call)
+    legal = legalize(scheduled(kernel, "cpu", small_caches(1 << 10))[1])
+    arrays = random_arrays(shapes, "float32", seed)
+    (expected,) = interpret(kernel, arrays, {}).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, arrays, {}, threads, guarded=True).values()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)  # exp is the platform's
+
+
+def test_tiles_compute_the_windows() -> None:
+    call = tiles(1, "float64")
+    arrays = random_arrays(call.shapes, "float64", 0)
+    after = legalize(scheduled(kernel_of(call), "cpu", small_caches(1 << 14))[1])
+    found = run_kernel(after, arrays, {})["result"]
+    padded = np.pad(arrays["image"], ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = sliding_window_view(padded, (3, 3), axis=(1, 2))
+    np.testing.assert_allclose(found, np.einsum("nyxcrs,rsck->nyxk", windows, arrays["taps"]), rtol=0, atol=1e-12)
+
+
+def test_blocks_and_registers() -> None:
+    """Of a larger image, the chain is made in blocks; the transforms in registers; weights once."""
+    shapes = {"image": (1, 56, 56, 64), "taps": (3, 3, 64, 64)}
+    kernel = kernel_of(Call(TILES, TILES.op("Tiles"), shapes, dtype="float32"))
+    assert is_chain(kernel, typical())
+    text = str(scheduled(kernel, "cpu", typical())[0])
+    assert "split y_q 2 tail=exact -> y_q_b, y_q_t\n" in text
+    assert "compute_at products at=y_q_b space=heap again=false\n" in text
+    assert "compute_at patches at=y_q_b space=heap again=false\n" in text
+    assert "compute_at columns_of_image at=patches_c_o space=register again=false\n" in text
+    assert "compute_at columns_of_taps at=weights_k_o space=register again=false\n" in text
+    assert "compute_at weights" not in text
+    after = apply(kernel, parse_schedule(text), check=False)
+    (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q_b")  # type: ignore[union-attr]
+    heap = {s.buffer.name for s in walk(blocks) if isinstance(s, Alloc) and s.buffer.space == "heap"}
+    assert blocks.kind == "parallel"
+    assert heap == {"products", "patches"}
+
+
+CHECKED = """
+kernel checked(x: float32[24, 20], w: float32[20, 32]) -> (y: float32[24, 32]):
+  alloc t: float32[24, 2, 20] heap:
+    for i in 0..24:
+      for c in 0..20:
+        t[i, 0, c] = x[i, c]
+        t[i, 1, c] = x[i, c] * 2.0f32
+    for n in 0..24:
+      for k in 0..32:
+        alloc acc: float32[] register
+        acc[] = 0.0f32
+        for a in 0..20:
+          acc[] = fma(t[n, 0, a], w[a, k], acc[])
+        for a in 0..20:
+          acc[] = fma(t[n, 1, a], w[a, k], acc[])
+        y[n, k] = acc[]
+  alloc total: float32[] register
+  total[] = 0.0f32
+  for p in 0..24:
+    for q in 0..32:
+      total[] = fma(y[p, q], 0.0f32, total[])
+  if total[] != total[]:
+    for p_1 in 0..24:
+      for q_1 in 0..32:
+        y[p_1, q_1] = 1.0f32
+"""
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_check_at_the_end(spoilt: bool) -> None:
+    kernel = parse_kernel(CHECKED)
+    schedule, after = scheduled(kernel, "cpu", small_caches(1 << 11))
+    assert "compute_at t at=" in str(schedule)
+    assert "vectorize q_1_l" in str(schedule)
+    arrays = random_arrays({"x": (24, 20), "w": (20, 32)}, "float32", 0)
+    if spoilt:
+        arrays["x"][3, 4] = np.inf
+    expected = interpret(kernel, arrays, {})["y"]
+    np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, 2, guarded=True)["y"], expected)
+    assert (expected[0, 0] == 1.0) == spoilt
