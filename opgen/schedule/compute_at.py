@@ -8,8 +8,8 @@ from math import prod
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Space, Stmt
-from opgen.loop.walk import loads, parts, stores, walk, with_parts
+from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Load, Space, Stmt
+from opgen.loop.walk import loads, parts, stores, walk, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_stmt
 from opgen.passes.unroll import constant_extent
@@ -110,6 +110,7 @@ class _ComputeAt:
         box = bounding_box(accesses(s.body, self.name), inside)
         if box is None:
             raise self.refuse(f"its indices inside '{s.var}' are not affine with known signs")
+        self._require_known(box)
         box = nest.covering(box, self.whole.buffer.shape)
         extents = tuple(at_most(e, inside) for e in box.extents) if self.space in SMALL else box.extents
         if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
@@ -120,6 +121,13 @@ class _ComputeAt:
         made = simplify_stmt(nest.restricted(region, inside), inside)
         body = redirected(s.body, self.name, self.name, region.low, inside)
         return replace(s, body=_within(body, Alloc(buffer, made)))
+
+    def _require_known(self, box: Box) -> None:
+        """Where the region lies must not depend on what the loop may change."""
+        constant = {i.name for i in self.kernel.inputs}
+        loaded = {n.buffer for e in (*box.low, *box.extents) for n in walk_expr(e) if isinstance(n, Load)}
+        if loaded - constant:
+            raise self.refuse(f"which part is read depends on the values of '{min(loaded - constant)}'")
 
     def _require_once(self, loops: tuple[For, ...], region: Box) -> None:
         """All iterations together compute no more elements than there are, or may."""

@@ -160,3 +160,30 @@ def test_a_check_at_the_end(spoilt: bool) -> None:
     expected = interpret(kernel, arrays, {})["y"]
     np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, 2, guarded=True)["y"], expected)
     assert (expected[0, 0] == 1.0) == spoilt
+
+
+TURNED = """
+kernel turned(w: float32[4, 24, 20]) -> (y: float32[4, 20, 24]):
+  for k in 0..20:
+    for c in 0..24:
+      alloc part: float32[4] register
+      part[0] = w[3, c, k]
+      part[1] = w[2, c, k]
+      part[2] = part[0] + part[1]
+      part[3] = part[0] - part[1]
+      y[0, k, c] = part[0]
+      y[1, k, c] = part[2]
+      y[2, k, c] = part[3]
+      y[3, k, c] = part[3] * 0.5f32
+"""
+
+
+def test_reads_with_a_part_in_several_results_are_packed() -> None:
+    kernel = parse_kernel(TURNED)
+    schedule, after = scheduled(kernel)
+    assert "pack w 0, 2, 1 -> w_packed" in str(schedule)
+    assert "vectorize c_l" in str(schedule)
+    arrays = random_arrays({"w": (4, 24, 20)}, "float32", 0)
+    expected = interpret(kernel, arrays, {})["y"]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)

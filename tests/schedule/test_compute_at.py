@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
+from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Alloc, Const
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import walk
@@ -146,6 +148,27 @@ def test_refusals(text: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         apply(parse_kernel(TANGLED), parse_schedule(text))
     assert (caught.value.message, caught.value.help) == REFUSALS[text]
+
+
+SHIFTED = """
+kernel shifted(x: float32[8], where: int64[8]) -> (y: float32[8]):
+  alloc t: float32[8] heap
+  alloc at: int64[8] heap
+  for i in 0..8:
+    t[i] = x[i]
+  for j in 0..8:
+    at[j] = min(max(where[j], 0), 7)
+    y[j] = t[at[j]]
+"""
+
+
+def test_a_region_that_data_decide_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="which part is read depends on the values of 'at'"):
+        apply(parse_kernel(SHIFTED), parse_schedule("compute_at t at=j"))
+    direct = parse_kernel(SHIFTED.replace("t[at[j]]", "t[min(max(where[j], 0), 7)]"))
+    after = apply(direct, parse_schedule("compute_at t at=j again=true"))
+    inputs = {"x": np.arange(8, dtype=np.float32), "where": np.array([3, -1, 9, 0, 7, 7, 2, 1])}
+    np.testing.assert_array_equal(interpret(after, inputs, {})["y"], interpret(direct, inputs, {})["y"])
 
 
 def test_what_would_be_made_twice_is_counted() -> None:

@@ -34,6 +34,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.panel import Marks, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import (
     lanes_along_copy,
+    pack_shared,
     pack_strided,
     pair_products,
     split_phases,
@@ -127,6 +128,8 @@ class CpuNest:
         nest = self.trial.nest(vector)
         extent = nest.extent(vector)
         lanes = self._lanes(extent)
+        if lanes > 1 and not worth_lanes(nest, vector):
+            nest = pack_shared(nest, vector, self.trial)
         if lanes < 2 or not worth_lanes(nest, vector):
             return False
         outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")

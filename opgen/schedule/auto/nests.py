@@ -47,6 +47,9 @@ class Nest:
         own = {s.buffer.name for s in self.allocations}
         return tuple(e for e in loads(self.core) if e.buffer not in own)
 
+    def reads(self, buffer: str) -> bool:
+        return any(e.buffer == buffer for e in self.outside_loads)
+
     @cached_property
     def results(self) -> tuple[Store, ...]:
         """Stores to what the core does not allocate."""
