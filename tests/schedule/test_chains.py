@@ -162,6 +162,37 @@ def test_a_check_at_the_end(spoilt: bool) -> None:
     assert (expected[0, 0] == 1.0) == spoilt
 
 
+ROWS = """
+kernel rows(x: float32[24, 40]) -> (y: float32[24, 40]):
+  alloc sum_of: float32[24] heap
+  alloc twice: float32[24, 40] heap
+  for i in 0..24:
+    for j in 0..40:
+      twice[i, j] = x[i, j] * 2.0f32
+  for a in 0..24:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for b in 0..40:
+      acc[] = acc[] + x[a, b]
+    sum_of[a] = acc[]
+  for n in 0..24:
+    for k in 0..40:
+      y[n, k] = twice[n, k] + sum_of[n]
+"""
+
+
+def test_an_intermediate_of_one_element_a_block() -> None:
+    kernel = parse_kernel(ROWS)
+    usual = small_caches(1 << 8)
+    cores = replace(usual, cores=24)
+    schedule, after = scheduled(kernel, "cpu", cores)
+    assert "compute_at sum_of at=n " in str(schedule)
+    arrays = random_arrays({"x": (24, 40)}, "float32", 0)
+    arrays["x"] = np.round(arrays["x"] * 4)  # sums are exact in any order
+    expected = interpret(kernel, arrays, {})["y"]
+    np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, 2, guarded=True)["y"], expected)
+
+
 TURNED = """
 kernel turned(w: float32[4, 24, 20]) -> (y: float32[4, 20, 24]):
   for k in 0..20:

@@ -47,15 +47,23 @@ def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]
         find = _Find(buffer, frozenset(nest.names))
         is_last = _is_last(nest, sources)
         fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
-        if fan is None:
-            if is_last:
-                now = Sources(trial.kernel)
-                _blocks(find(now.nests), now, machine).run(trial)
-            alone(find(inner_nests(trial.kernel)))
-        elif fan.run(trial):
+        if fan is not None and fan.run(trial):
             absorbed.update(fan.inside)
             if not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
                 trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
+            continue
+        if is_last:
+            _in_blocks(find, trial, machine)
+        now = find(inner_nests(trial.kernel))
+        if now is not None:
+            alone(now)
+
+
+def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
+    sources = Sources(trial.kernel)
+    last = find(sources.nests)
+    if last is not None:
+        _blocks(last, sources, machine).run(trial)
 
 
 def _is_last(nest: Nest, sources: Sources) -> bool:
@@ -70,12 +78,15 @@ def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
 
 @dataclass(frozen=True)
 class _Find:
-    """A nest, by the intermediate that it writes, or by its loops (of which splitting leaves some)."""
+    """A nest, by the intermediate that it writes, or by its loops (of which splitting leaves some).
+
+    None if there is no such nest any more: of one element nothing is left that a loop could run over.
+    """
 
     buffer: str | None
     loops: frozenset[str]
 
-    def __call__(self, nests: Sequence[Nest]) -> Nest:
+    def __call__(self, nests: Sequence[Nest]) -> Nest | None:
         if self.buffer is None:
-            return next(nest for nest in nests if self.loops & set(nest.names))
-        return next(nest for nest in nests if any(s.buffer == self.buffer for s in nest.results))
+            return next((nest for nest in nests if self.loops & set(nest.names)), None)
+        return next((nest for nest in nests if any(s.buffer == self.buffer for s in nest.results)), None)

@@ -25,7 +25,7 @@ from opgen.schedule.steps import ComputeAt, Reorder, Split, Step, Unroll, Vector
 
 TERMS = 600
 """Most terms in one body: of a nest, and of all intermediates in its registers."""
-Finder = Callable[[Sequence[Nest]], Nest]
+Finder = Callable[[Sequence[Nest]], Nest | None]
 LARGEST = 8
 """The largest number by which a loop's quotient and remainder are resolved."""
 
@@ -48,9 +48,12 @@ class Fan:
         """The nest that `find` finds, if it fans out; quotients and remainders of its loops are resolved then."""
         before = trial.kernel, list(trial.steps)
         sources = Sources(trial.kernel)
-        if _split_quotients(find(sources.nests), trial):
-            sources = Sources(trial.kernel)
         nest = find(sources.nests)
+        if nest is not None and _split_quotients(nest, trial):
+            sources = Sources(trial.kernel)
+            nest = find(sources.nests)
+        if nest is None:
+            return None
         within = sources.within(nest)
         fan = tuple(sources.fan(nest, within))
         vector = contiguous_loop(nest)
