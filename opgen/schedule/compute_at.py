@@ -76,9 +76,10 @@ class _ComputeAt:
         found = [s for s in walk(self.kernel.body) if isinstance(s, For) and s.var == self.at]
         if len(found) != 1:
             raise self.refuse(f"there are {len(found)} loops '{self.at}'", "partition it afterwards")
-        if sum(e.buffer == self.name for e in loads(found[0])) != sum(
-            e.buffer == self.name for e in loads(self.kernel.body)
-        ):
+        inside, everywhere = (sum(e.buffer == self.name for e in loads(s)) for s in (found[0].body, self.kernel.body))
+        if everywhere == 0:
+            raise self.refuse("nothing reads it")
+        if inside != everywhere:
             raise self.refuse(f"it is also read outside '{self.at}'", "choose a loop around all that reads it")
 
     def _places(self, s: Stmt) -> tuple[Block, int, int]:

@@ -107,8 +107,10 @@ kernel tangled(x: float32[8]) -> (y: float32[8], z: float32[8]):
   alloc u: float32[8] heap
   alloc v: float32[8] heap
   alloc w: float32[8] heap
+  alloc s: float32[8] heap
   for i in 0..8:
     u[i] = x[i]
+    s[i] = x[i]
   for j in 0..8:
     t[j] = u[j]
   for k in 0..8:
@@ -135,6 +137,7 @@ REFUSALS = {
     ),
     "compute_at v at=a": ("compute_at v: it is written under conditions", None),
     "compute_at w at=a": ("compute_at w: it is also read outside 'a'", "choose a loop around all that reads it"),
+    "compute_at s at=a": ("compute_at s: nothing reads it", None),
     "compute_at u at=j": ("compute_at u: it is not written by one nest before 'j'", None),
     "compute_at t at=nowhere": (
         "compute_at: there is no loop 'nowhere'",
