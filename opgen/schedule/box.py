@@ -205,7 +205,7 @@ def at_most(extent: Expr, context: Context) -> Expr:
 def redirected(
     s: Stmt, name: str, local: str, low: tuple[Expr, ...], context: Context, order: Sequence[int] | None = None
 ) -> Stmt:
-    """Accesses of a buffer turned to its copy, whose first element is at `low`; dimensions in another order if given."""
+    """Accesses of a buffer turned to its copy, whose first element is at `low`, and its dimensions in an `order`."""
 
     def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         places = tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))

@@ -129,7 +129,7 @@ class CpuNest:
         extent = nest.extent(vector)
         lanes = self._lanes(extent)
         if lanes > 1 and not worth_lanes(nest, vector):
-            nest = pack_shared(nest, vector, self.trial)
+            nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
         if lanes < 2 or not worth_lanes(nest, vector):
             return False
         outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")

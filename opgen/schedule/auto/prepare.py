@@ -34,15 +34,15 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
     return trial.nest(vector)
 
 
-def pack_shared(nest: Nest, vector: str, trial: Trial) -> Nest:
+def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
     """Copy inputs that lanes along `vector` would read with a stride, where each read has a part in several results."""
     if len(nest.results) <= len(nest.outside_loads):
         return nest
     for load in nest.outside_loads:
-        axis = _own_axis(load, vector)
+        axis = own_axis(load, vector)
         known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once
         if known and axis is not None and axis != len(load.indices) - 1 and trial.nest(vector).reads(load.buffer):
-            _pack(load.buffer, axis, trial)
+            _pack(load.buffer, axis, vector_bytes, trial)
     return trial.nest(vector)
 
 
