@@ -11,17 +11,16 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
-define internal i32 @conv2d_float32_NHWC.n_k_o(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %filter, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @conv2d_float32_NHWC.n_y(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %filter, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
   %acc.1 = alloca [128 x float], align 64
-  %n_k_o.any = icmp slt i64 %begin, %end
-  br i1 %n_k_o.any, label %n_k_o.body, label %n_k_o.done
-n_k_o.body:
-  %n_k_o = phi i64 [ %begin, %entry ], [ %n_k_o.next, %y.done ]
-  br label %y.body
-y.body:
-  %y = phi i64 [ 0, %n_k_o.body ], [ %y.next, %r.done.1 ]
+  %n_y.any = icmp slt i64 %begin, %end
+  br i1 %n_y.any, label %n_y.body, label %n_y.done
+n_y.body:
+  %n_y = phi i64 [ %begin, %entry ], [ %n_y.next, %r.done.1 ]
+  %quotient = ashr i64 %n_y, 4
+  %remainder = and i64 %n_y, 15
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -53,23 +52,23 @@ y.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %y.scaled = mul i64 %y, -1
-  %y.offset = add i64 %y.scaled, 1
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %y.offset)
-  %y.offset.1 = add i64 %y.scaled, 17
-  %smin = call i64 @llvm.smin.i64(i64 3, i64 %y.offset.1)
+  %remainder.scaled = mul i64 %remainder, -1
+  %remainder.offset = add i64 %remainder.scaled, 1
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder.scaled, 17
+  %smin = call i64 @llvm.smin.i64(i64 3, i64 %remainder.offset.1)
   %r.any = icmp slt i64 %smax, %smin
   br i1 %r.any, label %r.body, label %r.done
 r.body:
-  %r = phi i64 [ %smax, %y.body ], [ %r.next, %c.done.2 ]
+  %r = phi i64 [ %smax, %n_y.body ], [ %r.next, %c.done.2 ]
   br label %c.body
 c.body:
   %c = phi i64 [ 0, %r.body ], [ %c.next, %c.body ]
-  %n_k_o.scaled = mul i64 %n_k_o, 4096
-  %y.scaled.1 = mul i64 %y, 256
-  %y.offset.2 = add i64 %n_k_o.scaled, %y.scaled.1
+  %quotient.scaled = mul i64 %quotient, 4096
+  %remainder.scaled.1 = mul i64 %remainder, 256
+  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
   %r.scaled = mul i64 %r, 256
-  %r.offset = add i64 %y.offset.2, %r.scaled
+  %r.offset = add i64 %remainder.offset.2, %r.scaled
   %c.offset = add i64 %r.offset, %c
   %input.at = getelementptr float, ptr %input, i64 %c.offset
   %input.at.1 = getelementptr float, ptr %input.at, i64 -256
@@ -156,11 +155,11 @@ c.done:
   br label %c.body.1
 c.body.1:
   %c.1 = phi i64 [ 0, %c.done ], [ %c.next.1, %c.body.1 ]
-  %n_k_o.scaled.1 = mul i64 %n_k_o, 4096
-  %y.scaled.2 = mul i64 %y, 256
-  %y.offset.3 = add i64 %n_k_o.scaled.1, %y.scaled.2
+  %quotient.scaled.1 = mul i64 %quotient, 4096
+  %remainder.scaled.2 = mul i64 %remainder, 256
+  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
   %r.scaled.2 = mul i64 %r, 256
-  %r.offset.1 = add i64 %y.offset.3, %r.scaled.2
+  %r.offset.1 = add i64 %remainder.offset.3, %r.scaled.2
   %c.offset.2 = add i64 %r.offset.1, %c.1
   %input.at.8 = getelementptr float, ptr %input, i64 %c.offset.2
   %input.at.9 = getelementptr float, ptr %input.at.8, i64 -256
@@ -258,11 +257,11 @@ c.done.1:
   br label %c.body.2
 c.body.2:
   %c.2 = phi i64 [ 0, %c.done.1 ], [ %c.next.2, %c.body.2 ]
-  %n_k_o.scaled.2 = mul i64 %n_k_o, 4096
-  %y.scaled.3 = mul i64 %y, 256
-  %y.offset.4 = add i64 %n_k_o.scaled.2, %y.scaled.3
+  %quotient.scaled.2 = mul i64 %quotient, 4096
+  %remainder.scaled.3 = mul i64 %remainder, 256
+  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.3
   %r.scaled.4 = mul i64 %r, 256
-  %r.offset.2 = add i64 %y.offset.4, %r.scaled.4
+  %r.offset.2 = add i64 %remainder.offset.4, %r.scaled.4
   %c.offset.4 = add i64 %r.offset.2, %c.2
   %input.at.17 = getelementptr float, ptr %input, i64 %c.offset.4
   %input.at.18 = getelementptr float, ptr %input.at.17, i64 -240
@@ -362,10 +361,10 @@ c.done.2:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.46 = load <8 x float>, ptr %acc, align 64
-  %n_k_o.scaled.3 = mul i64 %n_k_o, 4096
-  %y.scaled.4 = mul i64 %y, 256
-  %y.offset.5 = add i64 %n_k_o.scaled.3, %y.scaled.4
-  %output.at = getelementptr float, ptr %output, i64 %y.offset.5
+  %quotient.scaled.3 = mul i64 %quotient, 4096
+  %remainder.scaled.4 = mul i64 %remainder, 256
+  %remainder.offset.5 = add i64 %quotient.scaled.3, %remainder.scaled.4
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.5
   store <8 x float> %acc.value.46, ptr %output.at, align 4
   %acc.value.47 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -450,7 +449,7 @@ r.body.1:
 c.body.3:
   %c.3 = phi i64 [ 0, %r.body.1 ], [ %c.next.3, %c.body.3 ]
   %r.scaled.6 = mul i64 %r.1, 256
-  %r.offset.3 = add i64 %y.offset.5, %r.scaled.6
+  %r.offset.3 = add i64 %remainder.offset.5, %r.scaled.6
   %c.offset.6 = add i64 %r.offset.3, %c.3
   %input.at.26 = getelementptr float, ptr %input, i64 %c.offset.6
   %input.at.27 = getelementptr float, ptr %input.at.26, i64 -144
@@ -548,7 +547,7 @@ c.done.3:
 c.body.4:
   %c.4 = phi i64 [ 0, %c.done.3 ], [ %c.next.4, %c.body.4 ]
   %r.scaled.8 = mul i64 %r.1, 256
-  %r.offset.4 = add i64 %y.offset.5, %r.scaled.8
+  %r.offset.4 = add i64 %remainder.offset.5, %r.scaled.8
   %c.offset.8 = add i64 %r.offset.4, %c.4
   %input.at.35 = getelementptr float, ptr %input, i64 %c.offset.8
   %input.at.36 = getelementptr float, ptr %input.at.35, i64 -128
@@ -647,7 +646,7 @@ c.done.4:
 c.body.5:
   %c.5 = phi i64 [ 0, %c.done.4 ], [ %c.next.5, %c.body.5 ]
   %r.scaled.10 = mul i64 %r.1, 256
-  %r.offset.5 = add i64 %y.offset.5, %r.scaled.10
+  %r.offset.5 = add i64 %remainder.offset.5, %r.scaled.10
   %c.offset.10 = add i64 %r.offset.5, %c.5
   %input.at.44 = getelementptr float, ptr %input, i64 %c.offset.10
   %input.at.45 = getelementptr float, ptr %input.at.44, i64 -112
@@ -784,18 +783,14 @@ r.done.1:
   %acc.value.123 = load <8 x float>, ptr %acc.at.29, align 32
   %output.at.31 = getelementptr float, ptr %output.at, i64 248
   store <8 x float> %acc.value.123, ptr %output.at.31, align 4
-  %y.next = add nsw i64 %y, 1
-  %y.more = icmp slt i64 %y.next, 16
-  br i1 %y.more, label %y.body, label %y.done
-y.done:
-  %n_k_o.next = add nsw i64 %n_k_o, 1
-  %n_k_o.more = icmp slt i64 %n_k_o.next, %end
-  br i1 %n_k_o.more, label %n_k_o.body, label %n_k_o.done
-n_k_o.done:
+  %n_y.next = add nsw i64 %n_y, 1
+  %n_y.more = icmp slt i64 %n_y.next, %end
+  br i1 %n_y.more, label %n_y.body, label %n_y.done
+n_y.done:
   ret i32 0
 }
 
-define internal void @conv2d_float32_NHWC.n_k_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @conv2d_float32_NHWC.n_y.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %input.word = getelementptr i64, ptr %context, i64 1
   %input = load ptr, ptr %input.word, align 8
@@ -803,7 +798,7 @@ entry:
   %filter = load ptr, ptr %filter.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @conv2d_float32_NHWC.n_k_o(ptr %input, ptr %filter, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @conv2d_float32_NHWC.n_y(ptr %input, ptr %filter, ptr %output, i64 %begin, i64 %end)
   ret void
 }
 
@@ -811,7 +806,7 @@ define internal i32 @conv2d_float32_NHWC.work(ptr %parallel_for, i64 %threads, p
 entry:
   %context = alloca [4 x i64], align 8
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 16
+  %several = icmp slt i64 %second, 256
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -826,12 +821,12 @@ shared:
   store ptr %filter, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @conv2d_float32_NHWC.n_k_o.chunk, ptr %context, i64 0, i64 16, i64 %threads)
+  call void %parallel_for(ptr @conv2d_float32_NHWC.n_y.chunk, ptr %context, i64 0, i64 256, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @conv2d_float32_NHWC.n_k_o(ptr %input, ptr %filter, ptr %output, i64 0, i64 16)
+  %status.1 = call i32 @conv2d_float32_NHWC.n_y(ptr %input, ptr %filter, ptr %output, i64 0, i64 256)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]

@@ -11,19 +11,18 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
-define internal i32 @conv2d_backprop_filter_v2_float32_NHWC.r_k_o(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @conv2d_backprop_filter_v2_float32_NHWC.r_s(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
-  %r_k_o.any = icmp slt i64 %begin, %end
-  br i1 %r_k_o.any, label %r_k_o.body, label %r_k_o.done
-r_k_o.body:
-  %r_k_o = phi i64 [ %begin, %entry ], [ %r_k_o.next, %s.done ]
-  br label %s.body
-s.body:
-  %s = phi i64 [ 0, %r_k_o.body ], [ %s.next, %c_o.done ]
+  %r_s.any = icmp slt i64 %begin, %end
+  br i1 %r_s.any, label %r_s.body, label %r_s.done
+r_s.body:
+  %r_s = phi i64 [ %begin, %entry ], [ %r_s.next, %c_o.done ]
+  %quotient = ashr i64 %r_s, 4
+  %remainder = and i64 %r_s, 15
   br label %c_o.body
 c_o.body:
-  %c_o = phi i64 [ 0, %s.body ], [ %c_o.next, %n.done ]
+  %c_o = phi i64 [ 0, %r_s.body ], [ %c_o.next, %n.done ]
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -58,41 +57,40 @@ c_o.body:
   br label %n.body
 n.body:
   %n = phi i64 [ 0, %c_o.body ], [ %n.next, %y.done ]
-  %r_k_o.scaled = mul i64 %r_k_o, -1
-  %r_k_o.offset = add i64 %r_k_o.scaled, 7
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %r_k_o.offset)
-  %r_k_o.offset.1 = add i64 %r_k_o.scaled, 23
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %r_k_o.offset.1)
+  %quotient.scaled = mul i64 %quotient, -1
+  %quotient.offset = add i64 %quotient.scaled, 7
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %quotient.offset)
+  %quotient.offset.1 = add i64 %quotient.scaled, 23
+  %smin = call i64 @llvm.smin.i64(i64 16, i64 %quotient.offset.1)
   %y.any = icmp slt i64 %smax, %smin
   br i1 %y.any, label %y.body, label %y.done
 y.body:
   %y = phi i64 [ %smax, %n.body ], [ %y.next, %x.done ]
-  br label %x.body
+  %remainder.scaled = mul i64 %remainder, -1
+  %remainder.offset = add i64 %remainder.scaled, 7
+  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder.scaled, 23
+  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
+  %x.any = icmp slt i64 %smax.1, %smin.1
+  br i1 %x.any, label %x.body, label %x.done
 x.body:
-  %x = phi i64 [ 0, %y.body ], [ %x.next, %endif.15 ]
-  %x.offset = add i64 %s, %x
-  %x.offset.1 = add i64 %x.offset, -7
-  %is = icmp sge i64 %x.offset.1, 0
-  %is.1 = icmp slt i64 %x.offset.1, 16
-  %and = and i1 %is, %is.1
-  br i1 %and, label %then, label %endif
-then:
+  %x = phi i64 [ %smax.1, %y.body ], [ %x.next, %x.body ]
   %n.scaled = mul i64 %n, 4096
   %y.scaled = mul i64 %y, 256
   %y.offset = add i64 %n.scaled, %y.scaled
   %x.scaled = mul i64 %x, 16
-  %x.offset.2 = add i64 %y.offset, %x.scaled
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %x.offset.2
+  %x.offset = add i64 %y.offset, %x.scaled
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %x.offset
   %out_backprop.value = load <8 x float>, ptr %out_backprop.at, align 4
-  %r_k_o.scaled.1 = mul i64 %r_k_o, 256
-  %s.scaled = mul i64 %s, 16
-  %s.offset = add i64 %r_k_o.scaled.1, %s.scaled
+  %quotient.scaled.1 = mul i64 %quotient, 256
+  %remainder.scaled.1 = mul i64 %remainder, 16
+  %remainder.offset.2 = add i64 %quotient.scaled.1, %remainder.scaled.1
   %c_o.scaled = mul i64 %c_o, 8
-  %c_o.offset = add i64 %s.offset, %c_o.scaled
+  %c_o.offset = add i64 %remainder.offset.2, %c_o.scaled
   %n.offset = add i64 %c_o.offset, %n.scaled
   %y.offset.1 = add i64 %n.offset, %y.scaled
-  %x.offset.3 = add i64 %y.offset.1, %x.scaled
-  %input.at = getelementptr float, ptr %input, i64 %x.offset.3
+  %x.offset.1 = add i64 %y.offset.1, %x.scaled
+  %input.at = getelementptr float, ptr %input, i64 %x.offset.1
   %input.at.1 = getelementptr float, ptr %input.at, i64 -1904
   %input.value = load float, ptr %input.at.1, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
@@ -100,423 +98,83 @@ then:
   %acc.value = load <8 x float>, ptr %acc, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.1, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc, align 64
-  br label %endif
-endif:
-  br i1 %and, label %then.1, label %endif.1
-then.1:
-  %n.scaled.1 = mul i64 %n, 4096
-  %y.scaled.1 = mul i64 %y, 256
-  %y.offset.2 = add i64 %n.scaled.1, %y.scaled.1
-  %x.scaled.1 = mul i64 %x, 16
-  %x.offset.4 = add i64 %y.offset.2, %x.scaled.1
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop, i64 %x.offset.4
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 8
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.2, align 4
-  %r_k_o.scaled.2 = mul i64 %r_k_o, 256
-  %s.scaled.1 = mul i64 %s, 16
-  %s.offset.1 = add i64 %r_k_o.scaled.2, %s.scaled.1
-  %c_o.scaled.1 = mul i64 %c_o, 8
-  %c_o.offset.1 = add i64 %s.offset.1, %c_o.scaled.1
-  %n.offset.1 = add i64 %c_o.offset.1, %n.scaled.1
-  %y.offset.3 = add i64 %n.offset.1, %y.scaled.1
-  %x.offset.5 = add i64 %y.offset.3, %x.scaled.1
-  %input.at.2 = getelementptr float, ptr %input, i64 %x.offset.5
-  %input.at.3 = getelementptr float, ptr %input.at.2, i64 -1904
-  %input.value.1 = load float, ptr %input.at.3, align 4
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 8
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.1, align 4
+  %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
+  %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.1, <8 x float> %acc.value.1)
+  store <8 x float> %fma.1, ptr %acc.at, align 32
+  %input.at.2 = getelementptr float, ptr %input.at, i64 -1903
+  %input.value.1 = load float, ptr %input.at.2, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
-  %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.3, <8 x float> %acc.value.1)
-  store <8 x float> %fma.1, ptr %acc.at, align 32
-  br label %endif.1
-endif.1:
-  br i1 %and, label %then.2, label %endif.2
-then.2:
-  %n.scaled.2 = mul i64 %n, 4096
-  %y.scaled.2 = mul i64 %y, 256
-  %y.offset.4 = add i64 %n.scaled.2, %y.scaled.2
-  %x.scaled.2 = mul i64 %x, 16
-  %x.offset.6 = add i64 %y.offset.4, %x.scaled.2
-  %out_backprop.at.3 = getelementptr float, ptr %out_backprop, i64 %x.offset.6
-  %out_backprop.value.2 = load <8 x float>, ptr %out_backprop.at.3, align 4
-  %r_k_o.scaled.3 = mul i64 %r_k_o, 256
-  %s.scaled.2 = mul i64 %s, 16
-  %s.offset.2 = add i64 %r_k_o.scaled.3, %s.scaled.2
-  %c_o.scaled.2 = mul i64 %c_o, 8
-  %c_o.offset.2 = add i64 %s.offset.2, %c_o.scaled.2
-  %n.offset.2 = add i64 %c_o.offset.2, %n.scaled.2
-  %y.offset.5 = add i64 %n.offset.2, %y.scaled.2
-  %x.offset.7 = add i64 %y.offset.5, %x.scaled.2
-  %input.at.4 = getelementptr float, ptr %input, i64 %x.offset.7
-  %input.at.5 = getelementptr float, ptr %input.at.4, i64 -1903
-  %input.value.2 = load float, ptr %input.at.5, align 4
+  %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
+  %fma.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.3, <8 x float> %acc.value.2)
+  store <8 x float> %fma.2, ptr %acc.at.1, align 64
+  %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
+  %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.3, <8 x float> %acc.value.3)
+  store <8 x float> %fma.3, ptr %acc.at.2, align 32
+  %input.at.3 = getelementptr float, ptr %input.at, i64 -1902
+  %input.value.2 = load float, ptr %input.at.3, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
-  %fma.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %input.splat.5, <8 x float> %acc.value.2)
-  store <8 x float> %fma.2, ptr %acc.at.1, align 64
-  br label %endif.2
-endif.2:
-  br i1 %and, label %then.3, label %endif.3
-then.3:
-  %n.scaled.3 = mul i64 %n, 4096
-  %y.scaled.3 = mul i64 %y, 256
-  %y.offset.6 = add i64 %n.scaled.3, %y.scaled.3
-  %x.scaled.3 = mul i64 %x, 16
-  %x.offset.8 = add i64 %y.offset.6, %x.scaled.3
-  %out_backprop.at.4 = getelementptr float, ptr %out_backprop, i64 %x.offset.8
-  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.4, i64 8
-  %out_backprop.value.3 = load <8 x float>, ptr %out_backprop.at.5, align 4
-  %r_k_o.scaled.4 = mul i64 %r_k_o, 256
-  %s.scaled.3 = mul i64 %s, 16
-  %s.offset.3 = add i64 %r_k_o.scaled.4, %s.scaled.3
-  %c_o.scaled.3 = mul i64 %c_o, 8
-  %c_o.offset.3 = add i64 %s.offset.3, %c_o.scaled.3
-  %n.offset.3 = add i64 %c_o.offset.3, %n.scaled.3
-  %y.offset.7 = add i64 %n.offset.3, %y.scaled.3
-  %x.offset.9 = add i64 %y.offset.7, %x.scaled.3
-  %input.at.6 = getelementptr float, ptr %input, i64 %x.offset.9
-  %input.at.7 = getelementptr float, ptr %input.at.6, i64 -1903
-  %input.value.3 = load float, ptr %input.at.7, align 4
+  %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
+  %fma.4 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.5, <8 x float> %acc.value.4)
+  store <8 x float> %fma.4, ptr %acc.at.3, align 64
+  %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
+  %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.5, <8 x float> %acc.value.5)
+  store <8 x float> %fma.5, ptr %acc.at.4, align 32
+  %input.at.4 = getelementptr float, ptr %input.at, i64 -1901
+  %input.value.3 = load float, ptr %input.at.4, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
-  %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %input.splat.7, <8 x float> %acc.value.3)
-  store <8 x float> %fma.3, ptr %acc.at.2, align 32
-  br label %endif.3
-endif.3:
-  br i1 %and, label %then.4, label %endif.4
-then.4:
-  %n.scaled.4 = mul i64 %n, 4096
-  %y.scaled.4 = mul i64 %y, 256
-  %y.offset.8 = add i64 %n.scaled.4, %y.scaled.4
-  %x.scaled.4 = mul i64 %x, 16
-  %x.offset.10 = add i64 %y.offset.8, %x.scaled.4
-  %out_backprop.at.6 = getelementptr float, ptr %out_backprop, i64 %x.offset.10
-  %out_backprop.value.4 = load <8 x float>, ptr %out_backprop.at.6, align 4
-  %r_k_o.scaled.5 = mul i64 %r_k_o, 256
-  %s.scaled.4 = mul i64 %s, 16
-  %s.offset.4 = add i64 %r_k_o.scaled.5, %s.scaled.4
-  %c_o.scaled.4 = mul i64 %c_o, 8
-  %c_o.offset.4 = add i64 %s.offset.4, %c_o.scaled.4
-  %n.offset.4 = add i64 %c_o.offset.4, %n.scaled.4
-  %y.offset.9 = add i64 %n.offset.4, %y.scaled.4
-  %x.offset.11 = add i64 %y.offset.9, %x.scaled.4
-  %input.at.8 = getelementptr float, ptr %input, i64 %x.offset.11
-  %input.at.9 = getelementptr float, ptr %input.at.8, i64 -1902
-  %input.value.4 = load float, ptr %input.at.9, align 4
+  %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
+  %fma.6 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.7, <8 x float> %acc.value.6)
+  store <8 x float> %fma.6, ptr %acc.at.5, align 64
+  %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
+  %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.7, <8 x float> %acc.value.7)
+  store <8 x float> %fma.7, ptr %acc.at.6, align 32
+  %input.at.5 = getelementptr float, ptr %input.at, i64 -1900
+  %input.value.4 = load float, ptr %input.at.5, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
-  %fma.4 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %input.splat.9, <8 x float> %acc.value.4)
-  store <8 x float> %fma.4, ptr %acc.at.3, align 64
-  br label %endif.4
-endif.4:
-  br i1 %and, label %then.5, label %endif.5
-then.5:
-  %n.scaled.5 = mul i64 %n, 4096
-  %y.scaled.5 = mul i64 %y, 256
-  %y.offset.10 = add i64 %n.scaled.5, %y.scaled.5
-  %x.scaled.5 = mul i64 %x, 16
-  %x.offset.12 = add i64 %y.offset.10, %x.scaled.5
-  %out_backprop.at.7 = getelementptr float, ptr %out_backprop, i64 %x.offset.12
-  %out_backprop.at.8 = getelementptr float, ptr %out_backprop.at.7, i64 8
-  %out_backprop.value.5 = load <8 x float>, ptr %out_backprop.at.8, align 4
-  %r_k_o.scaled.6 = mul i64 %r_k_o, 256
-  %s.scaled.5 = mul i64 %s, 16
-  %s.offset.5 = add i64 %r_k_o.scaled.6, %s.scaled.5
-  %c_o.scaled.5 = mul i64 %c_o, 8
-  %c_o.offset.5 = add i64 %s.offset.5, %c_o.scaled.5
-  %n.offset.5 = add i64 %c_o.offset.5, %n.scaled.5
-  %y.offset.11 = add i64 %n.offset.5, %y.scaled.5
-  %x.offset.13 = add i64 %y.offset.11, %x.scaled.5
-  %input.at.10 = getelementptr float, ptr %input, i64 %x.offset.13
-  %input.at.11 = getelementptr float, ptr %input.at.10, i64 -1902
-  %input.value.5 = load float, ptr %input.at.11, align 4
+  %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
+  %fma.8 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.9, <8 x float> %acc.value.8)
+  store <8 x float> %fma.8, ptr %acc.at.7, align 64
+  %acc.value.9 = load <8 x float>, ptr %acc.at.8, align 32
+  %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.9, <8 x float> %acc.value.9)
+  store <8 x float> %fma.9, ptr %acc.at.8, align 32
+  %input.at.6 = getelementptr float, ptr %input.at, i64 -1899
+  %input.value.5 = load float, ptr %input.at.6, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
-  %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %input.splat.11, <8 x float> %acc.value.5)
-  store <8 x float> %fma.5, ptr %acc.at.4, align 32
-  br label %endif.5
-endif.5:
-  br i1 %and, label %then.6, label %endif.6
-then.6:
-  %n.scaled.6 = mul i64 %n, 4096
-  %y.scaled.6 = mul i64 %y, 256
-  %y.offset.12 = add i64 %n.scaled.6, %y.scaled.6
-  %x.scaled.6 = mul i64 %x, 16
-  %x.offset.14 = add i64 %y.offset.12, %x.scaled.6
-  %out_backprop.at.9 = getelementptr float, ptr %out_backprop, i64 %x.offset.14
-  %out_backprop.value.6 = load <8 x float>, ptr %out_backprop.at.9, align 4
-  %r_k_o.scaled.7 = mul i64 %r_k_o, 256
-  %s.scaled.6 = mul i64 %s, 16
-  %s.offset.6 = add i64 %r_k_o.scaled.7, %s.scaled.6
-  %c_o.scaled.6 = mul i64 %c_o, 8
-  %c_o.offset.6 = add i64 %s.offset.6, %c_o.scaled.6
-  %n.offset.6 = add i64 %c_o.offset.6, %n.scaled.6
-  %y.offset.13 = add i64 %n.offset.6, %y.scaled.6
-  %x.offset.15 = add i64 %y.offset.13, %x.scaled.6
-  %input.at.12 = getelementptr float, ptr %input, i64 %x.offset.15
-  %input.at.13 = getelementptr float, ptr %input.at.12, i64 -1901
-  %input.value.6 = load float, ptr %input.at.13, align 4
+  %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
+  %fma.10 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.11, <8 x float> %acc.value.10)
+  store <8 x float> %fma.10, ptr %acc.at.9, align 64
+  %acc.value.11 = load <8 x float>, ptr %acc.at.10, align 32
+  %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.11, <8 x float> %acc.value.11)
+  store <8 x float> %fma.11, ptr %acc.at.10, align 32
+  %input.at.7 = getelementptr float, ptr %input.at, i64 -1898
+  %input.value.6 = load float, ptr %input.at.7, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
-  %fma.6 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.6, <8 x float> %input.splat.13, <8 x float> %acc.value.6)
-  store <8 x float> %fma.6, ptr %acc.at.5, align 64
-  br label %endif.6
-endif.6:
-  br i1 %and, label %then.7, label %endif.7
-then.7:
-  %n.scaled.7 = mul i64 %n, 4096
-  %y.scaled.7 = mul i64 %y, 256
-  %y.offset.14 = add i64 %n.scaled.7, %y.scaled.7
-  %x.scaled.7 = mul i64 %x, 16
-  %x.offset.16 = add i64 %y.offset.14, %x.scaled.7
-  %out_backprop.at.10 = getelementptr float, ptr %out_backprop, i64 %x.offset.16
-  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.10, i64 8
-  %out_backprop.value.7 = load <8 x float>, ptr %out_backprop.at.11, align 4
-  %r_k_o.scaled.8 = mul i64 %r_k_o, 256
-  %s.scaled.7 = mul i64 %s, 16
-  %s.offset.7 = add i64 %r_k_o.scaled.8, %s.scaled.7
-  %c_o.scaled.7 = mul i64 %c_o, 8
-  %c_o.offset.7 = add i64 %s.offset.7, %c_o.scaled.7
-  %n.offset.7 = add i64 %c_o.offset.7, %n.scaled.7
-  %y.offset.15 = add i64 %n.offset.7, %y.scaled.7
-  %x.offset.17 = add i64 %y.offset.15, %x.scaled.7
-  %input.at.14 = getelementptr float, ptr %input, i64 %x.offset.17
-  %input.at.15 = getelementptr float, ptr %input.at.14, i64 -1901
-  %input.value.7 = load float, ptr %input.at.15, align 4
+  %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
+  %fma.12 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.13, <8 x float> %acc.value.12)
+  store <8 x float> %fma.12, ptr %acc.at.11, align 64
+  %acc.value.13 = load <8 x float>, ptr %acc.at.12, align 32
+  %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.13, <8 x float> %acc.value.13)
+  store <8 x float> %fma.13, ptr %acc.at.12, align 32
+  %input.at.8 = getelementptr float, ptr %input.at, i64 -1897
+  %input.value.7 = load float, ptr %input.at.8, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
-  %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.7, <8 x float> %input.splat.15, <8 x float> %acc.value.7)
-  store <8 x float> %fma.7, ptr %acc.at.6, align 32
-  br label %endif.7
-endif.7:
-  br i1 %and, label %then.8, label %endif.8
-then.8:
-  %n.scaled.8 = mul i64 %n, 4096
-  %y.scaled.8 = mul i64 %y, 256
-  %y.offset.16 = add i64 %n.scaled.8, %y.scaled.8
-  %x.scaled.8 = mul i64 %x, 16
-  %x.offset.18 = add i64 %y.offset.16, %x.scaled.8
-  %out_backprop.at.12 = getelementptr float, ptr %out_backprop, i64 %x.offset.18
-  %out_backprop.value.8 = load <8 x float>, ptr %out_backprop.at.12, align 4
-  %r_k_o.scaled.9 = mul i64 %r_k_o, 256
-  %s.scaled.8 = mul i64 %s, 16
-  %s.offset.8 = add i64 %r_k_o.scaled.9, %s.scaled.8
-  %c_o.scaled.8 = mul i64 %c_o, 8
-  %c_o.offset.8 = add i64 %s.offset.8, %c_o.scaled.8
-  %n.offset.8 = add i64 %c_o.offset.8, %n.scaled.8
-  %y.offset.17 = add i64 %n.offset.8, %y.scaled.8
-  %x.offset.19 = add i64 %y.offset.17, %x.scaled.8
-  %input.at.16 = getelementptr float, ptr %input, i64 %x.offset.19
-  %input.at.17 = getelementptr float, ptr %input.at.16, i64 -1900
-  %input.value.8 = load float, ptr %input.at.17, align 4
-  %input.splat.16 = insertelement <8 x float> poison, float %input.value.8, i64 0
-  %input.splat.17 = shufflevector <8 x float> %input.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
-  %fma.8 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %input.splat.17, <8 x float> %acc.value.8)
-  store <8 x float> %fma.8, ptr %acc.at.7, align 64
-  br label %endif.8
-endif.8:
-  br i1 %and, label %then.9, label %endif.9
-then.9:
-  %n.scaled.9 = mul i64 %n, 4096
-  %y.scaled.9 = mul i64 %y, 256
-  %y.offset.18 = add i64 %n.scaled.9, %y.scaled.9
-  %x.scaled.9 = mul i64 %x, 16
-  %x.offset.20 = add i64 %y.offset.18, %x.scaled.9
-  %out_backprop.at.13 = getelementptr float, ptr %out_backprop, i64 %x.offset.20
-  %out_backprop.at.14 = getelementptr float, ptr %out_backprop.at.13, i64 8
-  %out_backprop.value.9 = load <8 x float>, ptr %out_backprop.at.14, align 4
-  %r_k_o.scaled.10 = mul i64 %r_k_o, 256
-  %s.scaled.9 = mul i64 %s, 16
-  %s.offset.9 = add i64 %r_k_o.scaled.10, %s.scaled.9
-  %c_o.scaled.9 = mul i64 %c_o, 8
-  %c_o.offset.9 = add i64 %s.offset.9, %c_o.scaled.9
-  %n.offset.9 = add i64 %c_o.offset.9, %n.scaled.9
-  %y.offset.19 = add i64 %n.offset.9, %y.scaled.9
-  %x.offset.21 = add i64 %y.offset.19, %x.scaled.9
-  %input.at.18 = getelementptr float, ptr %input, i64 %x.offset.21
-  %input.at.19 = getelementptr float, ptr %input.at.18, i64 -1900
-  %input.value.9 = load float, ptr %input.at.19, align 4
-  %input.splat.18 = insertelement <8 x float> poison, float %input.value.9, i64 0
-  %input.splat.19 = shufflevector <8 x float> %input.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.9 = load <8 x float>, ptr %acc.at.8, align 32
-  %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %input.splat.19, <8 x float> %acc.value.9)
-  store <8 x float> %fma.9, ptr %acc.at.8, align 32
-  br label %endif.9
-endif.9:
-  br i1 %and, label %then.10, label %endif.10
-then.10:
-  %n.scaled.10 = mul i64 %n, 4096
-  %y.scaled.10 = mul i64 %y, 256
-  %y.offset.20 = add i64 %n.scaled.10, %y.scaled.10
-  %x.scaled.10 = mul i64 %x, 16
-  %x.offset.22 = add i64 %y.offset.20, %x.scaled.10
-  %out_backprop.at.15 = getelementptr float, ptr %out_backprop, i64 %x.offset.22
-  %out_backprop.value.10 = load <8 x float>, ptr %out_backprop.at.15, align 4
-  %r_k_o.scaled.11 = mul i64 %r_k_o, 256
-  %s.scaled.10 = mul i64 %s, 16
-  %s.offset.10 = add i64 %r_k_o.scaled.11, %s.scaled.10
-  %c_o.scaled.10 = mul i64 %c_o, 8
-  %c_o.offset.10 = add i64 %s.offset.10, %c_o.scaled.10
-  %n.offset.10 = add i64 %c_o.offset.10, %n.scaled.10
-  %y.offset.21 = add i64 %n.offset.10, %y.scaled.10
-  %x.offset.23 = add i64 %y.offset.21, %x.scaled.10
-  %input.at.20 = getelementptr float, ptr %input, i64 %x.offset.23
-  %input.at.21 = getelementptr float, ptr %input.at.20, i64 -1899
-  %input.value.10 = load float, ptr %input.at.21, align 4
-  %input.splat.20 = insertelement <8 x float> poison, float %input.value.10, i64 0
-  %input.splat.21 = shufflevector <8 x float> %input.splat.20, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
-  %fma.10 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %input.splat.21, <8 x float> %acc.value.10)
-  store <8 x float> %fma.10, ptr %acc.at.9, align 64
-  br label %endif.10
-endif.10:
-  br i1 %and, label %then.11, label %endif.11
-then.11:
-  %n.scaled.11 = mul i64 %n, 4096
-  %y.scaled.11 = mul i64 %y, 256
-  %y.offset.22 = add i64 %n.scaled.11, %y.scaled.11
-  %x.scaled.11 = mul i64 %x, 16
-  %x.offset.24 = add i64 %y.offset.22, %x.scaled.11
-  %out_backprop.at.16 = getelementptr float, ptr %out_backprop, i64 %x.offset.24
-  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.16, i64 8
-  %out_backprop.value.11 = load <8 x float>, ptr %out_backprop.at.17, align 4
-  %r_k_o.scaled.12 = mul i64 %r_k_o, 256
-  %s.scaled.11 = mul i64 %s, 16
-  %s.offset.11 = add i64 %r_k_o.scaled.12, %s.scaled.11
-  %c_o.scaled.11 = mul i64 %c_o, 8
-  %c_o.offset.11 = add i64 %s.offset.11, %c_o.scaled.11
-  %n.offset.11 = add i64 %c_o.offset.11, %n.scaled.11
-  %y.offset.23 = add i64 %n.offset.11, %y.scaled.11
-  %x.offset.25 = add i64 %y.offset.23, %x.scaled.11
-  %input.at.22 = getelementptr float, ptr %input, i64 %x.offset.25
-  %input.at.23 = getelementptr float, ptr %input.at.22, i64 -1899
-  %input.value.11 = load float, ptr %input.at.23, align 4
-  %input.splat.22 = insertelement <8 x float> poison, float %input.value.11, i64 0
-  %input.splat.23 = shufflevector <8 x float> %input.splat.22, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.11 = load <8 x float>, ptr %acc.at.10, align 32
-  %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %input.splat.23, <8 x float> %acc.value.11)
-  store <8 x float> %fma.11, ptr %acc.at.10, align 32
-  br label %endif.11
-endif.11:
-  br i1 %and, label %then.12, label %endif.12
-then.12:
-  %n.scaled.12 = mul i64 %n, 4096
-  %y.scaled.12 = mul i64 %y, 256
-  %y.offset.24 = add i64 %n.scaled.12, %y.scaled.12
-  %x.scaled.12 = mul i64 %x, 16
-  %x.offset.26 = add i64 %y.offset.24, %x.scaled.12
-  %out_backprop.at.18 = getelementptr float, ptr %out_backprop, i64 %x.offset.26
-  %out_backprop.value.12 = load <8 x float>, ptr %out_backprop.at.18, align 4
-  %r_k_o.scaled.13 = mul i64 %r_k_o, 256
-  %s.scaled.12 = mul i64 %s, 16
-  %s.offset.12 = add i64 %r_k_o.scaled.13, %s.scaled.12
-  %c_o.scaled.12 = mul i64 %c_o, 8
-  %c_o.offset.12 = add i64 %s.offset.12, %c_o.scaled.12
-  %n.offset.12 = add i64 %c_o.offset.12, %n.scaled.12
-  %y.offset.25 = add i64 %n.offset.12, %y.scaled.12
-  %x.offset.27 = add i64 %y.offset.25, %x.scaled.12
-  %input.at.24 = getelementptr float, ptr %input, i64 %x.offset.27
-  %input.at.25 = getelementptr float, ptr %input.at.24, i64 -1898
-  %input.value.12 = load float, ptr %input.at.25, align 4
-  %input.splat.24 = insertelement <8 x float> poison, float %input.value.12, i64 0
-  %input.splat.25 = shufflevector <8 x float> %input.splat.24, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
-  %fma.12 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %input.splat.25, <8 x float> %acc.value.12)
-  store <8 x float> %fma.12, ptr %acc.at.11, align 64
-  br label %endif.12
-endif.12:
-  br i1 %and, label %then.13, label %endif.13
-then.13:
-  %n.scaled.13 = mul i64 %n, 4096
-  %y.scaled.13 = mul i64 %y, 256
-  %y.offset.26 = add i64 %n.scaled.13, %y.scaled.13
-  %x.scaled.13 = mul i64 %x, 16
-  %x.offset.28 = add i64 %y.offset.26, %x.scaled.13
-  %out_backprop.at.19 = getelementptr float, ptr %out_backprop, i64 %x.offset.28
-  %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.19, i64 8
-  %out_backprop.value.13 = load <8 x float>, ptr %out_backprop.at.20, align 4
-  %r_k_o.scaled.14 = mul i64 %r_k_o, 256
-  %s.scaled.13 = mul i64 %s, 16
-  %s.offset.13 = add i64 %r_k_o.scaled.14, %s.scaled.13
-  %c_o.scaled.13 = mul i64 %c_o, 8
-  %c_o.offset.13 = add i64 %s.offset.13, %c_o.scaled.13
-  %n.offset.13 = add i64 %c_o.offset.13, %n.scaled.13
-  %y.offset.27 = add i64 %n.offset.13, %y.scaled.13
-  %x.offset.29 = add i64 %y.offset.27, %x.scaled.13
-  %input.at.26 = getelementptr float, ptr %input, i64 %x.offset.29
-  %input.at.27 = getelementptr float, ptr %input.at.26, i64 -1898
-  %input.value.13 = load float, ptr %input.at.27, align 4
-  %input.splat.26 = insertelement <8 x float> poison, float %input.value.13, i64 0
-  %input.splat.27 = shufflevector <8 x float> %input.splat.26, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.value.13 = load <8 x float>, ptr %acc.at.12, align 32
-  %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %input.splat.27, <8 x float> %acc.value.13)
-  store <8 x float> %fma.13, ptr %acc.at.12, align 32
-  br label %endif.13
-endif.13:
-  br i1 %and, label %then.14, label %endif.14
-then.14:
-  %n.scaled.14 = mul i64 %n, 4096
-  %y.scaled.14 = mul i64 %y, 256
-  %y.offset.28 = add i64 %n.scaled.14, %y.scaled.14
-  %x.scaled.14 = mul i64 %x, 16
-  %x.offset.30 = add i64 %y.offset.28, %x.scaled.14
-  %out_backprop.at.21 = getelementptr float, ptr %out_backprop, i64 %x.offset.30
-  %out_backprop.value.14 = load <8 x float>, ptr %out_backprop.at.21, align 4
-  %r_k_o.scaled.15 = mul i64 %r_k_o, 256
-  %s.scaled.14 = mul i64 %s, 16
-  %s.offset.14 = add i64 %r_k_o.scaled.15, %s.scaled.14
-  %c_o.scaled.14 = mul i64 %c_o, 8
-  %c_o.offset.14 = add i64 %s.offset.14, %c_o.scaled.14
-  %n.offset.14 = add i64 %c_o.offset.14, %n.scaled.14
-  %y.offset.29 = add i64 %n.offset.14, %y.scaled.14
-  %x.offset.31 = add i64 %y.offset.29, %x.scaled.14
-  %input.at.28 = getelementptr float, ptr %input, i64 %x.offset.31
-  %input.at.29 = getelementptr float, ptr %input.at.28, i64 -1897
-  %input.value.14 = load float, ptr %input.at.29, align 4
-  %input.splat.28 = insertelement <8 x float> poison, float %input.value.14, i64 0
-  %input.splat.29 = shufflevector <8 x float> %input.splat.28, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.14 = load <8 x float>, ptr %acc.at.13, align 64
-  %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %input.splat.29, <8 x float> %acc.value.14)
+  %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.15, <8 x float> %acc.value.14)
   store <8 x float> %fma.14, ptr %acc.at.13, align 64
-  br label %endif.14
-endif.14:
-  br i1 %and, label %then.15, label %endif.15
-then.15:
-  %n.scaled.15 = mul i64 %n, 4096
-  %y.scaled.15 = mul i64 %y, 256
-  %y.offset.30 = add i64 %n.scaled.15, %y.scaled.15
-  %x.scaled.15 = mul i64 %x, 16
-  %x.offset.32 = add i64 %y.offset.30, %x.scaled.15
-  %out_backprop.at.22 = getelementptr float, ptr %out_backprop, i64 %x.offset.32
-  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.22, i64 8
-  %out_backprop.value.15 = load <8 x float>, ptr %out_backprop.at.23, align 4
-  %r_k_o.scaled.16 = mul i64 %r_k_o, 256
-  %s.scaled.15 = mul i64 %s, 16
-  %s.offset.15 = add i64 %r_k_o.scaled.16, %s.scaled.15
-  %c_o.scaled.15 = mul i64 %c_o, 8
-  %c_o.offset.15 = add i64 %s.offset.15, %c_o.scaled.15
-  %n.offset.15 = add i64 %c_o.offset.15, %n.scaled.15
-  %y.offset.31 = add i64 %n.offset.15, %y.scaled.15
-  %x.offset.33 = add i64 %y.offset.31, %x.scaled.15
-  %input.at.30 = getelementptr float, ptr %input, i64 %x.offset.33
-  %input.at.31 = getelementptr float, ptr %input.at.30, i64 -1897
-  %input.value.15 = load float, ptr %input.at.31, align 4
-  %input.splat.30 = insertelement <8 x float> poison, float %input.value.15, i64 0
-  %input.splat.31 = shufflevector <8 x float> %input.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.15 = load <8 x float>, ptr %acc.at.14, align 32
-  %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %input.splat.31, <8 x float> %acc.value.15)
+  %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.15, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at.14, align 32
-  br label %endif.15
-endif.15:
   %x.next = add nsw i64 %x, 1
-  %x.more = icmp slt i64 %x.next, 16
+  %x.more = icmp slt i64 %x.next, %smin.1
   br i1 %x.more, label %x.body, label %x.done
 x.done:
   %y.next = add nsw i64 %y, 1
@@ -528,12 +186,12 @@ y.done:
   br i1 %n.more, label %n.body, label %n.done
 n.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %r_k_o.scaled.17 = mul i64 %r_k_o, 4096
-  %s.scaled.16 = mul i64 %s, 256
-  %s.offset.16 = add i64 %r_k_o.scaled.17, %s.scaled.16
-  %c_o.scaled.16 = mul i64 %c_o, 128
-  %c_o.offset.16 = add i64 %s.offset.16, %c_o.scaled.16
-  %output.at = getelementptr float, ptr %output, i64 %c_o.offset.16
+  %quotient.scaled.2 = mul i64 %quotient, 4096
+  %remainder.scaled.2 = mul i64 %remainder, 256
+  %remainder.offset.3 = add i64 %quotient.scaled.2, %remainder.scaled.2
+  %c_o.scaled.1 = mul i64 %c_o, 128
+  %c_o.offset.1 = add i64 %remainder.offset.3, %c_o.scaled.1
+  %output.at = getelementptr float, ptr %output, i64 %c_o.offset.1
   store <8 x float> %acc.value.16, ptr %output.at, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -584,18 +242,14 @@ n.done:
   %c_o.more = icmp slt i64 %c_o.next, 2
   br i1 %c_o.more, label %c_o.body, label %c_o.done
 c_o.done:
-  %s.next = add nsw i64 %s, 1
-  %s.more = icmp slt i64 %s.next, 16
-  br i1 %s.more, label %s.body, label %s.done
-s.done:
-  %r_k_o.next = add nsw i64 %r_k_o, 1
-  %r_k_o.more = icmp slt i64 %r_k_o.next, %end
-  br i1 %r_k_o.more, label %r_k_o.body, label %r_k_o.done
-r_k_o.done:
+  %r_s.next = add nsw i64 %r_s, 1
+  %r_s.more = icmp slt i64 %r_s.next, %end
+  br i1 %r_s.more, label %r_s.body, label %r_s.done
+r_s.done:
   ret i32 0
 }
 
-define internal void @conv2d_backprop_filter_v2_float32_NHWC.r_k_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @conv2d_backprop_filter_v2_float32_NHWC.r_s.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %input.word = getelementptr i64, ptr %context, i64 1
   %input = load ptr, ptr %input.word, align 8
@@ -603,7 +257,7 @@ entry:
   %out_backprop = load ptr, ptr %out_backprop.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @conv2d_backprop_filter_v2_float32_NHWC.r_k_o(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @conv2d_backprop_filter_v2_float32_NHWC.r_s(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
   ret void
 }
 
@@ -611,7 +265,7 @@ define internal i32 @conv2d_backprop_filter_v2_float32_NHWC.work(ptr %parallel_f
 entry:
   %context = alloca [4 x i64], align 8
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 16
+  %several = icmp slt i64 %second, 256
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -626,12 +280,12 @@ shared:
   store ptr %out_backprop, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @conv2d_backprop_filter_v2_float32_NHWC.r_k_o.chunk, ptr %context, i64 0, i64 16, i64 %threads)
+  call void %parallel_for(ptr @conv2d_backprop_filter_v2_float32_NHWC.r_s.chunk, ptr %context, i64 0, i64 256, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @conv2d_backprop_filter_v2_float32_NHWC.r_k_o(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 16)
+  %status.1 = call i32 @conv2d_backprop_filter_v2_float32_NHWC.r_s(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 256)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]

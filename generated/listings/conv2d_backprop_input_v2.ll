@@ -19,39 +19,213 @@ declare void @free(ptr) nobuiltin nounwind
 
 define internal i32 @conv2d_backprop_input_v2_float32_NHWC.filter_packed_0_filter_packed_1(ptr noalias readonly align 4 %filter, ptr noalias writeonly align 64 %filter_packed, i64 %begin, i64 %end) noinline #0 {
 entry:
+  %filter_packed_2_i_filter_packed_3_i = alloca [256 x float], align 64
   %filter_packed_0_filter_packed_1.any = icmp slt i64 %begin, %end
   br i1 %filter_packed_0_filter_packed_1.any, label %filter_packed_0_filter_packed_1.body, label %filter_packed_0_filter_packed_1.done
 filter_packed_0_filter_packed_1.body:
-  %filter_packed_0_filter_packed_1 = phi i64 [ %begin, %entry ], [ %filter_packed_0_filter_packed_1.next, %filter_packed_2_i.done ]
+  %filter_packed_0_filter_packed_1 = phi i64 [ %begin, %entry ], [ %filter_packed_0_filter_packed_1.next, %filter_packed_3_o.done ]
   %quotient = ashr i64 %filter_packed_0_filter_packed_1, 4
   %remainder = and i64 %filter_packed_0_filter_packed_1, 15
-  br label %filter_packed_2_i.body
-filter_packed_2_i.body:
-  %filter_packed_2_i = phi i64 [ 0, %filter_packed_0_filter_packed_1.body ], [ %filter_packed_2_i.next, %filter_packed_3_i.done ]
-  br label %filter_packed_3_i.body
-filter_packed_3_i.body:
-  %filter_packed_3_i = phi i64 [ 0, %filter_packed_2_i.body ], [ %filter_packed_3_i.next, %filter_packed_3_i.body ]
+  br label %filter_packed_3_o.body
+filter_packed_3_o.body:
+  %filter_packed_3_o = phi i64 [ 0, %filter_packed_0_filter_packed_1.body ], [ %filter_packed_3_o.next, %filter_packed_2_o.done ]
+  br label %filter_packed_2_o.body
+filter_packed_2_o.body:
+  %filter_packed_2_o = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.next, %filter_packed_2_o.body ]
   %quotient.scaled = mul i64 %quotient, 4096
   %remainder.scaled = mul i64 %remainder, 256
   %remainder.offset = add i64 %quotient.scaled, %remainder.scaled
-  %filter_packed_2_i.offset = add i64 %remainder.offset, %filter_packed_2_i
-  %filter_packed_3_i.scaled = mul i64 %filter_packed_3_i, 16
-  %filter_packed_3_i.offset = add i64 %filter_packed_2_i.offset, %filter_packed_3_i.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %filter_packed_3_i.offset
-  %filter.value = load float, ptr %filter.at, align 4
-  %filter_packed_2_i.scaled = mul i64 %filter_packed_2_i, 16
-  %filter_packed_2_i.offset.1 = add i64 %remainder.offset, %filter_packed_2_i.scaled
-  %filter_packed_3_i.offset.1 = add i64 %filter_packed_2_i.offset.1, %filter_packed_3_i
-  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %filter_packed_3_i.offset.1
-  store float %filter.value, ptr %filter_packed.at, align 4
-  %filter_packed_3_i.next = add nsw i64 %filter_packed_3_i, 1
-  %filter_packed_3_i.more = icmp slt i64 %filter_packed_3_i.next, 16
-  br i1 %filter_packed_3_i.more, label %filter_packed_3_i.body, label %filter_packed_3_i.done
-filter_packed_3_i.done:
-  %filter_packed_2_i.next = add nsw i64 %filter_packed_2_i, 1
-  %filter_packed_2_i.more = icmp slt i64 %filter_packed_2_i.next, 16
-  br i1 %filter_packed_2_i.more, label %filter_packed_2_i.body, label %filter_packed_2_i.done
-filter_packed_2_i.done:
+  %filter_packed_3_o.scaled = mul i64 %filter_packed_3_o, 128
+  %filter_packed_3_o.offset = add i64 %remainder.offset, %filter_packed_3_o.scaled
+  %filter_packed_2_o.scaled = mul i64 %filter_packed_2_o, 8
+  %filter_packed_2_o.offset = add i64 %filter_packed_3_o.offset, %filter_packed_2_o.scaled
+  %filter.at = getelementptr float, ptr %filter, i64 %filter_packed_2_o.offset
+  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  store <8 x float> %filter.value, ptr %filter_packed_2_i_filter_packed_3_i, align 64
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 16
+  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %filter_packed_2_i_filter_packed_3_i.at = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 8
+  store <8 x float> %filter.value.1, ptr %filter_packed_2_i_filter_packed_3_i.at, align 32
+  %filter.at.2 = getelementptr float, ptr %filter.at, i64 32
+  %filter.value.2 = load <8 x float>, ptr %filter.at.2, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.1 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 16
+  store <8 x float> %filter.value.2, ptr %filter_packed_2_i_filter_packed_3_i.at.1, align 64
+  %filter.at.3 = getelementptr float, ptr %filter.at, i64 48
+  %filter.value.3 = load <8 x float>, ptr %filter.at.3, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.2 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 24
+  store <8 x float> %filter.value.3, ptr %filter_packed_2_i_filter_packed_3_i.at.2, align 32
+  %filter.at.4 = getelementptr float, ptr %filter.at, i64 64
+  %filter.value.4 = load <8 x float>, ptr %filter.at.4, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.3 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 32
+  store <8 x float> %filter.value.4, ptr %filter_packed_2_i_filter_packed_3_i.at.3, align 64
+  %filter.at.5 = getelementptr float, ptr %filter.at, i64 80
+  %filter.value.5 = load <8 x float>, ptr %filter.at.5, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.4 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 40
+  store <8 x float> %filter.value.5, ptr %filter_packed_2_i_filter_packed_3_i.at.4, align 32
+  %filter.at.6 = getelementptr float, ptr %filter.at, i64 96
+  %filter.value.6 = load <8 x float>, ptr %filter.at.6, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.5 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 48
+  store <8 x float> %filter.value.6, ptr %filter_packed_2_i_filter_packed_3_i.at.5, align 64
+  %filter.at.7 = getelementptr float, ptr %filter.at, i64 112
+  %filter.value.7 = load <8 x float>, ptr %filter.at.7, align 4
+  %filter_packed_2_i_filter_packed_3_i.at.6 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 56
+  store <8 x float> %filter.value.7, ptr %filter_packed_2_i_filter_packed_3_i.at.6, align 32
+  %filter_packed_2_i_filter_packed_3_i.value = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.1 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.3, align 64
+  %shuffled = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.1, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 8, i32 9, i32 10, i32 11>
+  %filter_packed_2_i_filter_packed_3_i.at.7 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 64
+  store <8 x float> %shuffled, ptr %filter_packed_2_i_filter_packed_3_i.at.7, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.2 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.3 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.4, align 32
+  %shuffled.1 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.2, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.3, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 8, i32 9, i32 10, i32 11>
+  %filter_packed_2_i_filter_packed_3_i.at.8 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 72
+  store <8 x float> %shuffled.1, ptr %filter_packed_2_i_filter_packed_3_i.at.8, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.4 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.1, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.5 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.5, align 64
+  %shuffled.2 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.4, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.5, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 8, i32 9, i32 10, i32 11>
+  %filter_packed_2_i_filter_packed_3_i.at.9 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 80
+  store <8 x float> %shuffled.2, ptr %filter_packed_2_i_filter_packed_3_i.at.9, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.6 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.2, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.7 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.6, align 32
+  %shuffled.3 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.6, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.7, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 8, i32 9, i32 10, i32 11>
+  %filter_packed_2_i_filter_packed_3_i.at.10 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 88
+  store <8 x float> %shuffled.3, ptr %filter_packed_2_i_filter_packed_3_i.at.10, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.8 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.9 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.3, align 64
+  %shuffled.4 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.8, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.9, <8 x i32> <i32 4, i32 5, i32 6, i32 7, i32 12, i32 13, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.11 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 96
+  store <8 x float> %shuffled.4, ptr %filter_packed_2_i_filter_packed_3_i.at.11, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.10 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.11 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.4, align 32
+  %shuffled.5 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.10, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.11, <8 x i32> <i32 4, i32 5, i32 6, i32 7, i32 12, i32 13, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.12 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 104
+  store <8 x float> %shuffled.5, ptr %filter_packed_2_i_filter_packed_3_i.at.12, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.12 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.1, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.13 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.5, align 64
+  %shuffled.6 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.12, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.13, <8 x i32> <i32 4, i32 5, i32 6, i32 7, i32 12, i32 13, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.13 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 112
+  store <8 x float> %shuffled.6, ptr %filter_packed_2_i_filter_packed_3_i.at.13, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.14 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.2, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.15 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.6, align 32
+  %shuffled.7 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.14, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.15, <8 x i32> <i32 4, i32 5, i32 6, i32 7, i32 12, i32 13, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.14 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 120
+  store <8 x float> %shuffled.7, ptr %filter_packed_2_i_filter_packed_3_i.at.14, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.16 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.7, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.17 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.9, align 64
+  %shuffled.8 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.16, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.17, <8 x i32> <i32 0, i32 1, i32 8, i32 9, i32 4, i32 5, i32 12, i32 13>
+  %filter_packed_2_i_filter_packed_3_i.at.15 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 128
+  store <8 x float> %shuffled.8, ptr %filter_packed_2_i_filter_packed_3_i.at.15, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.18 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.8, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.19 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.10, align 32
+  %shuffled.9 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.18, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.19, <8 x i32> <i32 0, i32 1, i32 8, i32 9, i32 4, i32 5, i32 12, i32 13>
+  %filter_packed_2_i_filter_packed_3_i.at.16 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 136
+  store <8 x float> %shuffled.9, ptr %filter_packed_2_i_filter_packed_3_i.at.16, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.20 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.7, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.21 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.9, align 64
+  %shuffled.10 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.20, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.21, <8 x i32> <i32 2, i32 3, i32 10, i32 11, i32 6, i32 7, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.17 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 144
+  store <8 x float> %shuffled.10, ptr %filter_packed_2_i_filter_packed_3_i.at.17, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.22 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.8, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.23 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.10, align 32
+  %shuffled.11 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.22, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.23, <8 x i32> <i32 2, i32 3, i32 10, i32 11, i32 6, i32 7, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.18 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 152
+  store <8 x float> %shuffled.11, ptr %filter_packed_2_i_filter_packed_3_i.at.18, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.24 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.11, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.25 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.13, align 64
+  %shuffled.12 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.24, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.25, <8 x i32> <i32 0, i32 1, i32 8, i32 9, i32 4, i32 5, i32 12, i32 13>
+  %filter_packed_2_i_filter_packed_3_i.at.19 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 160
+  store <8 x float> %shuffled.12, ptr %filter_packed_2_i_filter_packed_3_i.at.19, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.26 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.12, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.27 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.14, align 32
+  %shuffled.13 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.26, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.27, <8 x i32> <i32 0, i32 1, i32 8, i32 9, i32 4, i32 5, i32 12, i32 13>
+  %filter_packed_2_i_filter_packed_3_i.at.20 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 168
+  store <8 x float> %shuffled.13, ptr %filter_packed_2_i_filter_packed_3_i.at.20, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.28 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.11, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.29 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.13, align 64
+  %shuffled.14 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.28, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.29, <8 x i32> <i32 2, i32 3, i32 10, i32 11, i32 6, i32 7, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.21 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 176
+  store <8 x float> %shuffled.14, ptr %filter_packed_2_i_filter_packed_3_i.at.21, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.30 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.12, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.31 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.14, align 32
+  %shuffled.15 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.30, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.31, <8 x i32> <i32 2, i32 3, i32 10, i32 11, i32 6, i32 7, i32 14, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.22 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 184
+  store <8 x float> %shuffled.15, ptr %filter_packed_2_i_filter_packed_3_i.at.22, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.32 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.15, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.33 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.16, align 32
+  %shuffled.16 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.32, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.33, <8 x i32> <i32 0, i32 8, i32 2, i32 10, i32 4, i32 12, i32 6, i32 14>
+  %filter_packed_2_i_filter_packed_3_i.at.23 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 192
+  store <8 x float> %shuffled.16, ptr %filter_packed_2_i_filter_packed_3_i.at.23, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.34 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.15, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.35 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.16, align 32
+  %shuffled.17 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.34, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.35, <8 x i32> <i32 1, i32 9, i32 3, i32 11, i32 5, i32 13, i32 7, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.24 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 200
+  store <8 x float> %shuffled.17, ptr %filter_packed_2_i_filter_packed_3_i.at.24, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.36 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.17, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.37 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.18, align 32
+  %shuffled.18 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.36, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.37, <8 x i32> <i32 0, i32 8, i32 2, i32 10, i32 4, i32 12, i32 6, i32 14>
+  %filter_packed_2_i_filter_packed_3_i.at.25 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 208
+  store <8 x float> %shuffled.18, ptr %filter_packed_2_i_filter_packed_3_i.at.25, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.38 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.17, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.39 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.18, align 32
+  %shuffled.19 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.38, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.39, <8 x i32> <i32 1, i32 9, i32 3, i32 11, i32 5, i32 13, i32 7, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.26 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 216
+  store <8 x float> %shuffled.19, ptr %filter_packed_2_i_filter_packed_3_i.at.26, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.40 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.19, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.41 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.20, align 32
+  %shuffled.20 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.40, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.41, <8 x i32> <i32 0, i32 8, i32 2, i32 10, i32 4, i32 12, i32 6, i32 14>
+  %filter_packed_2_i_filter_packed_3_i.at.27 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 224
+  store <8 x float> %shuffled.20, ptr %filter_packed_2_i_filter_packed_3_i.at.27, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.42 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.19, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.43 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.20, align 32
+  %shuffled.21 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.42, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.43, <8 x i32> <i32 1, i32 9, i32 3, i32 11, i32 5, i32 13, i32 7, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.28 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 232
+  store <8 x float> %shuffled.21, ptr %filter_packed_2_i_filter_packed_3_i.at.28, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.44 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.21, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.45 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.22, align 32
+  %shuffled.22 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.44, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.45, <8 x i32> <i32 0, i32 8, i32 2, i32 10, i32 4, i32 12, i32 6, i32 14>
+  %filter_packed_2_i_filter_packed_3_i.at.29 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 240
+  store <8 x float> %shuffled.22, ptr %filter_packed_2_i_filter_packed_3_i.at.29, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.46 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.21, align 64
+  %filter_packed_2_i_filter_packed_3_i.value.47 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.22, align 32
+  %shuffled.23 = shufflevector <8 x float> %filter_packed_2_i_filter_packed_3_i.value.46, <8 x float> %filter_packed_2_i_filter_packed_3_i.value.47, <8 x i32> <i32 1, i32 9, i32 3, i32 11, i32 5, i32 13, i32 7, i32 15>
+  %filter_packed_2_i_filter_packed_3_i.at.30 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 248
+  store <8 x float> %shuffled.23, ptr %filter_packed_2_i_filter_packed_3_i.at.30, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.48 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.23, align 64
+  %filter_packed_3_o.scaled.1 = mul i64 %filter_packed_3_o, 8
+  %filter_packed_3_o.offset.1 = add i64 %remainder.offset, %filter_packed_3_o.scaled.1
+  %filter_packed_2_o.scaled.1 = mul i64 %filter_packed_2_o, 128
+  %filter_packed_2_o.offset.1 = add i64 %filter_packed_3_o.offset.1, %filter_packed_2_o.scaled.1
+  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %filter_packed_2_o.offset.1
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.48, ptr %filter_packed.at, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.49 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.24, align 32
+  %filter_packed.at.1 = getelementptr float, ptr %filter_packed.at, i64 16
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.49, ptr %filter_packed.at.1, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.50 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.25, align 64
+  %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at, i64 32
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.50, ptr %filter_packed.at.2, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.51 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.26, align 32
+  %filter_packed.at.3 = getelementptr float, ptr %filter_packed.at, i64 48
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.51, ptr %filter_packed.at.3, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.52 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.27, align 64
+  %filter_packed.at.4 = getelementptr float, ptr %filter_packed.at, i64 64
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.52, ptr %filter_packed.at.4, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.53 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.28, align 32
+  %filter_packed.at.5 = getelementptr float, ptr %filter_packed.at, i64 80
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.53, ptr %filter_packed.at.5, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.54 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.29, align 64
+  %filter_packed.at.6 = getelementptr float, ptr %filter_packed.at, i64 96
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.54, ptr %filter_packed.at.6, align 32
+  %filter_packed_2_i_filter_packed_3_i.value.55 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.30, align 32
+  %filter_packed.at.7 = getelementptr float, ptr %filter_packed.at, i64 112
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.55, ptr %filter_packed.at.7, align 32
+  %filter_packed_2_o.next = add nsw i64 %filter_packed_2_o, 1
+  %filter_packed_2_o.more = icmp slt i64 %filter_packed_2_o.next, 2
+  br i1 %filter_packed_2_o.more, label %filter_packed_2_o.body, label %filter_packed_2_o.done
+filter_packed_2_o.done:
+  %filter_packed_3_o.next = add nsw i64 %filter_packed_3_o, 1
+  %filter_packed_3_o.more = icmp slt i64 %filter_packed_3_o.next, 2
+  br i1 %filter_packed_3_o.more, label %filter_packed_3_o.body, label %filter_packed_3_o.done
+filter_packed_3_o.done:
   %filter_packed_0_filter_packed_1.next = add nsw i64 %filter_packed_0_filter_packed_1, 1
   %filter_packed_0_filter_packed_1.more = icmp slt i64 %filter_packed_0_filter_packed_1.next, %end
   br i1 %filter_packed_0_filter_packed_1.more, label %filter_packed_0_filter_packed_1.body, label %filter_packed_0_filter_packed_1.done
@@ -69,17 +243,16 @@ entry:
   ret void
 }
 
-define internal i32 @conv2d_backprop_input_v2_float32_NHWC.n_c_o(ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, ptr noalias readonly align 64 %filter_packed, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @conv2d_backprop_input_v2_float32_NHWC.n_h(ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, ptr noalias readonly align 64 %filter_packed, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
   %acc.1 = alloca [128 x float], align 64
-  %n_c_o.any = icmp slt i64 %begin, %end
-  br i1 %n_c_o.any, label %n_c_o.body, label %n_c_o.done
-n_c_o.body:
-  %n_c_o = phi i64 [ %begin, %entry ], [ %n_c_o.next, %h.done ]
-  br label %h.body
-h.body:
-  %h = phi i64 [ 0, %n_c_o.body ], [ %h.next, %r.done.1 ]
+  %n_h.any = icmp slt i64 %begin, %end
+  br i1 %n_h.any, label %n_h.body, label %n_h.done
+n_h.body:
+  %n_h = phi i64 [ %begin, %entry ], [ %n_h.next, %r.done.1 ]
+  %quotient = ashr i64 %n_h, 4
+  %remainder = and i64 %n_h, 15
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -111,14 +284,14 @@ h.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %h.offset = add i64 %h, -8
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %h.offset)
-  %h.offset.1 = add i64 %h, 8
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %h.offset.1)
+  %remainder.offset = add i64 %remainder, -8
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder, 8
+  %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
   %r.any = icmp slt i64 %smax, %smin
   br i1 %r.any, label %r.body, label %r.done
 r.body:
-  %r = phi i64 [ %smax, %h.body ], [ %r.next, %s.done ]
+  %r = phi i64 [ %smax, %n_h.body ], [ %r.next, %s.done ]
   br label %s.body
 s.body:
   %s = phi i64 [ 0, %r.body ], [ %s.next, %k.done ]
@@ -130,11 +303,11 @@ k.body:
   %is = icmp sge i64 %s.offset, 0
   br i1 %is, label %then, label %endif
 then:
-  %n_c_o.scaled = mul i64 %n_c_o, 4096
-  %h.scaled = mul i64 %h, 256
-  %h.offset.2 = add i64 %n_c_o.scaled, %h.scaled
+  %quotient.scaled = mul i64 %quotient, 4096
+  %remainder.scaled = mul i64 %remainder, 256
+  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
   %r.scaled = mul i64 %r, 256
-  %r.offset = sub i64 %h.offset.2, %r.scaled
+  %r.offset = sub i64 %remainder.offset.2, %r.scaled
   %s.scaled.1 = mul i64 %s, 16
   %s.offset.1 = sub i64 %r.offset, %s.scaled.1
   %k.offset = add i64 %s.offset.1, %k
@@ -164,11 +337,11 @@ endif:
   %is.1 = icmp sge i64 %s.offset.3, 0
   br i1 %is.1, label %then.1, label %endif.1
 then.1:
-  %n_c_o.scaled.1 = mul i64 %n_c_o, 4096
-  %h.scaled.1 = mul i64 %h, 256
-  %h.offset.3 = add i64 %n_c_o.scaled.1, %h.scaled.1
+  %quotient.scaled.1 = mul i64 %quotient, 4096
+  %remainder.scaled.1 = mul i64 %remainder, 256
+  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.1
   %r.scaled.2 = mul i64 %r, 256
-  %r.offset.1 = sub i64 %h.offset.3, %r.scaled.2
+  %r.offset.1 = sub i64 %remainder.offset.3, %r.scaled.2
   %s.scaled.3 = mul i64 %s, 16
   %s.offset.4 = sub i64 %r.offset.1, %s.scaled.3
   %k.offset.2 = add i64 %s.offset.4, %k
@@ -198,11 +371,11 @@ endif.1:
   %is.2 = icmp sge i64 %s.offset.6, 0
   br i1 %is.2, label %then.2, label %endif.2
 then.2:
-  %n_c_o.scaled.2 = mul i64 %n_c_o, 4096
-  %h.scaled.2 = mul i64 %h, 256
-  %h.offset.4 = add i64 %n_c_o.scaled.2, %h.scaled.2
+  %quotient.scaled.2 = mul i64 %quotient, 4096
+  %remainder.scaled.2 = mul i64 %remainder, 256
+  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.2
   %r.scaled.4 = mul i64 %r, 256
-  %r.offset.2 = sub i64 %h.offset.4, %r.scaled.4
+  %r.offset.2 = sub i64 %remainder.offset.4, %r.scaled.4
   %s.scaled.5 = mul i64 %s, 16
   %s.offset.7 = sub i64 %r.offset.2, %s.scaled.5
   %k.offset.4 = add i64 %s.offset.7, %k
@@ -232,11 +405,11 @@ endif.2:
   %is.3 = icmp sge i64 %s.offset.9, 0
   br i1 %is.3, label %then.3, label %endif.3
 then.3:
-  %n_c_o.scaled.3 = mul i64 %n_c_o, 4096
-  %h.scaled.3 = mul i64 %h, 256
-  %h.offset.5 = add i64 %n_c_o.scaled.3, %h.scaled.3
+  %quotient.scaled.3 = mul i64 %quotient, 4096
+  %remainder.scaled.3 = mul i64 %remainder, 256
+  %remainder.offset.5 = add i64 %quotient.scaled.3, %remainder.scaled.3
   %r.scaled.6 = mul i64 %r, 256
-  %r.offset.3 = sub i64 %h.offset.5, %r.scaled.6
+  %r.offset.3 = sub i64 %remainder.offset.5, %r.scaled.6
   %s.scaled.7 = mul i64 %s, 16
   %s.offset.10 = sub i64 %r.offset.3, %s.scaled.7
   %k.offset.6 = add i64 %s.offset.10, %k
@@ -266,11 +439,11 @@ endif.3:
   %is.4 = icmp sge i64 %s.offset.12, 0
   br i1 %is.4, label %then.4, label %endif.4
 then.4:
-  %n_c_o.scaled.4 = mul i64 %n_c_o, 4096
-  %h.scaled.4 = mul i64 %h, 256
-  %h.offset.6 = add i64 %n_c_o.scaled.4, %h.scaled.4
+  %quotient.scaled.4 = mul i64 %quotient, 4096
+  %remainder.scaled.4 = mul i64 %remainder, 256
+  %remainder.offset.6 = add i64 %quotient.scaled.4, %remainder.scaled.4
   %r.scaled.8 = mul i64 %r, 256
-  %r.offset.4 = sub i64 %h.offset.6, %r.scaled.8
+  %r.offset.4 = sub i64 %remainder.offset.6, %r.scaled.8
   %s.scaled.9 = mul i64 %s, 16
   %s.offset.13 = sub i64 %r.offset.4, %s.scaled.9
   %k.offset.8 = add i64 %s.offset.13, %k
@@ -300,11 +473,11 @@ endif.4:
   %is.5 = icmp sge i64 %s.offset.15, 0
   br i1 %is.5, label %then.5, label %endif.5
 then.5:
-  %n_c_o.scaled.5 = mul i64 %n_c_o, 4096
-  %h.scaled.5 = mul i64 %h, 256
-  %h.offset.7 = add i64 %n_c_o.scaled.5, %h.scaled.5
+  %quotient.scaled.5 = mul i64 %quotient, 4096
+  %remainder.scaled.5 = mul i64 %remainder, 256
+  %remainder.offset.7 = add i64 %quotient.scaled.5, %remainder.scaled.5
   %r.scaled.10 = mul i64 %r, 256
-  %r.offset.5 = sub i64 %h.offset.7, %r.scaled.10
+  %r.offset.5 = sub i64 %remainder.offset.7, %r.scaled.10
   %s.scaled.11 = mul i64 %s, 16
   %s.offset.16 = sub i64 %r.offset.5, %s.scaled.11
   %k.offset.10 = add i64 %s.offset.16, %k
@@ -334,11 +507,11 @@ endif.5:
   %is.6 = icmp sge i64 %s.offset.18, 0
   br i1 %is.6, label %then.6, label %endif.6
 then.6:
-  %n_c_o.scaled.6 = mul i64 %n_c_o, 4096
-  %h.scaled.6 = mul i64 %h, 256
-  %h.offset.8 = add i64 %n_c_o.scaled.6, %h.scaled.6
+  %quotient.scaled.6 = mul i64 %quotient, 4096
+  %remainder.scaled.6 = mul i64 %remainder, 256
+  %remainder.offset.8 = add i64 %quotient.scaled.6, %remainder.scaled.6
   %r.scaled.12 = mul i64 %r, 256
-  %r.offset.6 = sub i64 %h.offset.8, %r.scaled.12
+  %r.offset.6 = sub i64 %remainder.offset.8, %r.scaled.12
   %s.scaled.13 = mul i64 %s, 16
   %s.offset.19 = sub i64 %r.offset.6, %s.scaled.13
   %k.offset.12 = add i64 %s.offset.19, %k
@@ -368,11 +541,11 @@ endif.6:
   %is.7 = icmp sge i64 %s.offset.21, 0
   br i1 %is.7, label %then.7, label %endif.7
 then.7:
-  %n_c_o.scaled.7 = mul i64 %n_c_o, 4096
-  %h.scaled.7 = mul i64 %h, 256
-  %h.offset.9 = add i64 %n_c_o.scaled.7, %h.scaled.7
+  %quotient.scaled.7 = mul i64 %quotient, 4096
+  %remainder.scaled.7 = mul i64 %remainder, 256
+  %remainder.offset.9 = add i64 %quotient.scaled.7, %remainder.scaled.7
   %r.scaled.14 = mul i64 %r, 256
-  %r.offset.7 = sub i64 %h.offset.9, %r.scaled.14
+  %r.offset.7 = sub i64 %remainder.offset.9, %r.scaled.14
   %s.scaled.15 = mul i64 %s, 16
   %s.offset.22 = sub i64 %r.offset.7, %s.scaled.15
   %k.offset.14 = add i64 %s.offset.22, %k
@@ -411,10 +584,10 @@ s.done:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %n_c_o.scaled.8 = mul i64 %n_c_o, 4096
-  %h.scaled.8 = mul i64 %h, 256
-  %h.offset.10 = add i64 %n_c_o.scaled.8, %h.scaled.8
-  %output.at = getelementptr float, ptr %output, i64 %h.offset.10
+  %quotient.scaled.8 = mul i64 %quotient, 4096
+  %remainder.scaled.8 = mul i64 %remainder, 256
+  %remainder.offset.10 = add i64 %quotient.scaled.8, %remainder.scaled.8
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.10
   store <8 x float> %acc.value.16, ptr %output.at, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -502,7 +675,7 @@ s.body.1:
 k.body.1:
   %k.1 = phi i64 [ 0, %s.body.1 ], [ %k.next.1, %endif.14 ]
   %r.scaled.16 = mul i64 %r.1, 256
-  %r.offset.8 = sub i64 %h.offset.10, %r.scaled.16
+  %r.offset.8 = sub i64 %remainder.offset.10, %r.scaled.16
   %s.scaled.17 = mul i64 %s.1, 16
   %s.offset.24 = sub i64 %r.offset.8, %s.scaled.17
   %k.offset.16 = add i64 %s.offset.24, %k.1
@@ -699,18 +872,14 @@ r.done.1:
   %acc.value.63 = load <8 x float>, ptr %acc.at.29, align 32
   %output.at.31 = getelementptr float, ptr %output.at, i64 248
   store <8 x float> %acc.value.63, ptr %output.at.31, align 4
-  %h.next = add nsw i64 %h, 1
-  %h.more = icmp slt i64 %h.next, 16
-  br i1 %h.more, label %h.body, label %h.done
-h.done:
-  %n_c_o.next = add nsw i64 %n_c_o, 1
-  %n_c_o.more = icmp slt i64 %n_c_o.next, %end
-  br i1 %n_c_o.more, label %n_c_o.body, label %n_c_o.done
-n_c_o.done:
+  %n_h.next = add nsw i64 %n_h, 1
+  %n_h.more = icmp slt i64 %n_h.next, %end
+  br i1 %n_h.more, label %n_h.body, label %n_h.done
+n_h.done:
   ret i32 0
 }
 
-define internal void @conv2d_backprop_input_v2_float32_NHWC.n_c_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @conv2d_backprop_input_v2_float32_NHWC.n_h.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %out_backprop.word = getelementptr i64, ptr %context, i64 1
   %out_backprop = load ptr, ptr %out_backprop.word, align 8
@@ -718,7 +887,7 @@ entry:
   %output = load ptr, ptr %output.word, align 8
   %filter_packed.word = getelementptr i64, ptr %context, i64 3
   %filter_packed = load ptr, ptr %filter_packed.word, align 8
-  %status = call i32 @conv2d_backprop_input_v2_float32_NHWC.n_c_o(ptr %out_backprop, ptr %output, ptr %filter_packed, i64 %begin, i64 %end)
+  %status = call i32 @conv2d_backprop_input_v2_float32_NHWC.n_h(ptr %out_backprop, ptr %output, ptr %filter_packed, i64 %begin, i64 %end)
   ret void
 }
 
@@ -758,7 +927,7 @@ alone:
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]
   %second.1 = add i64 0, 1
-  %several.1 = icmp slt i64 %second.1, 16
+  %several.1 = icmp slt i64 %second.1, 256
   %present.1 = icmp ne ptr %parallel_for, null
   %many.1 = icmp sgt i64 %threads, 1
   %able.1 = and i1 %present.1, %many.1
@@ -773,12 +942,12 @@ shared.1:
   store ptr %output, ptr %word.5, align 8
   %word.6 = getelementptr i64, ptr %context.1, i64 3
   store ptr %filter_packed, ptr %word.6, align 8
-  call void %parallel_for(ptr @conv2d_backprop_input_v2_float32_NHWC.n_c_o.chunk, ptr %context.1, i64 0, i64 16, i64 %threads)
+  call void %parallel_for(ptr @conv2d_backprop_input_v2_float32_NHWC.n_h.chunk, ptr %context.1, i64 0, i64 256, i64 %threads)
   %reported.1 = load atomic i64, ptr %context.1 monotonic, align 8
   %status.3 = trunc i64 %reported.1 to i32
   br label %joined.1
 alone.1:
-  %status.4 = call i32 @conv2d_backprop_input_v2_float32_NHWC.n_c_o(ptr %out_backprop, ptr %output, ptr %filter_packed, i64 0, i64 16)
+  %status.4 = call i32 @conv2d_backprop_input_v2_float32_NHWC.n_h(ptr %out_backprop, ptr %output, ptr %filter_packed, i64 0, i64 256)
   br label %joined.1
 joined.1:
   %status.5 = phi i32 [ %status.3, %shared.1 ], [ %status.4, %alone.1 ]

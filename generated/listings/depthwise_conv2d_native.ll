@@ -11,19 +11,19 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
-define internal i32 @depthwise_conv2d_native_float32_NHWC.n_c(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %filter, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @depthwise_conv2d_native_float32_NHWC.n_y(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %filter, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
   %acc.1 = alloca [128 x float], align 64
-  %n_c.any = icmp slt i64 %begin, %end
-  br i1 %n_c.any, label %n_c.body, label %n_c.done
-n_c.body:
-  %n_c = phi i64 [ %begin, %entry ], [ %n_c.next, %y.done ]
-  %quotient = ashr i64 %n_c, 4
-  %remainder = and i64 %n_c, 15
-  br label %y.body
-y.body:
-  %y = phi i64 [ 0, %n_c.body ], [ %y.next, %r.done.1 ]
+  %n_y.any = icmp slt i64 %begin, %end
+  br i1 %n_y.any, label %n_y.body, label %n_y.done
+n_y.body:
+  %n_y = phi i64 [ %begin, %entry ], [ %n_y.next, %c.done ]
+  %quotient = ashr i64 %n_y, 4
+  %remainder = and i64 %n_y, 15
+  br label %c.body
+c.body:
+  %c = phi i64 [ 0, %n_y.body ], [ %c.next, %r.done.1 ]
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -55,29 +55,29 @@ y.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %y.scaled = mul i64 %y, -1
-  %y.offset = add i64 %y.scaled, 1
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %y.offset)
-  %y.offset.1 = add i64 %y.scaled, 17
-  %smin = call i64 @llvm.smin.i64(i64 3, i64 %y.offset.1)
+  %remainder.scaled = mul i64 %remainder, -1
+  %remainder.offset = add i64 %remainder.scaled, 1
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder.scaled, 17
+  %smin = call i64 @llvm.smin.i64(i64 3, i64 %remainder.offset.1)
   %r.any = icmp slt i64 %smax, %smin
   br i1 %r.any, label %r.body, label %r.done
 r.body:
-  %r = phi i64 [ %smax, %y.body ], [ %r.next, %r.body ]
+  %r = phi i64 [ %smax, %c.body ], [ %r.next, %r.body ]
   %quotient.scaled = mul i64 %quotient, 4096
-  %remainder.offset = add i64 %quotient.scaled, %remainder
-  %y.scaled.1 = mul i64 %y, 256
-  %y.offset.2 = add i64 %remainder.offset, %y.scaled.1
+  %remainder.scaled.1 = mul i64 %remainder, 256
+  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
+  %c.offset = add i64 %remainder.offset.2, %c
   %r.scaled = mul i64 %r, 256
-  %r.offset = add i64 %y.offset.2, %r.scaled
+  %r.offset = add i64 %c.offset, %r.scaled
   %input.at = getelementptr float, ptr %input, i64 %r.offset
   %input.at.1 = getelementptr float, ptr %input.at, i64 -256
   %input.value = load float, ptr %input.at.1, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %remainder.scaled = mul i64 %remainder, 16
+  %c.scaled = mul i64 %c, 16
   %r.scaled.1 = mul i64 %r, 768
-  %r.offset.1 = add i64 %remainder.scaled, %r.scaled.1
+  %r.offset.1 = add i64 %c.scaled, %r.scaled.1
   %filter.at = getelementptr float, ptr %filter, i64 %r.offset.1
   %filter.value = load <8 x float>, ptr %filter.at, align 4
   %acc.value = load <8 x float>, ptr %acc.at.1, align 64
@@ -266,11 +266,11 @@ r.body:
 r.done:
   %acc.value.46 = load <8 x float>, ptr %acc, align 64
   %quotient.scaled.1 = mul i64 %quotient, 65536
-  %remainder.scaled.1 = mul i64 %remainder, 16
-  %remainder.offset.1 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %y.scaled.2 = mul i64 %y, 4096
-  %y.offset.3 = add i64 %remainder.offset.1, %y.scaled.2
-  %output.at = getelementptr float, ptr %output, i64 %y.offset.3
+  %remainder.scaled.2 = mul i64 %remainder, 4096
+  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
+  %c.scaled.1 = mul i64 %c, 16
+  %c.offset.1 = add i64 %remainder.offset.3, %c.scaled.1
+  %output.at = getelementptr float, ptr %output, i64 %c.offset.1
   store <8 x float> %acc.value.46, ptr %output.at, align 4
   %acc.value.47 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -352,18 +352,18 @@ r.done:
 r.body.1:
   %r.1 = phi i64 [ %smax, %r.done ], [ %r.next.1, %r.body.1 ]
   %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.offset.2 = add i64 %quotient.scaled.2, %remainder
-  %y.scaled.3 = mul i64 %y, 256
-  %y.offset.4 = add i64 %remainder.offset.2, %y.scaled.3
+  %remainder.scaled.3 = mul i64 %remainder, 256
+  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.3
+  %c.offset.2 = add i64 %remainder.offset.4, %c
   %r.scaled.2 = mul i64 %r.1, 256
-  %r.offset.2 = add i64 %y.offset.4, %r.scaled.2
+  %r.offset.2 = add i64 %c.offset.2, %r.scaled.2
   %input.at.10 = getelementptr float, ptr %input, i64 %r.offset.2
   %input.at.11 = getelementptr float, ptr %input.at.10, i64 -144
   %input.value.9 = load float, ptr %input.at.11, align 4
   %input.splat.18 = insertelement <8 x float> poison, float %input.value.9, i64 0
   %input.splat.19 = shufflevector <8 x float> %input.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
   %r.scaled.3 = mul i64 %r.1, 768
-  %r.offset.3 = add i64 %remainder.scaled.1, %r.scaled.3
+  %r.offset.3 = add i64 %c.scaled.1, %r.scaled.3
   %filter.at.6 = getelementptr float, ptr %filter, i64 %r.offset.3
   %filter.value.6 = load <8 x float>, ptr %filter.at.6, align 4
   %acc.value.62 = load <8 x float>, ptr %acc.1, align 64
@@ -598,18 +598,18 @@ r.done.1:
   %acc.value.123 = load <8 x float>, ptr %acc.at.29, align 32
   %output.at.31 = getelementptr float, ptr %output.at, i64 3848
   store <8 x float> %acc.value.123, ptr %output.at.31, align 4
-  %y.next = add nsw i64 %y, 1
-  %y.more = icmp slt i64 %y.next, 16
-  br i1 %y.more, label %y.body, label %y.done
-y.done:
-  %n_c.next = add nsw i64 %n_c, 1
-  %n_c.more = icmp slt i64 %n_c.next, %end
-  br i1 %n_c.more, label %n_c.body, label %n_c.done
-n_c.done:
+  %c.next = add nsw i64 %c, 1
+  %c.more = icmp slt i64 %c.next, 16
+  br i1 %c.more, label %c.body, label %c.done
+c.done:
+  %n_y.next = add nsw i64 %n_y, 1
+  %n_y.more = icmp slt i64 %n_y.next, %end
+  br i1 %n_y.more, label %n_y.body, label %n_y.done
+n_y.done:
   ret i32 0
 }
 
-define internal void @depthwise_conv2d_native_float32_NHWC.n_c.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @depthwise_conv2d_native_float32_NHWC.n_y.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %input.word = getelementptr i64, ptr %context, i64 1
   %input = load ptr, ptr %input.word, align 8
@@ -617,7 +617,7 @@ entry:
   %filter = load ptr, ptr %filter.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @depthwise_conv2d_native_float32_NHWC.n_c(ptr %input, ptr %filter, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @depthwise_conv2d_native_float32_NHWC.n_y(ptr %input, ptr %filter, ptr %output, i64 %begin, i64 %end)
   ret void
 }
 
@@ -640,12 +640,12 @@ shared:
   store ptr %filter, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @depthwise_conv2d_native_float32_NHWC.n_c.chunk, ptr %context, i64 0, i64 256, i64 %threads)
+  call void %parallel_for(ptr @depthwise_conv2d_native_float32_NHWC.n_y.chunk, ptr %context, i64 0, i64 256, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @depthwise_conv2d_native_float32_NHWC.n_c(ptr %input, ptr %filter, ptr %output, i64 0, i64 256)
+  %status.1 = call i32 @depthwise_conv2d_native_float32_NHWC.n_y(ptr %input, ptr %filter, ptr %output, i64 0, i64 256)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]

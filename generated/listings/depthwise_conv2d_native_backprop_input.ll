@@ -9,11 +9,12 @@ declare i64 @llvm.smax.i64(i64, i64)
 
 declare i64 @llvm.smin.i64(i64, i64)
 
-declare float @llvm.fma.f32(float, float, float)
+declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
 define internal i32 @depthwise_conv2d_native_backprop_input_float32_NHWC.n_h(ptr noalias readonly align 4 %filter, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [1 x float], align 64
+  %acc_partial = alloca [16 x float], align 64
   %n_h.any = icmp slt i64 %begin, %end
   br i1 %n_h.any, label %n_h.body, label %n_h.done
 n_h.body:
@@ -27,6 +28,9 @@ w.body:
 c.body:
   %c = phi i64 [ 0, %w.body ], [ %c.next, %r.done ]
   store float 0.0, ptr %acc, align 64
+  store <8 x float> zeroinitializer, ptr %acc_partial, align 64
+  %acc_partial.at = getelementptr float, ptr %acc_partial, i64 8
+  store <8 x float> zeroinitializer, ptr %acc_partial.at, align 32
   %remainder.offset = add i64 %remainder, -8
   %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
   %remainder.offset.1 = add i64 %remainder, 8
@@ -42,10 +46,7 @@ r.body:
   %s.any = icmp slt i64 %smax.1, %smin.1
   br i1 %s.any, label %s.body, label %s.done
 s.body:
-  %s = phi i64 [ %smax.1, %r.body ], [ %s.next, %q.done ]
-  br label %q.body
-q.body:
-  %q = phi i64 [ 0, %s.body ], [ %q.next, %q.body ]
+  %s = phi i64 [ %smax.1, %r.body ], [ %s.next, %s.body ]
   %quotient.scaled = mul i64 %quotient, 65536
   %remainder.scaled = mul i64 %remainder, 4096
   %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
@@ -57,22 +58,23 @@ q.body:
   %r.offset = sub i64 %c.offset, %r.scaled
   %s.scaled = mul i64 %s, 256
   %s.offset = sub i64 %r.offset, %s.scaled
-  %q.offset = add i64 %s.offset, %q
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %q.offset
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %s.offset
   %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 30464
-  %out_backprop.value = load float, ptr %out_backprop.at.1, align 4
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.1, align 4
   %r.offset.1 = add i64 %c.scaled, %r.scaled
   %s.offset.1 = add i64 %r.offset.1, %s.scaled
-  %q.offset.1 = add i64 %s.offset.1, %q
-  %filter.at = getelementptr float, ptr %filter, i64 %q.offset.1
-  %filter.value = load float, ptr %filter.at, align 4
-  %acc.value = load float, ptr %acc, align 64
-  %fma = call float @llvm.fma.f32(float %out_backprop.value, float %filter.value, float %acc.value)
-  store float %fma, ptr %acc, align 64
-  %q.next = add nsw i64 %q, 1
-  %q.more = icmp slt i64 %q.next, 16
-  br i1 %q.more, label %q.body, label %q.done
-q.done:
+  %filter.at = getelementptr float, ptr %filter, i64 %s.offset.1
+  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  %acc_partial.value = load <8 x float>, ptr %acc_partial, align 64
+  %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value, <8 x float> %acc_partial.value)
+  store <8 x float> %fma, ptr %acc_partial, align 64
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at, i64 30472
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.2, align 4
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 8
+  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %acc_partial.value.1 = load <8 x float>, ptr %acc_partial.at, align 32
+  %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.1, <8 x float> %acc_partial.value.1)
+  store <8 x float> %fma.1, ptr %acc_partial.at, align 32
   %s.next = add nsw i64 %s, 1
   %s.more = icmp slt i64 %s.next, %smin.1
   br i1 %s.more, label %s.body, label %s.done
@@ -81,6 +83,29 @@ s.done:
   %r.more = icmp slt i64 %r.next, %smin
   br i1 %r.more, label %r.body, label %r.done
 r.done:
+  %acc_partial.value.2 = load <8 x float>, ptr %acc_partial, align 64
+  %acc_partial.value.3 = load <8 x float>, ptr %acc_partial.at, align 32
+  %add = fadd <8 x float> %acc_partial.value.2, %acc_partial.value.3
+  store <8 x float> %add, ptr %acc_partial, align 64
+  %acc_partial.value.4 = load <4 x float>, ptr %acc_partial, align 64
+  %acc_partial.at.1 = getelementptr float, ptr %acc_partial, i64 4
+  %acc_partial.value.5 = load <4 x float>, ptr %acc_partial.at.1, align 16
+  %add.1 = fadd <4 x float> %acc_partial.value.4, %acc_partial.value.5
+  store <4 x float> %add.1, ptr %acc_partial, align 64
+  %acc_partial.value.6 = load <2 x float>, ptr %acc_partial, align 64
+  %acc_partial.at.2 = getelementptr float, ptr %acc_partial, i64 2
+  %acc_partial.value.7 = load <2 x float>, ptr %acc_partial.at.2, align 8
+  %add.2 = fadd <2 x float> %acc_partial.value.6, %acc_partial.value.7
+  store <2 x float> %add.2, ptr %acc_partial, align 64
+  %acc_partial.value.8 = load float, ptr %acc_partial, align 64
+  %acc_partial.at.3 = getelementptr float, ptr %acc_partial, i64 1
+  %acc_partial.value.9 = load float, ptr %acc_partial.at.3, align 4
+  %add.3 = fadd float %acc_partial.value.8, %acc_partial.value.9
+  store float %add.3, ptr %acc_partial, align 64
+  %acc.value = load float, ptr %acc, align 64
+  %acc_partial.value.10 = load float, ptr %acc_partial, align 64
+  %add.4 = fadd float %acc.value, %acc_partial.value.10
+  store float %add.4, ptr %acc, align 64
   %acc.value.1 = load float, ptr %acc, align 64
   %quotient.scaled.1 = mul i64 %quotient, 4096
   %remainder.scaled.1 = mul i64 %remainder, 256
