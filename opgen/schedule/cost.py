@@ -1,7 +1,7 @@
 """About how long a kernel takes once it is scheduled, told from its loops before they are.
 
 Arithmetic runs at the machine's rate in full vectors; what a nest reads and writes comes once from the nearest cache
-that holds it.  That is what schedules reach; it serves to choose between kernels, not to predict one.
+that holds it, line by line where it is read across.  That is what schedules reach; it serves to choose between kernels, not to predict one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from opgen.loop.nodes import (
 from opgen.loop.walk import loads, stores, walk, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, reduces
 
 NEST = 2e-6
 """What a nest costs besides its work, in seconds: a fork and a join."""
@@ -39,7 +40,8 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     not count.
     """
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
-    return sum(_nest(nest, buffers, machine) for nest in _nests(kernel.body))
+    crossed = sum(map(_crossed, nests(kernel))) * machine.l1.line / machine.l2.bytes_per_second
+    return crossed + sum(_nest(nest, buffers, machine) for nest in _nests(kernel.body))
 
 
 def _nests(s: Stmt) -> Iterable[Stmt]:
@@ -53,6 +55,15 @@ def _nests(s: Stmt) -> Iterable[Stmt]:
             yield from () if any(isinstance(e, Load) for e in walk_expr(s.condition)) else _nests(s.then)
         case For():
             yield s
+
+
+def _crossed(nest: Nest) -> float:
+    """How many elements a nest without reduction reads across memory, while its results lie along it."""
+    along = contiguous_loop(nest)
+    if along is None or reduces(nest):
+        return 0
+    reads = {e for e in nest.outside_loads if depends(e.indices, along) and not is_contiguous(e, along, nest.shapes)}
+    return len(reads) * prod(nest.extent(n) or 1 for n in nest.names)
 
 
 def _nest(nest: Stmt, buffers: dict[str, Buffer], machine: Machine) -> float:
