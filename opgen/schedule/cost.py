@@ -1,7 +1,8 @@
 """About how long a kernel takes once it is scheduled, told from its loops before they are.
 
 Arithmetic runs at the machine's rate in full vectors; what a nest reads and writes comes once from the nearest cache
-that holds it, line by line where it is read across.  That is what schedules reach; it serves to choose between kernels, not to predict one.
+that holds it, line by line where it is read across.  That is what schedules reach; it serves to choose between
+kernels, not to predict one.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     not count.
     """
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
-    crossed = sum(map(_crossed, nests(kernel))) * machine.l1.line / machine.l2.bytes_per_second
-    return crossed + sum(_nest(nest, buffers, machine) for nest in _nests(kernel.body))
+    counted = list(_nests(kernel.body))
+    crossed = sum(_crossed(n) for n in nests(kernel) if n.loops[0] in counted) * machine.l1.line / machine.l2.bytes_per_second
+    return crossed + sum(_nest(nest, buffers, machine) for nest in counted)
 
 
 def _nests(s: Stmt) -> Iterable[Stmt]:

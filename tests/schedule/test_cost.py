@@ -1,0 +1,38 @@
+"""The estimate that chooses between kernels: what it counts, and what it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from opgen.loop.parse import parse_kernel
+from opgen.machine import typical
+from opgen.schedule.cost import NEST, seconds
+
+MACHINE = typical()
+
+
+def kernel(body: str, size: int = 4096) -> str:
+    return f"kernel f(\n    x: float32[{size}, {size}],\n) -> (\n    y: float32[{size}, {size}],\n):\n{body}"
+
+
+def test_arithmetic_and_memory_add_up() -> None:
+    body = "    for i in 0 .. 4096:\n        for j in 0 .. 4096:\n            y[i, j] = x[i, j] * 2.0f32 + 1.0f32\n"
+    work = 2 * 4096**2 / (MACHINE.fma_per_second * 16)
+    moved = 2 * 4 * 4096**2 / MACHINE.memory_bytes_per_second
+    assert seconds(parse_kernel(kernel(body)), MACHINE) == pytest.approx(NEST + work + moved)
+
+
+def test_what_is_read_across_costs_lines() -> None:
+    along, across = (
+        f"    for i in 0 .. 512:\n        for j in 0 .. 512:\n            y[i, j] = x[{place}]\n"
+        for place in ("i, j", "j, i")
+    )
+    lines = 512**2 * MACHINE.l1.line / MACHINE.l2.bytes_per_second
+    first, second = (seconds(parse_kernel(kernel(b, 512)), MACHINE) for b in (along, across))
+    assert second - first == pytest.approx(lines)
+
+
+def test_what_data_ask_for_does_not_count() -> None:
+    nest = "for i in 0 .. 8:\n            y[i, 0] = x[i, 0]\n"
+    rare = parse_kernel(kernel(f"    if x[0, 0] != x[0, 0]:\n        {nest}", 8))
+    assert seconds(rare, MACHINE) == 0
