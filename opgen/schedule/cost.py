@@ -42,8 +42,9 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     """
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
     counted = list(_nests(kernel.body))
-    crossed = sum(_crossed(n) for n in nests(kernel) if n.loops[0] in counted) * machine.l1.line / machine.l2.bytes_per_second
-    return crossed + sum(_nest(nest, buffers, machine) for nest in counted)
+    crossed = sum(_crossed(n) for n in nests(kernel) if n.loops[0] in counted)
+    lines = crossed * machine.l1.line / machine.l2.bytes_per_second
+    return lines + sum(_nest(nest, buffers, machine) for nest in counted)
 
 
 def _nests(s: Stmt) -> Iterable[Stmt]:
