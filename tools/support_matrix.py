@@ -4,8 +4,9 @@ The cells come from the spec alone: all types, layouts and words; 1 and 2 for ev
 3 for one alone; small sizes for every symbol.  Whether a cell has a meaning, and which, `tools.reference` says, which
 does not know the specs.
 
-* A cell with a meaning is right if the generated function gives, bit for bit, what the interpreter makes of the
-  unscheduled loop IR, and that is within rounding of the float64 reference.
+* A cell with a meaning is right if the generated function gives it within rounding of the float64 reference.  Every
+  second cell has numbers whose sums are exact in any order: there it gives, bit for bit, what the interpreter makes of
+  the unscheduled loop IR.
 * A cell without one is right if the call raises opgen's error for arguments.
 
 Exits with 1 unless every cell is right.
@@ -252,9 +253,10 @@ class Matrix:
             return f"wrong: {type(failure).__name__}: {failure}"
         if not cell.has_meaning:
             return "wrong: accepted, though it has no meaning"
-        interpreted = self._interpreted(cell, tensors)
-        if result.dtype != interpreted.dtype or result.tobytes() != interpreted.tobytes():
-            return "wrong: differs from the interpreter"
+        if _is_exact(cell, number):
+            interpreted = self._interpreted(cell, tensors)
+            if result.dtype != interpreted.dtype or result.tobytes() != interpreted.tobytes():
+                return "wrong: differs from the interpreter"
         error = relative_error(result, expected(cell, tensors), cell.dtype)
         return "right" if error <= 1 else f"wrong: {error:.3g} times the error that rounding allows"
 
@@ -263,6 +265,8 @@ class Matrix:
         dtype = numpy_dtype(DTYPES[cell.dtype])
         if dtype.kind == "i":
             return {name: rng.integers(-8, 9, shape).astype(dtype) for name, shape in cell.shapes}
+        if _is_exact(cell, number):
+            return {name: (rng.integers(-8, 9, shape) / 4).astype(dtype) for name, shape in cell.shapes}
         return {name: rng.standard_normal(shape).astype(dtype) for name, shape in cell.shapes}
 
     def _interpreted(self, cell: Cell, tensors: Mapping[str, Array]) -> Array:
@@ -276,6 +280,11 @@ class Matrix:
         kernel = pipeline.lowered.kernel
         reads = {b.name: tensors[b.name] for b in kernel.inputs}
         return interpret(kernel, reads, pipeline.values(call))[cell.op.outputs[0].name]
+
+
+def _is_exact(cell: Cell, number: int) -> bool:
+    """Whether a cell's numbers are such that sums of their products are exact (quarters of small integers)."""
+    return number % 2 == 0 or not DTYPES[cell.dtype].is_float
 
 
 def chosen_cells(module: Module, ops: Sequence[OpSpec], quick: bool) -> list[tuple[int, Cell]]:
