@@ -10,6 +10,7 @@ from opgen.passes.join import join
 from opgen.passes.masks import masks_to_selects
 from opgen.passes.simplify import simplify
 from opgen.passes.tighten import tighten
+from opgen.passes.unmask import unmask
 from opgen.passes.unroll import unroll
 from opgen.passes.vectorize import vectorize
 
@@ -25,6 +26,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("vectorize", vectorize),
     ("masks", masks_to_selects),
     ("unroll", unroll),
+    ("unmask", unmask),
     ("simplify again", _simplify_once),
     ("join", join),
     ("tighten", tighten),

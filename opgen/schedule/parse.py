@@ -16,6 +16,7 @@ transpose k_i, c_i
 carry r at=k_o
 partition x_o 1, -1
 tighten r
+version n out_width >= 8 and left == 1 -> wide
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from opgen.diagnostics import Source, Span, did_you_mean
-from opgen.loop.nodes import LoopKind, Space
+from opgen.diagnostics import DiagnosticError, Source, Span, did_you_mean
+from opgen.loop.nodes import INDEX, LoopKind, Space
+from opgen.loop.parse import parse_expr
 from opgen.schedule import steps
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.split import TAILS, Tail
@@ -34,6 +36,7 @@ from opgen.schedule.split import TAILS, Tail
 _TOKEN = re.compile(r"->|[,=]|-?\d+|[A-Za-z_][\w.]*|\S")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _NUMBER = re.compile(r"-?\d+")
+_VERSION = re.compile(r"\s*version\s+([A-Za-z_]\w*)\s+(\S[^#]*?)\s*->\s*([A-Za-z_]\w*)\s*(?:#.*)?$")
 SPACES: tuple[Space, ...] = ("heap", "stack", "register")
 TRUTHS = ("true", "false")
 
@@ -60,7 +63,9 @@ def parse_steps(text: str, name: str = "<schedule>") -> tuple[steps.Step, ...]:
     result: list[steps.Step] = []
     for number, row in enumerate(text.split("\n"), start=1):
         words = _words(source, number, row)
-        if words:
+        if words and words[0].text == "version":
+            result.append(_version(source, number, row, words[0]))
+        elif words:
             line = _line(words)
             result.append(_reader(line.command)(line))
     return tuple(result)
@@ -94,7 +99,8 @@ def _line(words: Sequence[Word]) -> Line:
 def _reader(command: Word) -> Callable[[Line], steps.Step]:
     reader = _READERS.get(command.text)
     if reader is None:
-        hint = did_you_mean(command.text, _READERS) or f"the steps are {', '.join(_READERS)}"
+        known = (*_READERS, "version")
+        hint = did_you_mean(command.text, known) or f"the steps are {', '.join(known)}"
         raise ScheduleError(f"there is no step '{command.text}'", hint, command.span)
     return reader
 
@@ -236,6 +242,20 @@ def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
     return steps.Partition(line.arguments[0].text, cuts, line.command.span)
+
+
+def _version(source: Source, number: int, row: str, command: Word) -> steps.Step:
+    """A version's condition is an expression of loop IR over parameters."""
+    match = _VERSION.match(row)
+    if match is None:
+        raise ScheduleError("version is not complete", "write version LOOP CONDITION -> SUFFIX", command.span)
+    loop, text, suffix = match.groups()
+    try:
+        condition = parse_expr(text, {name: INDEX for name in _NAME.findall(text)})
+    except DiagnosticError as error:
+        place = Span(source, number, match.start(2) + 1, number, match.end(2) + 1)
+        raise ScheduleError(f"'{text}' is not a condition: {error.diagnostics[0].message}", span=place) from None
+    return steps.Version(loop, condition, suffix, command.span)
 
 
 _READERS: dict[str, Callable[[Line], steps.Step]] = {

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Const, Expr, For, Kernel, LoopKind, Stmt
+from opgen.loop.nodes import Alloc, Const, Expr, For, Kernel, Stmt
 from opgen.loop.walk import loads, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
@@ -59,11 +59,8 @@ def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, 
         stop = b.minimum(stop, b.sub(n, begin))
     elif not divides:
         body = b.when(b.compare("lt", b.add(begin, inner), n), body)
-    return _nest(names, n, factor, For(names[1], Const(0), stop, body), s.kind)
-
-
-def _nest(names: tuple[str, str], n: Expr, factor: int, body: Stmt, kind: LoopKind) -> Stmt:
-    return For(names[0], Const(0), fold_all(b.ceildiv(n, factor)), body, kind)
+    tiles = b.floordiv(n, factor) if divides else b.ceildiv(n, factor)
+    return For(names[0], Const(0), fold_all(tiles), For(names[1], Const(0), stop, body), s.kind)
 
 
 def _divides(n: Expr, factor: int, context: Context) -> bool:
@@ -84,7 +81,7 @@ def _overlapped(s: For, context: Context, n: Expr, factor: int, names: tuple[str
     outer, inner = b.var(names[0]), b.var(names[1])
     begin = b.minimum(b.mul(outer, factor), fold_all(b.sub(n, factor)))
     body = expand(s.body, {s.var: fold_all(b.add(b.add(s.start, begin), inner))})
-    return _nest(names, n, factor, For(names[1], Const(0), Const(factor), body), s.kind)
+    return For(names[0], Const(0), fold_all(b.ceildiv(n, factor)), For(names[1], Const(0), Const(factor), body), s.kind)
 
 
 def _require_repeatable(s: For) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from opgen.diagnostics import Span
-from opgen.loop.nodes import Kernel, LoopKind, Space
+from opgen.loop.nodes import Expr, Kernel, LoopKind, Space
+from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
@@ -21,6 +22,7 @@ from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.tighten import tighten
 from opgen.schedule.transpose import transpose
+from opgen.schedule.version import version
 from opgen.schedule.widen import widen
 
 
@@ -269,6 +271,20 @@ class Tighten:
         return tighten(kernel, self.loop)
 
 
+@dataclass(frozen=True)
+class Version:
+    loop: str
+    condition: Expr
+    suffix: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"version {self.loop} {print_expr(self.condition)} -> {self.suffix}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return version(kernel, self.loop, self.condition, self.suffix)
+
+
 Step: TypeAlias = (
     Split
     | Reorder
@@ -288,4 +304,5 @@ Step: TypeAlias = (
     | Carry
     | Partition
     | Tighten
+    | Version
 )

@@ -19,6 +19,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.few import few
+from opgen.schedule.auto.generic import GenericNest
 from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
@@ -66,9 +67,11 @@ class CpuNest:
             if vector is not None:  # not worth the time that a better schedule takes to build
                 self._elementwise(vector)
             return
+        vector = contiguous_loop(self.nest)
+        if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
+            GenericNest(self.nest, self.trial, self.machine, vector).run()  # what is left of it goes on
         if self._few():
             return
-        vector = contiguous_loop(self.nest)
         if vector is not None and self._along_rows(vector):
             return
         across = loop_across(self.nest, self._lanes(None))

@@ -1,0 +1,77 @@
+"""Masks off local buffers: what a lane keeps for itself need not be guarded.
+
+    acc[ramp(0, 1, 16) if m] = fma(a, w[... if m], acc[ramp(0, 1, 16) if m])
+    y[... if m] = acc[ramp(0, 1, 16) if m]
+->
+    acc[ramp(0, 1, 16)] = fma(a, w[... if m], acc[ramp(0, 1, 16)])
+    y[... if m] = acc[ramp(0, 1, 16)]
+
+A lane that is off computes something, and nothing sees it: all accesses of an element have the same mask, and what is
+loaded goes nowhere but into stores under that mask.  So the buffer can live in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Stmt, Store
+from opgen.loop.walk import expressions, map_stmt, walk, walk_expr
+
+Places = tuple[Expr, ...]
+
+
+def unmask(kernel: Kernel) -> Kernel:
+    """Take the masks off all accesses of register buffers where no other lane, and nothing else, could tell."""
+    free = {s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.space == "register"}
+    free &= _masked(kernel.body)
+    free = {name for name in free if _own(kernel.body, name)}
+    if not free:
+        return kernel
+
+    def expr(e: Expr) -> Expr:
+        return Load(e.buffer, e.indices, e.dtype) if isinstance(e, Load) and e.buffer in free else e
+
+    def stmt(s: Stmt) -> Stmt:
+        return Store(s.buffer, s.indices, s.value) if isinstance(s, Store) and s.buffer in free else s
+
+    body = map_stmt(kernel.body, expr=expr, stmt=stmt)
+    return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, body, kernel.assumptions)
+
+
+def _masked(body: Stmt) -> set[str]:
+    """The buffers that some store guards."""
+    return {s.buffer for s in walk(body) if isinstance(s, Store) and s.mask is not None}
+
+
+def _own(body: Stmt, name: str) -> bool:
+    """Whether each element of a buffer has one mask throughout, inside its bounds whatever the mask is, and what is
+    loaded of it is seen under that mask only.
+    """
+    shapes = [s.buffer for s in walk(body) if isinstance(s, Alloc) and s.buffer.name == name]
+    masks: dict[Places, Expr] = {}
+    for s in walk(body):
+        for places, mask, seen in _accesses(s, name):
+            if mask is None or seen != mask or masks.setdefault(places, mask) != mask:
+                return False
+    return all(_apart(places, buffer) for places in masks for buffer in shapes)
+
+
+def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | None]]:
+    """Each access of a buffer in a statement itself: its places, its mask, and the mask under which it has effects."""
+    effect = s.mask if isinstance(s, Store) else None
+    if isinstance(s, Store) and s.buffer == name:
+        yield s.indices, s.mask, s.mask
+    value = s.value if isinstance(s, Store) else None
+    for e in expressions(s):
+        for n in walk_expr(e):
+            if isinstance(n, Load) and n.buffer == name:
+                yield n.indices, n.mask, effect if e is value else None
+
+
+def _apart(places: Places, buffer: Buffer) -> bool:
+    """Whether places are literals, and then all elements of a row: the same as others' or apart from them."""
+    *outer, last = places
+    sizes = [int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape]
+    row = isinstance(last, Ramp) and last.base == Const(0) and last.stride == Const(1) and last.lanes == sizes[-1]
+    numbers = [int(e.value) if isinstance(e, Const) else -1 for e in outer]
+    return row and all(0 <= n < size for n, size in zip(numbers, sizes[:-1], strict=True))
