@@ -132,3 +132,34 @@ def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
             raise UserError(f"--attr {name}={text}: expected a number") from None
     values = _integers("--attr", name, text)
     return values if attr.shape or len(values) != 1 else values[0]
+
+
+def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specialization:
+    """The calls that `NAME=VALUE` parts describe: dimensions, attributes and type variables; the rest is open."""
+    words = {v.name: [t.name for t in v.allowed] for v in op.type_variables}
+    words |= {a.name: list(a.values) for a in op.attrs if a.values}
+    lists = {a.name: a.shape for a in op.attrs if a.shape}
+    known = {*words, *lists, *(a.name for a in op.attrs), *_dimensions(op)}
+    values: list[tuple[str, m.SpecializedValue]] = []
+    for part in parts:
+        name, _, text = part.partition("=")
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UserError(f"{option}: no dimension, attribute or type '{name}'" + (f"; {hint}" if hint else ""))
+        numbers = text.split(",")
+        if name in words and text not in words[name]:
+            raise UserError(f"{option}: {name} is one of {', '.join(words[name])}, not '{text}'")
+        if name not in words and not all(n.strip().lstrip("-").isdigit() for n in numbers):
+            raise UserError(f"{option}: expected an integer or integers with commas for {name}, not '{text}'")
+        if name not in words and (len(numbers),) != lists.get(name, (1,)):
+            raise UserError(f"{option}: {name} has {' by '.join(map(str, lists.get(name, (1,))))} elements, not '{text}'")
+        whole = tuple(int(n) for n in numbers) if name not in words else ()
+        values.append((name, text if name in words else whole if name in lists else whole[0]))
+    return m.Specialization(tuple(values))
+
+
+def _dimensions(op: m.OpSpec) -> set[str]:
+    """The names of the op's dimensions."""
+    dims = [d for t in (*op.tensors, *op.outputs) for d in t.dims]
+    dims += [d for i in op.inputs if isinstance(i, m.Sizes) for form in i.forms for d in form]
+    return {f for d in dims for f in d.factors if isinstance(f, str)}

@@ -15,7 +15,7 @@ from opgen.cli.options import SPECS, spec_files
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Progress
     from opgen.bindings.c.kernels import Special
-    from opgen.spec.model import Module
+    from opgen.spec.model import Module, Specialization
 
 
 @click.command("build")
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--target", "targets", help="Levels of CPUs, with commas: x86-64-v2, x86-64-v3, x86-64-v4, aarch64.")
 @click.option("--ops", help="Build only these ops, with commas.")
 @click.option("--specialize", "specials", multiple=True,
-              help="A call that gets kernels of its own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
+              help="Calls that get kernels of their own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
 @click.option("--prefix", help="What every name begins with; the spec's name if not given.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; all processors if not given.")
 def command(
@@ -58,14 +58,19 @@ def command(
         if not module.ops:
             continue
         with _bar() as progress:
-            chosen = replace(options, specials=tuple(_specials(module, specials)))
+            found = list(_specials(module, specials))
+            chosen = replace(
+                options,
+                specials=tuple(s for s in found if not isinstance(s, tuple)),
+                partial=tuple(s for s in found if isinstance(s, tuple)),
+            )
             built = build_libraries(module, path.name, folder, chosen, progress)
         for file in built.files:
             click.echo(f"wrote  {file}")
         click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now")
 
 
-def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special]:
+def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:
     for text in texts:
         path = Path(text)
         lines = path.read_text().splitlines() if path.is_file() else [text]
@@ -75,10 +80,12 @@ def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special]:
                 yield _special(module, call)
 
 
-def _special(module: Module, text: str) -> Special:
-    """`OP:NAME=VALUE:...`, where a name is a tensor, a vector of sizes, a type variable or an attribute."""
+def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
+    """`OP:NAME=VALUE:...`, where a name is a tensor, a vector of sizes, a type variable or an attribute; without any
+    shape, it may also be a dimension, and what is not named is open.
+    """
     from opgen.bindings.c.kernels import Special
-    from opgen.cli.arguments import read_arguments
+    from opgen.cli.arguments import partial_call, read_arguments
     from opgen.diagnostics import UserError, did_you_mean
     from opgen.spec.model import Sizes
 
@@ -91,6 +98,8 @@ def _special(module: Module, text: str) -> Special:
     tensors = {t.name for t in op.tensors}
     vectors = {i.name for i in op.inputs if isinstance(i, Sizes)}
     types = {v.name for v in op.type_variables}
+    if not any(part.partition("=")[0] in tensors | vectors for part in parts):
+        return op.name, partial_call(op, f"--specialize {text}", parts)
     groups: dict[str, list[str]] = {"dtype": [], "shape": [], "sizes": [], "attr": []}
     for part in parts:
         key = part.partition("=")[0]

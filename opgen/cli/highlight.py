@@ -16,7 +16,7 @@ STYLE = "monokai"
 
 
 SPEC_KEYWORDS = (
-    "op fragment function import use type input output attr let require signature example gradient layout "
+    "op fragment function import use type input output attr let require signature example specialize gradient layout "
     "compatibility optional alias deprecated if then else and or not in return of with respect to"
 )
 SPEC_FUNCTIONS = "sum prod max min exp log sqrt tanh erf ceildiv present"

@@ -31,6 +31,7 @@ CODES = {
     "S061": "an example that does not fit its op",
     "S062": "mathematics that cannot be differentiated",
     "S063": "an algorithm that does not fit its op",
+    "S064": "a specialization that does not fit its op",
 }
 
 

@@ -198,6 +198,9 @@ class FileBuilder(TreeBuilder):
         title, *entries = node.children
         return s.ExampleDecl(self.span(node), self.text(title), tuple(self._entry(as_branch(e)) for e in entries))
 
+    def _specialize(self, node: Branch) -> s.SpecializeDecl:
+        return s.SpecializeDecl(self.span(node), tuple(self._entry(as_branch(e)) for e in node.children))
+
     def _entry(self, node: Branch) -> s.Entry:
         name, value = node.children
         return s.Entry(self.span(node), self.ident(name), self.value(value))
@@ -247,6 +250,7 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "shape_let": FileBuilder._let,
     "definition": FileBuilder._definition,
     "example_decl": FileBuilder._example,
+    "specialize_decl": FileBuilder._specialize,
     "gradient_decl": FileBuilder._gradient,
     "constant_decl": FileBuilder._constant,
     "when_decl": FileBuilder._when,

@@ -100,6 +100,7 @@ class GradientChecker:
                 for i in self.decl.items
                 if isinstance(i, s.ExampleDecl)
             ),
+            specializations=self.forward.specializations,
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
         )

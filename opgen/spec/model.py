@@ -431,6 +431,18 @@ class Example:
     values: tuple[tuple[str, ExampleValue], ...]
 
 
+SpecializedValue: TypeAlias = int | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """Calls that get kernels of their own in a library: the values of some dimensions and attributes (lists in logical
+    order), of layouts and of type variables; the rest is open.
+    """
+
+    values: tuple[tuple[str, SpecializedValue], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Gradient:
     """This op's mathematics are the adjoint of another op's with respect to one of its inputs.
@@ -483,6 +495,7 @@ class OpSpec:
     definitions: tuple[Definition, ...]
     gradient: Gradient | None = None
     examples: tuple[Example, ...] = ()
+    specializations: tuple[Specialization, ...] = ()
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     algorithms: tuple[Algorithm, ...] = ()

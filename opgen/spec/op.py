@@ -22,6 +22,7 @@ from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
 from opgen.spec.signature import signature_of
+from opgen.spec.specializations import specializations
 from opgen.spec.values import example_values
 
 
@@ -62,6 +63,7 @@ class OpChecker:
             checks=tuple(checks),
             definitions=tuple(definitions),
             examples=self._examples(),
+            specializations=specializations(self.report, self.items, built, set(self.scope.symbols)),
             doc="" if self.decl.doc is None else self.decl.doc.value,
             span=self.decl.span,
         )

@@ -21,8 +21,8 @@ MAX_DEPTH = 150
 MAX_SYNTAX_ERRORS = 10
 
 ITEM_KEYWORDS = (
-    "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "gradient", "constant",
-    "when", "algorithm",
+    "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "specialize",
+    "gradient", "constant", "when", "algorithm",
 )  # fmt: skip
 TOP_KEYWORDS = ("import", "function", "fragment", "op")
 

@@ -240,6 +240,11 @@ def _definition(tree: s.DefinitionDecl) -> Document:
     return (let, tree.target.name, "[", subscripts, "] = ", expression(tree.value), where)
 
 
+@_line.register(s.SpecializeDecl)
+def _specialize(tree: s.SpecializeDecl) -> Document:
+    return ("specialize ", fill([_entry(e) for e in tree.entries]))
+
+
 @_line.register(s.Entry)
 def _entry(tree: s.Entry) -> Document:
     return (tree.name.name, " = ", value(tree.value))

@@ -278,6 +278,11 @@ class ExampleDecl(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SpecializeDecl(Node):
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GradientDecl(Node):
     op: Ident
     wrt: Ident
@@ -328,6 +333,7 @@ Item: TypeAlias = (
     | LetDecl
     | DefinitionDecl
     | ExampleDecl
+    | SpecializeDecl
     | GradientDecl
     | ConstantDecl
     | WhenDecl

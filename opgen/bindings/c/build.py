@@ -21,7 +21,7 @@ from pathlib import Path
 
 from opgen.bindings.c.compile import Compiled, compile_task
 from opgen.bindings.c.header import ABI
-from opgen.bindings.c.kernels import X86_LEVELS, Bound, Special, Task, levels, serving, specialised, task
+from opgen.bindings.c.kernels import TILED, X86_LEVELS, Bound, Special, Task, levels, partly_bound, serving, specialised, task
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.names import OpNames
@@ -29,7 +29,7 @@ from opgen.bindings.c.render import KernelTable, render_header, render_kernels, 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
-from opgen.spec.model import Module
+from opgen.spec.model import Module, OpSpec, Specialization
 
 Progress = Callable[[int, int, str], None]
 """Told how many kernels are done, of how many, and what is being done."""
@@ -43,6 +43,7 @@ class Options:
     ops: tuple[str, ...] | None = None
     prefix: str | None = None
     specials: tuple[Special, ...] = ()
+    partial: tuple[tuple[str, Specialization], ...] = ()
     jobs: int = field(default_factory=available_cpus)
 
 
@@ -87,6 +88,10 @@ def public_names(module: Module, prefix: str) -> list[str]:
     return names
 
 
+def _symbol(task: Task | None) -> str | None:
+    return None if task is None else task.symbol
+
+
 class _Build:
     def __init__(self, module: Module, source: str, folder: Path, options: Options, progress: Progress) -> None:
         self.module = module
@@ -99,8 +104,16 @@ class _Build:
         self.specials = self._specials()
 
     def _specials(self) -> list[Bound]:
-        first = {o.op.name: o.first for o in self.view.ops}
-        return [specialised(self.module, self.view.kernels, first, s) for s in self.options.specials]
+        """Calls given whole, then those given in part, then what the spec declares: the first that matches is run."""
+        kernels, first = self.view.kernels, {o.op.name: o.first for o in self.view.ops}
+        found = [specialised(self.module, kernels, first, s) for s in self.options.specials]
+        declared = [(o, s) for o in self.module.ops for s in (*self._partial(o), *o.specializations)]
+        for op, s in declared:
+            found += partly_bound(op, kernels, first[op.name], s)
+        return list({(b.number, b.values): b for b in found}.values())
+
+    def _partial(self, op: OpSpec) -> list[Specialization]:
+        return [s for name, s in self.options.partial if name == op.name]
 
     def run(self) -> Built:
         wanted = levels(self.options.targets or host_targets())
@@ -118,8 +131,15 @@ class _Build:
 
     def _all(self, wanted: Mapping[str, Sequence[str]]) -> list[tuple[str, str, int, Kernel]]:
         """Every kernel for every level; specialised ones are numbered after the general ones."""
+        general = len(self.view.kernels)
         kernels = [v.lowered.kernel for v in self.view.kernels] + [b.kernel for b in self.specials]
-        return [(a, level, i, k) for a, names in wanted.items() for level in names for i, k in enumerate(kernels)]
+        return [
+            (a, level, i, k)
+            for a, names in wanted.items()
+            for level in names
+            for i, k in enumerate(kernels)
+            if i < general or self.specials[i - general].whole or level in TILED
+        ]
 
     def _task(self, architecture: str, level: str, kernel: Kernel, wanted: Mapping[str, Sequence[str]]) -> Task:
         return task(kernel, serving(kernel, level, wanted[architecture]), self.prefix)
@@ -150,7 +170,7 @@ class _Build:
         count = len(self.view.kernels) + len(self.specials)
         return KernelTable(
             levels=tuple(names),
-            symbols=tuple(tuple(tasks[architecture, level, i].symbol for level in names) for i in range(count)),
+            symbols=tuple(tuple(_symbol(tasks.get((architecture, n, i))) for n in names) for i in range(count)),
             rooms={s: c.room for s, c in compiled.items() if c.room},
             specials=tuple((b.number, b.values) for b in self.specials),
         )

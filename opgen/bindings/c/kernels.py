@@ -6,22 +6,25 @@ Kernels that do the same have the same code: two ops whose loops differ in nothi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opgen.bindings.c.library import VariantView
 from opgen.diagnostics import InternalError, UserError, did_you_mean
 from opgen.loop.bind import bind
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Let, Load, Stmt, Store, Var
+from opgen.loop import nodes as loop
+from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Let, Load, Stmt, Store, Var
 from opgen.loop.print import print_kernel
 from opgen.loop.walk import map_expr, map_stmt, walk
-from opgen.lower import structural_attrs
+from opgen.lower import structural_attrs, variants
 from opgen.passes.simplify import simplify
 from opgen.spec.environment import evaluate
-from opgen.spec.model import Module
+from opgen.spec.model import AttrValue, Expr, Module, OpSpec, Specialization, SpecializedValue, Symbol
 from opgen.spec.shapes import AttrArgument, solve
 
 X86_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+TILED = ("x86-64-v3", "x86-64-v4", "aarch64")
+"""The levels that get kernels for calls given in part: register tiles need vectors, and registers, to pay."""
 VECTOR_BYTES = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64, "aarch64": 16}
 
 
@@ -48,11 +51,18 @@ class Special:
 
 @dataclass(frozen=True)
 class Bound:
-    """A specialised kernel: for which variant, and the value of each parameter (0 for a floating one)."""
+    """A specialised kernel: for which variant, and the value of each parameter; None for one that the kernel still
+    takes.
+    """
 
     number: int
-    values: tuple[int, ...]
+    values: tuple[int | None, ...]
     kernel: Kernel
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is for just one call (but for floating parameters, which are never bound)."""
+        return all(p.dtype.is_float for p in self.kernel.parameters)
 
 
 def levels(targets: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -99,10 +109,36 @@ def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[s
     else:
         raise InternalError(f"op {op.name} has no variant of {dict(special.types)} and {words}")
     kernel = view.lowered.kernel
-    values: list[int] = []
+    values: list[int | None] = []
     for parameter, e in zip(kernel.parameters, view.lowered.arguments, strict=True):
-        values.append(0 if parameter.dtype.is_float else int(evaluate(e, call)))
-    fixed = {p.name: v for p, v in zip(kernel.parameters, values, strict=True) if not p.dtype.is_float}
+        values.append(None if parameter.dtype.is_float else int(evaluate(e, call)))
+    return _bound(number, kernel, values)
+
+
+def partly_bound(
+    op: OpSpec, kernels: Sequence[VariantView], first: int, specialization: Specialization
+) -> Iterator[Bound]:
+    """The kernels that a specialization declares: one for each variant of the op that it leaves open."""
+    given = dict(specialization.values)
+    count = sum(1 for _ in variants(op))
+    for number, view in enumerate(kernels[first : first + count], first):
+        words = {**view.variant.types, **view.variant.values}
+        if all(given[name] == word for name, word in words.items() if name in given):
+            values = [_given(e, given) for e in view.lowered.arguments]
+            if any(v is not None for v in values):
+                yield _bound(number, view.lowered.kernel, values)
+
+
+def _given(e: Expr, given: Mapping[str, SpecializedValue]) -> int | None:
+    """What a specialization makes of what a kernel's parameter stands for; None if it leaves it open."""
+    value = given.get(e.name if isinstance(e, Symbol) else e.attr if isinstance(e, AttrValue) else "")
+    if isinstance(e, AttrValue) and isinstance(value, tuple):
+        value = value[e.element[0]] if len(e.element) == 1 else None
+    return value if isinstance(value, int) else None
+
+
+def _bound(number: int, kernel: Kernel, values: Sequence[int | None]) -> Bound:
+    fixed = {p.name: v for p, v in zip(kernel.parameters, values, strict=True) if v is not None}
     return Bound(number, tuple(values), simplify(bind(kernel, fixed)))
 
 
@@ -121,7 +157,7 @@ def canonical(kernel: Kernel) -> Kernel:
         for name in found:
             names.setdefault(name, f"{letter}{len(names)}")
 
-    def expr(e: Expr) -> Expr:
+    def expr(e: loop.Expr) -> loop.Expr:
         if isinstance(e, Var):
             return Var(names[e.name], e.type)
         return Load(names[e.buffer], e.indices, e.dtype, e.mask) if isinstance(e, Load) else e

@@ -29,14 +29,14 @@ environment.filters["string"] = string
 class KernelTable:
     """The compiled kernels of one architecture.
 
-    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level; `rooms` the C that
-    tells the memory of those that need some; `specials` the number of the variant and the parameters' values.
+    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is none); `rooms` the C that
+    tells the memory of those that need some; `specials` the number of the variant and the parameters' values (None: any).
     """
 
     levels: tuple[str, ...]
-    symbols: tuple[tuple[str, ...], ...]
+    symbols: tuple[tuple[str | None, ...], ...]
     rooms: Mapping[str, tuple[str, ...]]
-    specials: tuple[tuple[int, tuple[int, ...]], ...]
+    specials: tuple[tuple[int, tuple[int | None, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ def render_kernels(view: LibraryView, table: KernelTable) -> str:
         v=view,
         p=f"{view.prefix}_k",
         levels=table.levels,
-        declared=sorted({s for row in table.symbols for s in row}),
+        declared=sorted({s for row in table.symbols for s in row if s is not None}),
         rooms=[{"name": rooms[s], "lines": lines} for s, lines in table.rooms.items()],
         kinds=["".join("f" if p.dtype.is_float else "i" for p in v.lowered.kernel.parameters) for v in view.kernels],
         kernels=[{**k, "comment": c} for k, c in zip(kernels[:general], comments, strict=True)],
         specials=[
-            {"number": n, "values": list(values) or [0], "kernel": {**k, "comment": comments[n]}}
+            {"number": n, "values": ["OPEN" if v is None else v for v in values] or ["OPEN"], "kernel": {**k, "comment": comments[n]}}
             for (n, values), k in zip(table.specials, kernels[general:], strict=True)
         ],
     )
 
 
-def _kernel(row: tuple[str, ...], rooms: Mapping[str, str]) -> dict[str, list[str]]:
-    return {"run": list(row), "room": [rooms.get(s, "NULL") for s in row]}
+def _kernel(row: tuple[str | None, ...], rooms: Mapping[str, str]) -> dict[str, list[str]]:
+    return {"run": [s or "NULL" for s in row], "room": [rooms.get(s or "", "NULL") for s in row]}
 
 
 def _type(t: DType) -> _Type:

@@ -81,7 +81,7 @@ class Padding:
 
 def paddings(border: Border) -> Iterator[Padding]:
     """The usual ones: as much on both sides as makes one position for each `stride` places; and none."""
-    for short in range(border.stride):
+    for short in range(1 if border.backward else border.stride):
         total = border.reach + 1 - border.stride + short
         yield Padding(border, max(0, total) // 2, short)
     if border.reach and (border.stride == 1 or not border.backward):

@@ -37,6 +37,8 @@ ROW = 8
 """Positions of a tile that lie side by side; numbers of channels are often multiples of it."""
 ACCUMULATORS = 9
 """Most results of a window's tile of taps."""
+ROWS, COLUMNS = 4, 2
+"""Positions of a window's tile in two dimensions: neighbours share most of what they read."""
 UNROLLED = 16
 """Most taps that are unrolled so that phases are decided."""
 PARALLEL = 2
@@ -52,6 +54,8 @@ class Chosen:
     condition: Expr
     positions: int
     paddings: dict[str, Padding]
+    rows: str | None = None
+    """Of a window: another loop whose positions share what they read, in tiles of `ROWS`."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class GenericNest:
         if self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
             vector = f"{self.vector}_{suffix}"
             named = {f"{n}_{suffix}": p for n, p in chosen.paddings.items()}
-            tiled = Tiled(self.trial, vector, self._lanes, chosen.positions, named, self._masked)
+            rows = None if chosen.rows is None else f"{chosen.rows}_{suffix}"
+            tiled = Tiled(self.trial, vector, self._lanes, chosen.positions, named, self._masked, rows)
             if tiled.run():
                 return True
         self.trial.kernel, self.trial.steps = before
@@ -114,8 +119,8 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
     """The calls that get a version."""
     at_borders = borders(nest)
     steps = divisibility(nest)
-    if not set(steps) <= set(at_borders):
-        return
+    if not set(steps) <= set(at_borders) or (steps and _taps(nest) > UNROLLED):
+        return  # nothing would decide the phases
     tile = tile_loop(nest, vector)
     inner = {s.var for s in nest.inner_loops}
     wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
@@ -123,6 +128,8 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
         yield from (Chosen(b.both(c, wide), 0, p) for c, p in _bordered(at_borders, None, 0))
     elif tile in at_borders:
         positions = 4 if steps and not mixes(nest, vector) else TILE
+        if not mixes(nest, vector) and not steps:
+            yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
         for condition, chosen in _bordered(needed, tile, positions):
             yield Chosen(b.both(condition, wide), positions, chosen)
@@ -130,6 +137,25 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
         positions = ROW if _side_by_side(nest, vector, tile) else TILE
         size = next(s.stop for s in nest.loops if s.var == tile)
         yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
+
+
+def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
+    """Of a window with few taps: tiles of rows too, where these divide the map."""
+    found = [n for n in loops_of_reuse(nest, vector) if n in at][:2]
+    if len(found) < 2 or _taps(nest) > ACCUMULATORS:
+        return
+    along, down = (next(paddings(at[n])) for n in found)
+    rows = next(s.stop for s in nest.loops if s.var == found[1])
+    size = b.var(down.border.small)
+    divided = b.both(b.compare("ge", size, down.least(ROWS)), b.compare("eq", b.mod(rows, ROWS), 0))
+    fits = b.both(b.compare("ge", b.var(along.border.small), along.least(COLUMNS)), divided)
+    condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
+    yield Chosen(condition, COLUMNS, dict(zip(found, (along, down), strict=True)), found[1])
+
+
+def _taps(nest: Nest) -> int:
+    """How many taps there are, loops of unknown extent not counted."""
+    return prod(constant_extent(s) or 1 for s in nest.inner_loops)
 
 
 def _multiple(nest: Nest, vector: str, step: int) -> Expr:
@@ -161,7 +187,7 @@ def _bordered(
         least = padding.least(positions)
         large_enough = b.compare("ge", b.var(padding.border.small), least)
         yield b.both(b.both(padding.condition(), large_enough), known), chosen
-        if least > positions and len(at) == 1:
+        if least > positions and len(at) == 1 and padding.short == 0:
             yield b.both(padding.condition(positions), known), chosen
 
 
@@ -175,11 +201,14 @@ class Tiled:
     positions: int
     paddings: dict[str, Padding]
     masked: bool
+    rows: str | None = None
 
     def run(self) -> bool:
         nest = self.trial.nest(self.vector)
         if self.positions == 0:
             return self._taps(nest)
+        if self.rows is not None:
+            return self._block(nest, self.rows)
         remainders = self._phases(nest)
         if remainders is None:
             return False
@@ -234,11 +263,31 @@ class Tiled:
             self.trial.take(Partition(t_o, (1, -1)))
         return True
 
+    def _block(self, nest: Nest, rows: str) -> bool:
+        """Of a window: a tile in two dimensions, all taps unrolled."""
+        splits, inside, v_o = self._lane_steps(1)
+        tile = next(n for n in self.paddings if n != rows)
+        t_o, t_i, r_o, r_i = (self.trial.fresh(f"{n}_{part}") for n in (tile, rows) for part in "oi")
+        order = [n for n in nest.names if n not in (tile, rows, self.vector)]
+        taps = [s.var for s in nest.inner_loops]
+        steps: list[Step] = [Split(rows, ROWS, "exact", r_o, r_i)]
+        steps += [Split(tile, self.positions, "overlap", t_o, t_i), *splits]
+        steps.append(Reorder((*order, r_o, t_o, v_o, *taps, r_i, t_i, *inside)))
+        steps += [Unroll(n) for n in (*taps, r_i, t_i)]
+        if not self.trial.take(*steps, Vectorize(inside[-1])):
+            return False
+        self.trial.take(Parallel(r_o))
+        self.trial.take(Partition(r_o, (1, -1)))
+        self.trial.take(Partition(t_o, (1, -1)))
+        return True
+
     def _order(self, nest: Nest, tile: str, remainders: list[str], contraction: bool) -> list[str]:
-        """What is reused stays near: of a contraction the vectors outside of rows, of a window inside of tiles."""
+        """What is reused stays near: of a contraction the vectors outside of rows, of phases inside of tiles."""
         moving = [n for n in nest.names if n not in (self.vector, tile, *remainders)]
-        if not contraction:
+        if not contraction and remainders:
             return [*moving, *remainders, tile, self.vector]
+        if not contraction:  # mostly small maps, whose rows stay near for each vector
+            return [*moving[:1], self.vector, *moving[1:], tile]
         rows = [e for e in nest.outside_loads if depends(e.indices, self.vector)]
         first = moving[:1] if len(moving) > 1 and not remainders else []
         changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
