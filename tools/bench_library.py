@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from ctypes import c_int64
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Cal
     pipeline = Pipeline(module, op, Variant({"T": "float32"}, {"data_format": "NHWC"}), call, toolchain.host())
     kernel = compile_kernel(pipeline.legal)
     given = dict(zip((i.name for i in op.inputs), inputs, strict=True))
-    places = [given[b.name].ctypes.data for b in kernel.kernel.inputs] + [outputs[1].ctypes.data]
+    places: list[c_int64 | int] = [*(given[b.name].ctypes.data for b in kernel.kernel.inputs), outputs[1].ctypes.data]
     bound = kernel.bind([])
 
     def specialised(kept: object = (given, outputs)) -> None:
@@ -124,7 +125,7 @@ def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Cal
 
 
 def _measure(calls: tuple[Callable[[], None], ...], seconds: float) -> list[float]:
-    """The median of each call's time, in turns; each is made once untimed before it is timed, so that its data is near."""
+    """The median of each call's time, in turns; each is made once more before it is timed, so that its data is near."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:

@@ -152,7 +152,9 @@ def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specializ
         if name not in words and not all(n.strip().lstrip("-").isdigit() for n in numbers):
             raise UserError(f"{option}: expected an integer or integers with commas for {name}, not '{text}'")
         if name not in words and (len(numbers),) != lists.get(name, (1,)):
-            raise UserError(f"{option}: {name} has {' by '.join(map(str, lists.get(name, (1,))))} elements, not '{text}'")
+            raise UserError(
+                f"{option}: {name} has {' by '.join(map(str, lists.get(name, (1,))))} elements, not '{text}'"
+            )
         whole = tuple(int(n) for n in numbers) if name not in words else ()
         values.append((name, text if name in words else whole if name in lists else whole[0]))
     return m.Specialization(tuple(values))

@@ -28,7 +28,6 @@ from typing import cast
 
 from opgen.diagnostics import DiagnosticError, Source, Span, did_you_mean
 from opgen.loop.nodes import INDEX, LoopKind, Space
-from opgen.loop.parse import parse_expr
 from opgen.schedule import steps
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.split import TAILS, Tail
@@ -246,12 +245,14 @@ def _partition(line: Line) -> steps.Step:
 
 def _version(source: Source, number: int, row: str, command: Word) -> steps.Step:
     """A version's condition is an expression of loop IR over parameters."""
+    from opgen.loop.parse import parse_expr  # brings the parser's tables, which nothing else here needs
+
     match = _VERSION.match(row)
     if match is None:
         raise ScheduleError("version is not complete", "write version LOOP CONDITION -> SUFFIX", command.span)
     loop, text, suffix = match.groups()
     try:
-        condition = parse_expr(text, {name: INDEX for name in _NAME.findall(text)})
+        condition = parse_expr(text, dict.fromkeys(_NAME.findall(text), INDEX))
     except DiagnosticError as error:
         place = Span(source, number, match.start(2) + 1, number, match.end(2) + 1)
         raise ScheduleError(f"'{text}' is not a condition: {error.diagnostics[0].message}", span=place) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Binary, Compare, Expr, For, If, Kernel, Let, Load, Stmt, Store, Var
 from opgen.loop.walk import free_vars, map_stmt, walk, walk_expr
@@ -89,6 +88,3 @@ def _renamed(s: Stmt, names: Mapping[str, str], values: Mapping[str, Expr]) -> S
         return p
 
     return map_stmt(s, expr=expr, stmt=stmt)
-
-
-

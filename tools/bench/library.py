@@ -72,7 +72,7 @@ class Library:
                 kind = _KINDS.get(attr.kind, c_char_p)
                 fields.append((names.fields[name], POINTER(kind) if attr.shape else kind))
                 fields += [(names.lengths[name], c_int32)] if attr.shape else []
-        found = type("Attributes", (Structure,), {"_fields_": fields})()
+        found: Structure = type("Attributes", (Structure,), {"_fields_": fields})()
         self._dll[names.attrs_default](ctypes.byref(found))
         for name, value in given.items():
             if isinstance(value, str):

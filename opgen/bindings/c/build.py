@@ -21,7 +21,18 @@ from pathlib import Path
 
 from opgen.bindings.c.compile import Compiled, compile_task
 from opgen.bindings.c.header import ABI
-from opgen.bindings.c.kernels import TILED, X86_LEVELS, Bound, Special, Task, levels, partly_bound, serving, specialised, task
+from opgen.bindings.c.kernels import (
+    TILED,
+    X86_LEVELS,
+    Bound,
+    Special,
+    Task,
+    levels,
+    partly_bound,
+    serving,
+    specialised,
+    task,
+)
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.names import OpNames

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from opgen.bindings.c.library import VariantView
 from opgen.diagnostics import InternalError, UserError, did_you_mean
-from opgen.loop.bind import bind
 from opgen.loop import nodes as loop
+from opgen.loop.bind import bind
 from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Let, Load, Stmt, Store, Var
 from opgen.loop.print import print_kernel
 from opgen.loop.walk import map_expr, map_stmt, walk

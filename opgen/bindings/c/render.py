@@ -29,8 +29,9 @@ environment.filters["string"] = string
 class KernelTable:
     """The compiled kernels of one architecture.
 
-    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is none); `rooms` the C that
-    tells the memory of those that need some; `specials` the number of the variant and the parameters' values (None: any).
+    `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is
+    none); `rooms` the C that tells the memory of those that need some; `specials` the number of the variant and the
+    parameters' values (None: any).
     """
 
     levels: tuple[str, ...]
@@ -82,7 +83,11 @@ def render_kernels(view: LibraryView, table: KernelTable) -> str:
         kinds=["".join("f" if p.dtype.is_float else "i" for p in v.lowered.kernel.parameters) for v in view.kernels],
         kernels=[{**k, "comment": c} for k, c in zip(kernels[:general], comments, strict=True)],
         specials=[
-            {"number": n, "values": ["OPEN" if v is None else v for v in values] or ["OPEN"], "kernel": {**k, "comment": comments[n]}}
+            {
+                "number": n,
+                "values": ["OPEN" if v is None else v for v in values] or ["OPEN"],
+                "kernel": {**k, "comment": comments[n]},
+            }
             for (n, values), k in zip(table.specials, kernels[general:], strict=True)
         ],
     )

@@ -22,8 +22,10 @@ from opgen.schedule.auto.nests import Nest
 
 @dataclass(frozen=True)
 class Border:
-    """A dimension with a border.  `size` is the parameter that ends the loop of positions, `bound` that of what is read;
-    `reach` the distance of the last tap from the first.
+    """A dimension with a border.
+
+    `size` is the parameter that ends the loop of positions, `bound` that of what is read; `reach` the distance of the
+    last tap from the first.
     """
 
     position: str

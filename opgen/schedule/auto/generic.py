@@ -29,6 +29,7 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.auto.prepare import pack_strided
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
 
 TILE = 7
@@ -133,7 +134,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
         for condition, chosen in _bordered(needed, tile, positions):
             yield Chosen(b.both(condition, wide), positions, chosen)
-    elif tile is not None and not steps:
+    elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
         positions = ROW if _side_by_side(nest, vector, tile) else TILE
         size = next(s.stop for s in nest.loops if s.var == tile)
         yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
@@ -169,9 +170,7 @@ def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
     return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
 
 
-def _bordered(
-    at: dict[str, Border], tile: str | None, positions: int
-) -> Iterator[tuple[Expr, dict[str, Padding]]]:
+def _bordered(at: dict[str, Border], tile: str | None, positions: int) -> Iterator[tuple[Expr, dict[str, Padding]]]:
     """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or of just one tile."""
     kinds = zip(*(list(paddings(e)) for e in at.values()), strict=False)
     for kind in kinds:
@@ -233,7 +232,7 @@ class Tiled:
     def _lane_steps(self, vectors: int) -> tuple[list[Step], list[str], str]:
         """Splits of the vector loop, its parts inside the tile, and the part outside."""
         v_o, v_i, v_v, v_l = (self.trial.fresh(f"{self.vector}_{part}") for part in "oivl")
-        tail = "guard" if self.masked else "exact"
+        tail: Tail = "guard" if self.masked else "exact"
         if vectors == 1:
             return [Split(self.vector, self.lanes, tail, v_o, v_l)], [v_l], v_o
         first = Split(self.vector, vectors * self.lanes, tail, v_o, v_i)
@@ -325,6 +324,3 @@ class Tiled:
             if padding.short is not None and border.reach:
                 self.trial.take(Partition(name, (max(1, cut[0]), -max(1, cut[1]))))
         return True
-
-
-
