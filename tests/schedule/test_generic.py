@@ -1,4 +1,4 @@
-"""Kernels for part of a call: windows bound, sizes open; bit for bit what the unscheduled program gives, at any size."""
+"""Kernels for part of a call: windows bound, sizes open; bit for bit as unscheduled, at any size."""
 
 from __future__ import annotations
 

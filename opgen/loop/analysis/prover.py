@@ -19,7 +19,11 @@ from opgen.loop.nodes import Expr, Select
 FUEL = 400
 """Steps after which a proof is given up."""
 
+SHALLOW_FUEL = 100
+"""Steps of the first attempt, which looks for short proofs only."""
+
 _DEPTH = 14
+_SHALLOW = 4
 
 
 @dataclass
@@ -38,8 +42,13 @@ class Prover:
         """Whether `goal >= 0` follows."""
         if any(f.value is not None for f in self.facts):
             return True  # a false constant among the facts: this place is never reached
-        self._fuel = fuel
         self._failed.clear()  # what failed for lack of fuel may be tried again
+        if fuel > SHALLOW_FUEL:  # a short proof first, lest a long way that leads nowhere use up the fuel
+            self._fuel = SHALLOW_FUEL
+            if self._prove(goal, _SHALLOW):
+                return True
+            self._failed.clear()
+        self._fuel = fuel
         return self._prove(goal, _DEPTH)
 
     def interval(self, p: Polynomial) -> Interval:
