@@ -2,7 +2,7 @@
 
 Every layer of `tools/layers.json` in three directions, float32, through the library's C functions (DIR is what `opgen
 build specs/nn_ops.op -o DIR` wrote) and through the kernel that a call from Python gets.  Both run in turns in one
-process, and give the same result.  Prints the medians' ratio row by row, worst first, and the geometric mean.
+process, and give the same result.  Prints the ratio of the best times row by row, worst first, and the geometric mean.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Row:
-    """One layer and direction; seconds of a call, medians."""
+    """One layer and direction; seconds of a call, the best of all turns."""
 
     name: str
     flops: int
@@ -125,7 +125,7 @@ def _calls(module: Module, library: Library, name: str, case: Case) -> tuple[Cal
 
 
 def _measure(calls: tuple[Callable[[], None], ...], seconds: float) -> list[float]:
-    """The median of each call's time, in turns; each is made once more before it is timed, so that its data is near."""
+    """The best time of each call, in turns; each is made once more before it is timed, so that its data is near."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
@@ -134,7 +134,7 @@ def _measure(calls: tuple[Callable[[], None], ...], seconds: float) -> list[floa
             start = time.perf_counter()
             call()
             found.append(time.perf_counter() - start)
-    return [float(np.median(t)) for t in times]
+    return [min(t) for t in times]
 
 
 if __name__ == "__main__":

@@ -38,16 +38,16 @@ class Library:
     def __init__(self, folder: Path, prefix: str) -> None:
         self.prefix = prefix
         self._dll = ctypes.CDLL(str(folder / "lib" / f"lib{prefix}.so"))
-        self._dll[f"{prefix}_last_error"].restype = c_char_p
-        self._dll[f"{prefix}_cpu_level"].restype = c_char_p
+        getattr(self._dll, f"{prefix}_last_error").restype = c_char_p
+        getattr(self._dll, f"{prefix}_cpu_level").restype = c_char_p
 
     def set_threads(self, count: int) -> None:
-        self._dll[f"{self.prefix}_set_num_threads"](c_int32(count))
+        getattr(self._dll, f"{self.prefix}_set_num_threads")(c_int32(count))
 
     @property
     def level(self) -> str:
         """The level of the CPU whose kernels run."""
-        return str(self._dll[f"{self.prefix}_cpu_level"]().decode())
+        return str(getattr(self._dll, f"{self.prefix}_cpu_level")().decode())
 
     def call(
         self, op: OpSpec, inputs: Sequence[np.ndarray], attrs: Mapping[str, Sequence[int] | str], output: np.ndarray
@@ -57,11 +57,11 @@ class Library:
         given = self._attributes(op, names, attrs)
         tensors = [Tensor.of(a) for a in (*inputs, output)]
         *read, written = [ctypes.byref(t) for t in tensors]
-        function, arguments = self._dll[names.function], (*read, ctypes.byref(given), written)
+        function, arguments = getattr(self._dll, names.function), (*read, ctypes.byref(given), written)
 
         def run(kept: object = (tensors, given, inputs, output)) -> None:
             if function(*arguments) != 0:
-                raise RuntimeError(self._dll[f"{self.prefix}_last_error"]().decode())
+                raise RuntimeError(getattr(self._dll, f"{self.prefix}_last_error")().decode())
 
         return run
 
@@ -73,7 +73,7 @@ class Library:
                 fields.append((names.fields[name], POINTER(kind) if attr.shape else kind))
                 fields += [(names.lengths[name], c_int32)] if attr.shape else []
         found: Structure = type("Attributes", (Structure,), {"_fields_": fields})()
-        self._dll[names.attrs_default](ctypes.byref(found))
+        getattr(self._dll, names.attrs_default)(ctypes.byref(found))
         for name, value in given.items():
             if isinstance(value, str):
                 setattr(found, names.fields[name], value.encode())

@@ -36,6 +36,8 @@ TILE = 7
 """Positions of a tile that lie apart in memory; sizes of maps are often multiples of it."""
 ROW = 8
 """Positions of a tile that lie side by side; numbers of channels are often multiples of it."""
+FEW = 3
+"""The same for fewer: the channels of a picture."""
 ACCUMULATORS = 9
 """Most results of a window's tile of taps."""
 ROWS, COLUMNS = 4, 2
@@ -135,9 +137,9 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
         for condition, chosen in _bordered(needed, tile, positions):
             yield Chosen(b.both(condition, wide), positions, chosen)
     elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
-        positions = ROW if _side_by_side(nest, vector, tile) else TILE
         size = next(s.stop for s in nest.loops if s.var == tile)
-        yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
+        for positions in (ROW, FEW) if _side_by_side(nest, vector, tile) else (TILE,):
+            yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
 
 
 def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
