@@ -11,15 +11,24 @@ Python's other threads run while the kernel does.  What is CPython's and numpy's
 
     [0] numpy.ndarray  [1] PyArray_NewFromDescr  [2] Py_IncRef  [3] Py_DecRef  [4] PyEval_SaveThread
     [5] PyEval_RestoreThread  [6] PyErr_Clear  [7] None  [8] the address of the generation of thread numbers
+    [9] numpy's type of bytes  [10] PyArray_SetBaseObject
+
+A new result of ALIGNED_FROM bytes or more starts on a cache line, which numpy's own allocation does not promise: it is
+an array over a larger one of bytes.
 """
 
 from __future__ import annotations
 
 FUNCTION = "opgen_launch"
 TABLE = "opgen_launch_table"
-TABLE_WORDS = 9
+TABLE_WORDS = 11
 PLAN_WORDS = 7
-ENTRY_WORDS = 6
+ENTRY_WORDS = 7
+ALIGNMENT = 64
+ALIGNED_FROM = 4096
+"""Bytes from which on a new result is put on a cache line: the work on a smaller one is too short to gain by it."""
+CARRAY = 0x1 | 0x100 | 0x400
+"""numpy's flags of an array that is C-contiguous, aligned and writeable."""
 UNREAD = -1
 """In place of the number of a kernel's word: the kernel does not read this tensor."""
 
@@ -27,11 +36,17 @@ IR = f"""\
 ; A plan: the kernel, how many words it takes, those words but for addresses, tensors, results, generation, entries.
 %plan = type {{ ptr, i64, ptr, i64, i64, i64, ptr }}
 
-; An array of a call: the object of its type, dimensions, their sizes, flags that must be set, bytes, the kernel's word.
-%entry = type {{ ptr, i64, ptr, i64, i64, i64 }}
+; An array of a call: the object of its type, dimensions, their sizes, flags that must be set, bytes, the kernel's word,
+; and what all types that are equal to its type begin with (%type).
+%entry = type {{ ptr, i64, ptr, i64, i64, i64, i64 }}
 
 ; The beginning of a numpy array: count of references, class, elements, dimensions, sizes, strides, base, type, flags.
 %array = type {{ i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 }}
+
+; The beginning of a numpy type: count of references, class, class of scalars; then kind, letter, byte order, flags (a
+; byte each) and number, which tell a number's type apart from all others.  Types that were unpickled are equal to
+; numpy's own, but other objects.
+%type = type {{ i64, ptr, ptr, i64 }}
 
 @{TABLE} = global [{TABLE_WORDS} x ptr] zeroinitializer
 
@@ -53,8 +68,11 @@ begin:
 type:
   %type_at = getelementptr %array, ptr %object, i64 0, i32 7
   %type_given = load ptr, ptr %type_at
-  %type_wanted = load ptr, ptr %entry
-  %same_type = icmp eq ptr %type_given, %type_wanted
+  %number_at = getelementptr %type, ptr %type_given, i64 0, i32 3
+  %number_given = load i64, ptr %number_at
+  %number_wanted_at = getelementptr %entry, ptr %entry, i64 0, i32 6
+  %number_wanted = load i64, ptr %number_wanted_at
+  %same_type = icmp eq i64 %number_given, %number_wanted
   %rank_at = getelementptr %array, ptr %object, i64 0, i32 3
   %rank_given = load i32, ptr %rank_at
   %rank = sext i32 %rank_given to i64
@@ -140,6 +158,56 @@ no:
   ret i1 false
 }}
 
+; A new array of a type, owned; null if there is no memory for it.  Over the memory at %data if that is not null.
+define internal ptr @new(ptr %type, i32 %rank, ptr %sizes, ptr %data) {{
+begin:
+  %own = call ptr @known(i64 2)
+  call void %own(ptr %type)
+  %ndarray = call ptr @known(i64 0)
+  %make = call ptr @known(i64 1)
+  %own_memory = icmp eq ptr %data, null
+  %flags = select i1 %own_memory, i32 0, i32 {CARRAY}
+  %made = call ptr %make(ptr %ndarray, ptr %type, i32 %rank, ptr %sizes, ptr null, ptr %data, i32 %flags, ptr null)
+  ret ptr %made
+}}
+
+; A new array as an entry has it that starts on a cache line, owned; null if there is no memory for it.
+define internal ptr @new_aligned(ptr %type, i32 %rank, ptr %sizes, i64 %bytes) {{
+begin:
+  %size = alloca i64
+  %more = add i64 %bytes, {ALIGNMENT}
+  store i64 %more, ptr %size
+  %byte = call ptr @known(i64 9)
+  %raw = call ptr @new(ptr %byte, i32 1, ptr %size, ptr null)
+  %no_raw = icmp eq ptr %raw, null
+  br i1 %no_raw, label %fail, label %view
+view:
+  %raw_at = getelementptr %array, ptr %raw, i64 0, i32 2
+  %start = load i64, ptr %raw_at
+  %beyond = add i64 %start, {ALIGNMENT - 1}
+  %line = and i64 %beyond, -{ALIGNMENT}
+  %data = inttoptr i64 %line to ptr
+  %made = call ptr @new(ptr %type, i32 %rank, ptr %sizes, ptr %data)
+  %not_made = icmp eq ptr %made, null
+  %disown = call ptr @known(i64 3)
+  br i1 %not_made, label %drop_raw, label %hold
+drop_raw:
+  call void %disown(ptr %raw)
+  br label %fail
+hold:
+  %set_base = call ptr @known(i64 10)
+  %status = call i32 %set_base(ptr %made, ptr %raw)
+  %held = icmp eq i32 %status, 0
+  br i1 %held, label %done, label %drop_made
+drop_made:
+  call void %disown(ptr %made)
+  br label %fail
+done:
+  ret ptr %made
+fail:
+  ret ptr null
+}}
+
 ; An owned reference to the first result: the caller's array, or a new one; null if there is no memory for it.
 define internal ptr @result(ptr %given, ptr %entry) {{
 begin:
@@ -148,28 +216,35 @@ begin:
   br i1 %wanted, label %new, label %callers
 new:
   %type = load ptr, ptr %entry
-  %own_1 = call ptr @known(i64 2)
-  call void %own_1(ptr %type)
   %rank_at = getelementptr %entry, ptr %entry, i64 0, i32 1
   %rank_64 = load i64, ptr %rank_at
   %rank = trunc i64 %rank_64 to i32
   %sizes_at = getelementptr %entry, ptr %entry, i64 0, i32 2
   %sizes = load ptr, ptr %sizes_at
-  %ndarray = call ptr @known(i64 0)
-  %make = call ptr @known(i64 1)
-  %made = call ptr %make(ptr %ndarray, ptr %type, i32 %rank, ptr %sizes, ptr null, ptr null, i32 0, ptr null)
-  %failed = icmp eq ptr %made, null
+  %bytes_at = getelementptr %entry, ptr %entry, i64 0, i32 4
+  %bytes = load i64, ptr %bytes_at
+  %small = icmp slt i64 %bytes, {ALIGNED_FROM}
+  br i1 %small, label %plain, label %aligned
+plain:
+  %made_plain = call ptr @new(ptr %type, i32 %rank, ptr %sizes, ptr null)
+  br label %made
+aligned:
+  %made_aligned = call ptr @new_aligned(ptr %type, i32 %rank, ptr %sizes, i64 %bytes)
+  br label %made
+made:
+  %result = phi ptr [ %made_plain, %plain ], [ %made_aligned, %aligned ]
+  %failed = icmp eq ptr %result, null
   br i1 %failed, label %clear, label %done
 clear:
   %forget = call ptr @known(i64 6)
   call void %forget()
   ret ptr null
 callers:
-  %own_2 = call ptr @known(i64 2)
-  call void %own_2(ptr %given)
+  %own = call ptr @known(i64 2)
+  call void %own(ptr %given)
   ret ptr %given
 done:
-  ret ptr %made
+  ret ptr %result
 }}
 
 ; Run the kernel of a plan on arrays that fit; its status.

@@ -31,9 +31,13 @@ Launcher: TypeAlias = Callable[..., "Array | None"]
 """Takes the tensors and an array (or None) for each result; the first result, or None if the call is not for it."""
 
 _HEADER, _POINTER = 16, 8
+_NUMBER = _HEADER + _POINTER
+"""Where a numpy type's kind, letter, byte order, flags and number begin."""
 _FASTCALL = 0x0080
-_NDARRAY, _NEW_FROM_DESCRIPTION = 2, 94
+_NDARRAY, _NEW_FROM_DESCRIPTION, _SET_BASE_OBJECT = 2, 94, 282
 """Places in numpy's table of C functions, which never change."""
+
+_BYTE = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -89,13 +93,14 @@ def make(kernel: BoundKernel, slots: Sequence[Slot], tensors: int) -> Launcher |
         np.int64,
     )
     assert len(plan) == launch_ir.PLAN_WORDS
-    kept = (kernel, words, entries, sizes, slots)
+    kept = (loaded, kernel, words, entries, sizes, slots)
     return cast("Launcher", _new_function()(ctypes.addressof(loaded.method), plan, kept))
 
 
 def _entry(slot: Slot, sizes: npt.NDArray[np.int64]) -> tuple[int, ...]:
     size = int(np.prod(sizes)) * slot.dtype.itemsize
-    return (id(slot.dtype), len(slot.shape), sizes.ctypes.data, slot.flags, size, slot.word)
+    number = ctypes.c_int64.from_address(id(slot.dtype) + _NUMBER).value
+    return (id(slot.dtype), len(slot.shape), sizes.ctypes.data, slot.flags, size, slot.word, number)
 
 
 @functools.cache
@@ -122,7 +127,8 @@ def _arrays_are_known() -> bool:
 def _layout_is_right() -> bool:
     whole = np.arange(24.0).reshape(2, 3, 4)
     samples = (whole, whole[1], whole[:, ::-1], np.empty((0, 3), np.float32), np.array(1, np.int8), np.arange(3) > 1)
-    return all(_seen(a) == _told(a) for a in samples)
+    swapped = whole.astype(">f8" if sys.byteorder == "little" else "<f8")
+    return all(_seen(a) == _told(a) for a in (*samples, swapped))
 
 
 def _seen(a: Array) -> tuple[object, ...]:
@@ -130,18 +136,24 @@ def _seen(a: Array) -> tuple[object, ...]:
     word, integer = ctypes.c_int64.from_address, ctypes.c_int32.from_address
     rank = integer(id(a) + _HEADER + _POINTER).value
     sizes = word(id(a) + _HEADER + 2 * _POINTER).value
+    dtype = word(id(a) + _HEADER + 5 * _POINTER).value
+    if dtype != id(a.dtype):
+        return ()
     return (
         word(id(a) + _POINTER).value,
         word(id(a) + _HEADER).value,
         rank,
         tuple(word(sizes + _POINTER * d).value for d in range(rank)) if 0 <= rank <= 64 else (),
-        word(id(a) + _HEADER + 5 * _POINTER).value,
+        ctypes.string_at(dtype + _NUMBER, 3),
+        integer(dtype + _NUMBER + 4).value,
         integer(id(a) + _HEADER + 6 * _POINTER).value & 0x505,
     )
 
 
 def _told(a: Array) -> tuple[object, ...]:
-    return (id(type(a)), a.ctypes.data, a.ndim, a.shape, id(a.dtype), a.flags.num & 0x505)
+    dtype = a.dtype
+    number = f"{dtype.kind}{dtype.char}{dtype.byteorder}".encode()
+    return (id(type(a)), a.ctypes.data, a.ndim, a.shape, number, dtype.num, a.flags.num & 0x505)
 
 
 def _numpy_function(number: int) -> int:
@@ -182,4 +194,5 @@ def _table(generation: int) -> list[ctypes.c_int64 | int]:
         raise AttributeError("numpy.ndarray")
     names = ("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_Clear")
     functions = [_python_function(name) for name in names]
-    return [id(np.ndarray), _numpy_function(_NEW_FROM_DESCRIPTION), *functions, id(None), generation]
+    arrays = (_numpy_function(_NEW_FROM_DESCRIPTION), _numpy_function(_SET_BASE_OBJECT))
+    return [id(np.ndarray), arrays[0], *functions, id(None), generation, id(_BYTE), arrays[1]]

@@ -25,8 +25,6 @@ Out: TypeAlias = "Sequence[object] | None"
 
 WRITEABLE = 0x400
 """The bit of `ndarray.flags.num` that says so."""
-_LARGE = 4096
-"""Bytes from which on a result is worth being put on a cache line, which numpy's own allocation does not do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +104,16 @@ class Plan:
 
         kernel = self._launch.run
         found = make(kernel, self._slots(), len(self.tensors)) if isinstance(kernel, BoundKernel) else None
-        if found is None:
-            return _never
-        return self._allocating(found) if len(self.results) == 1 and _bytes(self.results[0]) > _LARGE else found
+        return _never if found is None else found
 
     def several(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...] | None:
         """The results of an op that has several, by the short way; None if that does not cover the call."""
+        count = len(self.results)
+        wanted = (None,) * count if out is None else tuple(out)
+        if len(tensors) != len(self.tensors) or len(wanted) != count:
+            return None
         try:
-            given = [self._empty(r) for r in self.results] if out is None else out
+            given = [self._empty(r) if o is None else o for r, o in zip(self.results, wanted, strict=True)]
         except ArgumentMemoryError:
             return None
         found = self.launcher()(*tensors, *given)
@@ -127,21 +127,6 @@ class Plan:
             *(Slot(r.dtype, r.shape, READABLE | WRITEABLE, first + k) for k, r in enumerate(self.results)),
         )
 
-    def _allocating(self, launcher: Launcher) -> Launcher:
-        """A launcher that is given memory for the result wherever the caller gives none."""
-        shape, dtype = self.results[0].shape, self.results[0].dtype
-
-        def launch(*arrays: object) -> Array | None:
-            if arrays[-1] is not None:
-                return launcher(*arrays)
-            try:
-                result = empty_of(shape, dtype)
-            except (MemoryError, ValueError, OverflowError):
-                return None
-            return launcher(*arrays[:-1], result)
-
-        return launch
-
 
 def _never(*_: object) -> Array | None:
     """The launcher of a plan that has none."""
@@ -150,10 +135,6 @@ def _never(*_: object) -> Array | None:
 
 def _arrays(given: Sequence[object]) -> tuple[Array, ...]:
     return tuple(a for a in given if isinstance(a, np.ndarray))
-
-
-def _bytes(result: Typed) -> int:
-    return int(np.prod(result.shape, dtype=np.float64)) * result.dtype.itemsize
 
 
 class _Handle:

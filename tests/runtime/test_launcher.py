@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import platform
+import resource
 import sys
 import threading
 from collections.abc import Iterator
@@ -168,9 +171,58 @@ def test_nothing_is_leaked(op: Operator) -> None:
 
 def test_large_results_lie_on_a_cache_line(op: Operator) -> None:
     large = np.ones((1, 40, 40, 3), np.float32)
-    results = [call(large) for _ in range(4)]
-    assert [r.ctypes.data % 64 for r in results] == [0] * 4
+    results = [call(large) for _ in range(40)]
+    assert [r.ctypes.data % 64 for r in results] == [0] * 40
     assert all(np.array_equal(r, results[0]) for r in results)
+    (launch,) = op._last.values()
+    found = launch(large, F, None)
+    assert found is not None
+    assert (found.flags.num, found.strides) == (0x501, results[0].strides)
+    fresh, base = np.empty(3), found.base
+    assert sys.getrefcount(found) == sys.getrefcount(fresh)
+    assert sys.getrefcount(base) == sys.getrefcount(fresh) + 1
+
+
+def test_large_results_are_freed(op: Operator) -> None:
+    x = np.ones((1, 400, 400, 3), np.float32)
+    run = generated(OPS).prepare.conv2d(x, F, **ATTRIBUTES)
+    byte, before = np.dtype(np.uint8), 0
+    for n in range(600):
+        run(x, F)
+        if n == 100:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # a result has 1250 KiB
+    counts = sys.getrefcount(byte)
+    run(x, F)
+    assert sys.getrefcount(byte) == counts
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "int32"])
+def test_arrays_whose_types_are_other_objects(op: Operator, name: str) -> None:
+    """As they are after unpickling: in other processes, from files."""
+    x, f = X.astype(numpy_dtype(DTYPES[name])), F.astype(numpy_dtype(DTYPES[name]))
+    right = call(x, f)
+    other = [pickle.loads(pickle.dumps(a)) for a in (x, f, np.empty_like(right))]
+    call(*other[:2])
+    (launch,) = op._last.values()
+    for given in ((x, f, None), (*other[:2], None), (x, other[1], other[2]), (*other[:2], np.empty_like(right))):
+        found = launch(*given)
+        assert found is not None
+        assert np.array_equal(found, right)
+    assert launch(x.astype(x.dtype.newbyteorder()), f, None) is None
+    swapped = generated(OPS).prepare.conv2d(x.astype(x.dtype.newbyteorder()), f, **ATTRIBUTES)
+    assert swapped._launch(x, f, None) is not None
+
+
+def test_a_launcher_outlives_a_second_one_that_two_threads_made_at_once(op: Operator) -> None:
+    call()
+    call()
+    (launch,) = op._last.values()
+    launcher._load.cache_clear()
+    gc.collect()
+    found = launch(X, F, None)
+    assert found is not None
+    assert np.array_equal(found, call())
 
 
 def test_many_threads_at_once() -> None:
@@ -281,6 +333,20 @@ def test_several_results(tmp_path: Path) -> None:
             give(x, out=(a, a))
         with pytest.raises(ArgumentTypeError, match="a tuple of numpy arrays"):
             give(x, out=a)
+    for give in (run, ops.both):
+        for out in ((None, b), (a, None), [None, None]):
+            found = give(x, out=out)
+            assert all(o is None or o is r for o, r in zip(out, found, strict=True))
+            assert np.array_equal(found[0], 2 * x)
+            assert np.array_equal(found[1], 3 * x)
+    a[:] = 7
+    for tensors, out in (((x, a), (b,)), ((), (x, a, b))):
+        with pytest.raises(ArgumentTypeError, match=f"'tensors': expected 1 .x., given {len(tensors)}"):
+            run(*tensors, out=out)
+    for out in ((b,), (a, b, b)):
+        with pytest.raises(ArgumentTypeError, match="'out': expected 2 numpy arrays"):
+            ops.both(x, out=out)
+    assert a.tolist() == [7] * 5
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "int32"])
