@@ -121,9 +121,14 @@ class Operator:
         return results
 
     def _first(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
-        """Run a call that is not known, or not known to be: checked in full."""
+        """Run a call that is not known, or not known to be: checked in full.
+
+        It is remembered only if the arguments are still what they were: a kernel may take long to build, and another
+        thread may have changed a list or a shape meanwhile.
+        """
         if self._elsewhere is not None and any(map(is_device_array, tensors)):
             return self._in_place(self._elsewhere(), tensors, rest, out)
+        key = fingerprint(tensors, rest)
         call = self._checked(tensors, rest)
         if self._elsewhere is not None and (device := chosen_device()) is not None:
             return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
@@ -131,8 +136,8 @@ class Operator:
         given = tuple(cast("Array", a) for a in call.tensors.values())
         results = plan.new(given, out)
         arrays = plan.readable(given)
-        key = fingerprint(tensors, rest)
-        if key is not None and _is_plain(rest) and all(a is b for a, b in zip(arrays, given, strict=True)):
+        in_place = all(a is b for a, b in zip(arrays, given, strict=True))
+        if key is not None and in_place and _is_plain(rest) and key == fingerprint(tensors, rest):
             self._remember((asked(), key), plan)
         plan.run(arrays, results)
         return results

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +29,7 @@ from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime.algorithms import mode
 from opgen.runtime.call import Call, Check, Launch
 from opgen.runtime.counters import register
+from opgen.runtime.locks import BUILD
 from opgen.runtime.operator import Operator
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Library:
         self.path = Path(module_file).with_name(spec_file)
         self.operators: dict[str, Operator] = {}
         self.kernels: dict[str, Kernels] = {}
-        self._lock = threading.RLock()
+        self._lock = BUILD
         self._module: Module | None = None
         self._hash: str | None = None
         self._held = False
@@ -123,7 +123,7 @@ class Kernels:
         self._name = name
         self._variants: dict[tuple[object, ...], _Variant] = {}
         self._from_shelf: dict[str, CompiledKernel] = {}
-        self._lock = threading.RLock()
+        self._lock = BUILD
         self._device_calls: DeviceCalls | None = None
 
     def device_calls(self) -> DeviceCalls:

@@ -216,6 +216,8 @@ def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
     """
     if not isinstance(out, np.ndarray):
         raise ArgumentTypeError(op, "out", "a numpy array", describe(out))
+    if isinstance(out, np.ma.MaskedArray):
+        raise ArgumentTypeError(op, "out", "an array without a mask", tensor(out))
     if out.dtype != dtype:
         raise ArgumentTypeError(op, "out", f"{dtype.name}{list(shape)}", tensor(out))
     if out.shape != shape:
@@ -233,5 +235,7 @@ def _overlap(out: Array, a: Array) -> bool:
     """Whether the memory of two arrays overlaps; `out` is C-contiguous (numpy's own test takes a microsecond)."""
     if a.flags.num & 0x1 == 0:
         return np.may_share_memory(out, a)
+    if not out.size or not a.size:
+        return False
     start, other = address(out), address(a)
     return start < other + a.nbytes and other < start + out.nbytes

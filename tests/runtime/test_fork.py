@@ -73,6 +73,29 @@ BUSY = """
     print(codes, work(), threads.means())
 """
 
+LOWERING = """
+    import time
+    import opgen
+    from opgen.runtime import specialize
+    from tests.bindings.modules import SAMPLES
+
+    started, build = threading.Event(), specialize.build
+
+    def slow(kernel):
+        started.set()
+        time.sleep(1)
+        return build(kernel)
+
+    specialize.build = slow
+    ops = opgen.load(SAMPLES)
+    ones = np.ones((3, 3), np.float32)
+    thread = threading.Thread(target=lambda: ops.mat_mul(ones, ones))
+    thread.start()
+    started.wait()
+    print(in_child(lambda: (ops.mat_mul(ones[:2], ones) == 3).all()), work(), threads.means())
+    thread.join()
+"""
+
 
 @pytest.fixture(params=["openmp", "pthread"])
 def means(request: pytest.FixtureRequest) -> str:
@@ -92,6 +115,10 @@ def test_a_kernel_bound_before_the_fork_runs_in_the_child(means: str) -> None:
 
 def test_a_fork_while_another_thread_builds(means: str) -> None:
     assert output_of(PROGRAM + BUSY, OPGEN_THREADING=means) == f"{[0] * 10} True {means}"
+
+
+def test_a_fork_while_another_thread_makes_a_kernel_of_the_same_op() -> None:
+    assert output_of(PROGRAM + LOWERING, OPGEN_THREADING="pthread", OPGEN_CACHE="off") == "0 True pthread"
 
 
 def test_in_a_child_openmp_is_left_alone() -> None:

@@ -20,7 +20,7 @@ from opgen.dtypes import DTYPES
 from opgen.runtime import launcher, plan, threads
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.runtime.operator import Operator
+from opgen.runtime.operator import Call, Launch, Operator
 from opgen.runtime.plan import Prepared
 from tests.bindings.modules import OPS, generated
 
@@ -362,3 +362,65 @@ def test_every_type_and_size(name: str, batch: int) -> None:
     for found in (call(x, f), call(x, f, out=out), run(x, f), run(x, f, out=out)):
         assert (found.dtype, found.shape) == (dtype, (batch, 5, 4, 2))
         assert found.tobytes() == first.tobytes()
+
+
+def test_arguments_that_change_while_their_kernel_is_built(op: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another thread may change them: the plan is not remembered by what they have become."""
+    x, strides, resolve = X.copy(), [1, 1, 1, 1], op._resolve
+    expected = call(x.reshape(1, 4, 5, 3), strides=[1, 2, 2, 1])
+    op._plans.clear()
+
+    def changing(checked: Call) -> Launch:
+        found = resolve(checked)
+        x.shape = (1, 4, 5, 3)
+        strides[1:3] = [2, 2]
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(op, "_resolve", changing)
+        assert call(x, strides=strides).shape == (1, 5, 4, 2)
+    for _ in range(3):
+        assert np.array_equal(call(x, strides=strides), expected)
+
+
+def test_arrays_that_change_between_calls(op: Operator) -> None:
+    x, run = X.copy(), prepared()
+    for give in (run, call):
+        for _ in range(3):
+            right = give(x, F)
+        x.shape = (1, 4, 5, 3)
+        if give is run:
+            with pytest.raises(ArgumentValueError, match="as prepared"):
+                give(x, F)
+        else:
+            assert give(x, F).shape == (1, 4, 5, 2)
+        x.shape = X.shape
+        x.dtype = np.int32
+        with pytest.raises(ArgumentTypeError):
+            give(x, F)
+        x.dtype = np.float32
+        out = np.empty_like(right)
+        out.setflags(write=False)
+        with pytest.raises(ArgumentValueError, match="writeable"):
+            give(x, F, out=out)
+        out.setflags(write=True)
+        assert give(x, F, out=out) is out
+        assert np.array_equal(out, right)
+
+
+def test_a_masked_result_is_refused(op: Operator) -> None:
+    out = np.ma.masked_array(call(), mask=True)
+    for give in (call, prepared()):
+        with pytest.raises(ArgumentTypeError, match="'out': expected an array without a mask"):
+            give(X, F, out=out)
+
+
+def test_an_empty_result_overlaps_nothing(op: Operator) -> None:
+    x = X[..., :0].copy()
+    f, memory = F[:, :, :0].copy(), np.zeros(100, np.float32)
+    assert not call(x, f).any()
+    none = generated(OPS).prepare.conv2d(X[:0], F, **ATTRIBUTES)
+    weights = memory[: F.size].reshape(F.shape)
+    out = np.ndarray((0, 5, 4, 2), np.float32, memory, 20)
+    for _ in range(2):
+        assert none(X[:0], weights, out=out) is out
