@@ -37,6 +37,7 @@ def vectorize(kernel: Kernel, loop: str) -> Kernel:
     for i in 0..16: s    ->    for i in 0..16 vector: s
     """
     require_loops(kernel, "vectorize", [loop])
+    _require_place(kernel, "vectorize", loop, "vector")
 
     def rewrite(s: For, context: Context) -> Stmt:
         _require_serial(s, "vectorize")
@@ -88,8 +89,8 @@ def bind(kernel: Kernel, loop: str, axis: LoopKind) -> Kernel:
 
 
 def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) -> None:
-    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, none of these stands
-    within itself, and blocks do not stand within threads.
+    """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, none of these (nor
+    lanes) stands within itself, and blocks do not stand within threads.
     """
     for s in walk(kernel.body):
         if not isinstance(s, For):
@@ -105,7 +106,7 @@ def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) ->
 
 def _clash(outer: LoopKind, inner: LoopKind) -> bool:
     if outer == "vector":
-        return inner == "parallel" or "." in inner
+        return inner in ("parallel", "vector") or "." in inner
     if "parallel" in (outer, inner):
         return outer == inner or "." in outer or "." in inner
     return "." in inner and (outer == inner or (outer.startswith("thread") and inner.startswith("block")))

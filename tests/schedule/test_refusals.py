@@ -79,6 +79,7 @@ REFUSALS = {
         None,
     ),
     "vectorize l\nvectorize q": ("vectorize q: the loop 'l' inside it is vector", None),
+    "vectorize q\nvectorize l": ("vectorize l: the loop 'q' around it is vector", None),
     "bind q block.x\nparallel l": ("parallel l: the loop 'q' around it is block.x", None),
     "bind q thread.x\nbind l block.x": ("bind l: the loop 'q' around it is thread.x", None),
     "parallel i\nreorder j, i": ("reorder i: the loop is already parallel", "reorder it before"),
