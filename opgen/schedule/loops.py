@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from opgen.diagnostics import did_you_mean
+from opgen.diagnostics import InternalError, did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.dependence import independent
-from opgen.loop.nodes import Alloc, Expr, For, Kernel, Let, Stmt
+from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Let, Stmt
 from opgen.loop.walk import parts, walk, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
@@ -47,6 +47,23 @@ def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced
         if name in used:
             raise ScheduleError(f"{primitive}: the name '{name}' is taken", "give the new loop another name")
         used.add(name)
+
+
+def buffer_at(kernel: Kernel, name: str, loop: For) -> Buffer:
+    """The buffer that a name means inside a loop: siblings may have local buffers of one name and different sizes."""
+
+    def visit(s: Stmt, found: Buffer | None) -> Buffer | None:
+        if s is loop:
+            return found
+        if isinstance(s, Alloc) and s.buffer.name == name:
+            found = s.buffer
+        return next((inside for p in parts(s) if (inside := visit(p, found)) is not None), None)
+
+    around = {buffer.name: buffer for buffer in kernel.buffers}.get(name)
+    found = visit(kernel.body, around) or around
+    if found is None:
+        raise InternalError(f"there is no buffer '{name}' around the loop '{loop.var}'")
+    return found
 
 
 def with_body(kernel: Kernel, body: Stmt) -> Kernel:

@@ -25,11 +25,11 @@ from opgen.loop.nodes import (
     Stmt,
     Store,
 )
-from opgen.loop.walk import free_vars, substitute, walk
+from opgen.loop.walk import free_vars, stores, substitute, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import extent, require_fresh, require_loops, rewrite_loops, with_body
+from opgen.schedule.loops import buffer_at, extent, require_fresh, require_loops, rewrite_loops, with_body
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
@@ -59,7 +59,7 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
             copies.append(_Copy.of(kernel, load, s, name, context))
         left, right = (copy.read(s, context) for copy in copies)
         body = Store(store.buffer, store.indices, Dot(Load(store.buffer, store.indices, FLOAT32), left, right))
-        count = extent(s)
+        count = _count(s, context)
         pairs = For(s.var, Const(0), fold_all(b.floordiv(count, 2)), body, s.kind)
         if isinstance(count, Const) and int(count.value) % 2 == 0:
             return pairs
@@ -71,6 +71,12 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     fresh = [n for copy in copies for n in (copy.name, *copy.counters)]
     require_fresh(kernel, "pair", [*fresh, f"{loop}_last"])
     return with_body(kernel, _before_nest(after.body, loop, copies))
+
+
+def _count(loop: For, context: Context) -> Expr:
+    """How often a loop runs: no less than 0 even where its bounds are out of order, as halves are rounded down."""
+    count = extent(loop)
+    return count if context.proves(b.compare("ge", count, 0)) else fold_all(b.maximum(count, 0))
 
 
 def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
@@ -114,8 +120,7 @@ class _Copy:
         if form is None or not isinstance(form[0], Const) or int(form[0].value) < 1:
             raise _refusal(loop.var, f"its steps do not walk along one dimension of '{load.buffer}'")
         apart, rest = int(form[0].value), form[1]
-        local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
-        source = ({i.name: i for i in kernel.inputs} | local)[load.buffer]
+        source = buffer_at(kernel, load.buffer, loop)
         size = source.shape[axes[0]]
         if not isinstance(size, Const) or int(size.value) <= apart:
             raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold two steps")
@@ -172,12 +177,21 @@ def _before_nest(body: Stmt, loop: str, copies: list[_Copy]) -> Stmt:
             case Block():
                 return b.block(visit(p) if _holds(p, loop) else p for p in s.statements)
             case _:
+                _require_finished(s, loop, copies)
                 made = b.block((*(copy.fill() for copy in copies), s))
                 for copy in copies:
                     made = Alloc(copy.buffer, made)
                 return made
 
     return visit(body)
+
+
+def _require_finished(nest: Stmt, loop: str, copies: list[_Copy]) -> None:
+    """What is copied before a nest is not made in it."""
+    made = {p.buffer for p in stores(nest)}
+    for copy in copies:
+        if copy.source.name in made:
+            raise _refusal(loop, f"'{copy.source.name}' is written in the nest that would read a copy of it")
 
 
 def _holds(s: Stmt, loop: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from opgen.codegen.llvm.target import Target
+from opgen.grad import gradient
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Dot, Kernel
@@ -25,8 +26,8 @@ from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
-from tests.harness import random_arrays
-from tests.schedule.test_auto import DIRECTIONS, the_call
+from tests.harness import Call, random_arrays
+from tests.schedule.test_auto import DENSE, DIRECTIONS, MODULE, the_call
 
 PRODUCT = """
 kernel product(x: bfloat16[{m}, {c}], w: bfloat16[{c}, {k}]) -> (y: float32[{m}, {k}]):
@@ -113,6 +114,24 @@ def test_every_direction(seed: int, direction: str | None) -> None:
     assert np.all(apart <= near), story
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("taps", [4, 5, 7])
+def test_windows_wider_than_the_map(width: int, taps: int) -> None:
+    """Of some taps no window lies inside, and the bounds of its loop are out of order: nothing is added."""
+    shapes = {"input": (1, 3, width, 4), "filter": (1, taps, 4, 16), "grad_output": (1, 3, width, 16)}
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype="bfloat16")
+    lowered, parameters = call.kernel()
+    kernel = simplify(bind(lowered, parameters))
+    paired = apply(kernel, parse_schedule("tighten x\npair x")) if width > 1 else kernel
+    arrays = random_arrays(shapes, "bfloat16", taps)
+    given = {buffer.name: arrays[buffer.name] for buffer in kernel.inputs}
+    (expected,), (plain,) = interpret(paired, given).values(), interpret(kernel, given).values()
+    (found,) = run_kernel(legalize(paired), given, {}, 1, guarded=True).values()
+    assert np.array_equal(found, expected)
+    np.testing.assert_allclose(found.astype(np.float64), plain.astype(np.float64), rtol=2.0**-7, atol=1e-5)
+
+
 ODD = PRODUCT.replace("in 0..{c}:\n        acc", "in 1..{c}:\n        acc").replace("x[i, c]", "x[i, c - 1]")
 
 
@@ -128,12 +147,40 @@ def test_an_odd_start_and_an_odd_end(count: int) -> None:
     assert np.array_equal(run_kernel(legalize(paired), given, {}, 1, guarded=True)["y"], interpret(paired, given)["y"])
 
 
+COPIED = "      alloc t: bfloat16[{c}] stack\n      for u in 0..{c}:\n        t[u] = w[u, j]\n      for c"
+
+READ_BACK = """
+kernel read_back(x: bfloat16[4, 8]) -> (y: bfloat16[4, 8], z: float32[4]):
+  for i in 0..4:
+    for j in 0..8:
+      y[i, j] = x[i, j]
+  for n in 0..4:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for c in 0..8:
+      acc[] = fma(float32(x[n, c]), float32(y[n, c]), acc[])
+    z[n] = acc[]
+"""
+
+
+def test_pairs_of_a_result() -> None:
+    """A factor may be another result, which is finished by then."""
+    kernel = parse_kernel(READ_BACK)
+    given = {"x": arrays(4, 8, 16, 1)["x"]}
+    found = interpret(apply(kernel, parse_schedule("pair c")), given)["z"]
+    np.testing.assert_allclose(found, interpret(kernel, given)["z"], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         (PRODUCT.replace("x[i, c]", "x[i, 7 - c]"), "its steps do not walk along one dimension of 'x'"),
         (PRODUCT.replace("x[i, c]", "x[c % 2, c]"), "its steps do not walk along one dimension of 'x'"),
         (PRODUCT.replace("x[i, c]", "x[i, 8*c]").replace("in 0..{c}", "in 0..1"), "not known to hold two steps"),
+        (
+            PRODUCT.replace("float32(w[c, j])", "float32(t[c])").replace("      for c", COPIED),
+            "'t' is written in the nest",
+        ),
     ],
 )
 def test_refusals(text: str, reason: str) -> None:
