@@ -25,7 +25,7 @@ from opgen.runtime.kernel import compile_kernel
 from opgen.runtime.threads import set_num_threads
 from opgen.spec.model import Module, Sizes
 from opgen.spec.shapes import solve
-from tools.bench.layers import LAYERS, Case, read_cases
+from tools.bench.layers import LAYERS, Case, Choice, read_cases
 from tools.bench.library import Library
 
 SPEC = Path(__file__).resolve().parent.parent / "specs" / "nn_ops.op"
@@ -71,7 +71,7 @@ def main(folder: Path, names: tuple[str, ...], batch: int, threads: int, seconds
     library = Library(folder, module.name)
     library.set_threads(threads)
     set_num_threads(threads)
-    rows = [row for case in read_cases(LAYERS, (batch,), names) for row in _rows(module, library, case, seconds)]
+    rows = [row for case in read_cases(LAYERS, Choice((batch,)), names) for row in _rows(module, library, case, seconds)]
     click.echo(f"{'worst first (' + library.level + ')':<52} {'generic':>8} {'own':>8}   ratio   (GFLOP/s)")
     for row in sorted(rows, key=lambda r: r.ratio):
         click.echo(str(row))

@@ -76,7 +76,7 @@ class GenericNest:
         if nest.extent(self.vector) is not None or not reduces(nest) or len(nest.allocations) != 1:
             return False
         before = self.trial.kernel, list(self.trial.steps)
-        nest = pack_strided(nest, self.vector, self.trial)
+        nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
         made = 0
         if worth_lanes(nest, self.vector):
             for chosen in _versions(nest, self.vector, self._lanes, self._masked):
