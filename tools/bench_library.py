@@ -71,7 +71,9 @@ def main(folder: Path, names: tuple[str, ...], batch: int, threads: int, seconds
     library = Library(folder, module.name)
     library.set_threads(threads)
     set_num_threads(threads)
-    rows = [row for case in read_cases(LAYERS, Choice((batch,)), names) for row in _rows(module, library, case, seconds)]
+    rows = [
+        row for case in read_cases(LAYERS, Choice((batch,)), names) for row in _rows(module, library, case, seconds)
+    ]
     click.echo(f"{'worst first (' + library.level + ')':<52} {'generic':>8} {'own':>8}   ratio   (GFLOP/s)")
     for row in sorted(rows, key=lambda r: r.ratio):
         click.echo(str(row))
