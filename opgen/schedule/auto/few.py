@@ -17,7 +17,17 @@ from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, divisibility, filled, loop_across
+from opgen.schedule.auto.contraction import OPERANDS, TILE
+from opgen.schedule.auto.nests import (
+    Nest,
+    contiguous_loop,
+    depends,
+    divisibility,
+    filled,
+    is_contiguous,
+    loop_across,
+    loops_of_reuse,
+)
 from opgen.schedule.auto.prepare import pack_last, split_phases
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
@@ -96,13 +106,22 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
     best: tuple[float, Few] | None = None
     for row in reversed(nest.names):
         held = _held(nest, row, machine.registers * 3 // 4)
-        if held is None or not _is_row(nest, row):
+        if held is None or not _is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
             continue
         busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each
         share = _share(nest, row, lanes)
         if share > max(usual * busy * GAIN, best[0] if best else 0.0):
             best = share, Few(nest, trial, machine, lanes, row, held)
     return best[1] if best else None
+
+
+def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
+    """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
+    others = [n for n in loops_of_reuse(nest, row) if n != held]
+    scalars = [e for e in nest.outside_loads if not depends(e.indices, row)]
+    if not others or not all(is_contiguous(e, held, nest.shapes) for e in scalars):
+        return False
+    return TILE < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
 
 
 def _mixed(nest: Nest, loop: str) -> bool:
