@@ -4,6 +4,7 @@
     gradient(function, wrt)     the gradient of an op with respect to one of its inputs, as a function
     device("cuda")              a `with` block whose calls run on a CUDA device, numpy arrays copied there and back
     algorithms("off")           a `with` block whose calls are computed by definitions only; "all": by any algorithm
+    empty(shape, dtype)         a new array on a cache line, which kernels read faster than most of numpy's own
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
     from opgen.runtime.algorithms import algorithms
     from opgen.runtime.counters import counters
+    from opgen.runtime.empty import empty
     from opgen.runtime.placement import device, to_device
 
-__all__ = ["algorithms", "counters", "device", "gradient", "load", "to_device"]
+__all__ = ["algorithms", "counters", "device", "empty", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:
@@ -34,6 +36,10 @@ def __getattr__(name: str) -> object:
         from opgen.runtime.counters import counters
 
         return counters
+    if name == "empty":
+        from opgen.runtime.empty import empty
+
+        return empty
     if name in ("device", "to_device"):
         from opgen.runtime import placement
 
