@@ -78,8 +78,10 @@ def _entry(line: str) -> Entry | None:
         found = Entry(**{**fields, "schedule": tuple(fields["schedule"])})
     except (ValueError, TypeError, KeyError):
         return None
-    right = isinstance(found.key, str) and all(isinstance(step, str) for step in found.schedule)
-    return found if right else None
+    texts = (found.key, found.call, found.cpu, found.refused, *found.schedule)
+    numbers = (found.threads, found.default_us, found.tuned_us)
+    right = all(isinstance(t, str) for t in texts) and all(isinstance(n, int | float) for n in numbers)
+    return found if right and found.call.split() else None
 
 
 def digest() -> str:

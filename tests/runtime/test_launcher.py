@@ -248,6 +248,12 @@ def test_a_layout_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert not launcher._layout_is_right()
 
 
+def test_without_a_global_lock_there_is_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launcher._arrays_are_known.__wrapped__()
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert not launcher._arrays_are_known.__wrapped__()
+
+
 # Prepared calls -------------------------------------------------------------------------------------------------------
 
 

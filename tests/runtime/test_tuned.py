@@ -87,7 +87,10 @@ def test_lines_that_are_no_entries_are_passed_over(file: Path) -> None:
     given = kernel()
     right = entry(given, another(given))
     file.parent.mkdir(parents=True)
-    lines = ["", "no json", "[]", '{"key": 1}', json.dumps(dataclasses.asdict(right)), "\x00"]
+    fields = dataclasses.asdict(right)
+    lines = ["", "no json", "[]", '{"key": 1}', json.dumps(fields), "\x00"]
+    wrong = {"key": 1, "call": " ", "cpu": None, "threads": "2", "default_us": None, "refused": [], "schedule": [1]}
+    lines += [json.dumps({**fields, "key": f"other {name}", name: value}) for name, value in wrong.items()]
     file.write_text("\n".join(lines))
     assert tuned.entries() == (right,)
     file.write_bytes(b"\xff\xfe")
