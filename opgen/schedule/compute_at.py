@@ -8,7 +8,7 @@ from math import prod
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Load, Space, Stmt
+from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Let, Load, Space, Stmt
 from opgen.loop.walk import loads, parts, stores, walk, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_stmt
@@ -62,6 +62,7 @@ class _ComputeAt:
             raise self.refuse(nest)
         self._require_unchanged(block.statements[first : last + 1])
         around = _loops_around(block.statements[last], self.at)
+        self._require_other_names(block.statements[first], block.statements[last])
         rest = b.block(s for i, s in enumerate(block.statements) if i != first)
 
         def without(s: Stmt) -> Stmt:
@@ -103,6 +104,14 @@ class _ComputeAt:
         changed = sorted(read & {w.buffer for s in statements[1:] for w in stores(s)})
         if changed:
             raise self.refuse(f"it is made from '{changed[0]}', which is written before it would be made")
+
+    def _require_other_names(self, nest: Stmt, consumer: Stmt) -> None:
+        """Names that the nest declares must not mean something else where it goes."""
+        taken = sorted(_declared(nest) & _names_around(consumer, self.at))
+        if taken:
+            raise self.refuse(
+                f"the name '{taken[0]}' means another loop around '{self.at}'", "rename it: split it by 1"
+            )
 
     def _moved(self, s: For, context: Context, nest: Producer, around: tuple[For, ...]) -> Stmt:
         if any(loop.kind not in ("serial", "parallel") for loop in (*around, s)):
@@ -149,6 +158,18 @@ def _within(s: Stmt, first: Alloc) -> Stmt:
     if isinstance(s, Alloc):
         return Alloc(s.buffer, _within(s.body, first))
     return Alloc(first.buffer, b.block((first.body, s)))
+
+
+def _declared(s: Stmt) -> set[str]:
+    """The names of the loops and values in a statement."""
+    return _loop_names(s) | {p.var.name for p in walk(s) if isinstance(p, Let)}
+
+
+def _names_around(s: Stmt, name: str) -> set[str]:
+    """The names of a loop, and of the loops and values around it."""
+    own = {s.var} if isinstance(s, For) else {s.var.name} if isinstance(s, Let) else set()
+    inner = () if own == {name} else (p for p in parts(s) if name in _loop_names(p))
+    return own.union(*(_names_around(p, name) for p in inner))
 
 
 def _loop_names(s: Stmt) -> set[str]:

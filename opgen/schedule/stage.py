@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -15,7 +15,7 @@ from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, redirected
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+from opgen.schedule.loops import buffer_at, require_fresh, require_loops, rewrite_loops
 
 
 def stage(
@@ -44,11 +44,14 @@ def stage(
     known = _buffers(kernel)
     if buffer not in known:
         raise ScheduleError(f"stage {buffer}: there is no such buffer", did_you_mean(buffer, known))
-    whole = known[buffer]
-    counters = [f"{local}_{d}" for d in range(len(whole.shape))]
+    counters = [f"{local}_{d}" for d in range(len(known[buffer].shape))]
     require_fresh(kernel, "stage", [local, *counters])
-    plan = _Stage(whole, local, counters, space, pad, None if order is None else tuple(order))
-    return rewrite_loops(kernel, at, plan.apply)
+    whole = _Stage(known[buffer], local, counters, space, pad, None if order is None else tuple(order))
+
+    def staged(s: For, context: Context) -> Stmt:
+        return whole.checked(s, kernel).apply(s, context)
+
+    return rewrite_loops(kernel, at, staged)
 
 
 def _buffers(kernel: Kernel) -> dict[str, Buffer]:
@@ -72,17 +75,24 @@ class _Stage:
     def _refuse(self, reason: str, help: str | None = None) -> ScheduleError:
         return ScheduleError(f"stage {self.whole.name}: {reason}", help)
 
+    def checked(self, s: For, kernel: Kernel) -> _Stage:
+        """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
+        if any(isinstance(p, Alloc) and p.buffer.name == self.whole.name for p in walk(s.body)):
+            raise self._refuse(f"it is allocated inside '{s.var}'")
+        if not any(x.buffer == self.whole.name for x in (*loads(s.body), *stores(s.body))):
+            raise self._refuse(f"nothing inside '{s.var}' touches it")
+        whole = buffer_at(kernel, self.whole.name, s)
+        if len(whole.shape) != len(self.whole.shape):
+            raise self._refuse("it does not have as many dimensions everywhere")
+        return replace(self, whole=whole)
+
     def apply(self, s: For, context: Context) -> Stmt:
         inside = context.with_loop(s.var, s.start, s.stop)
         name = self.whole.name
-        if any(isinstance(p, Alloc) and p.buffer.name == name for p in walk(s.body)):
-            raise self._refuse(f"it is allocated inside '{s.var}'")
         reads = any(e.buffer == name for e in loads(s.body))
         writes = any(p.buffer == name for p in stores(s.body))
         if reads and writes:
             raise self._refuse(f"one iteration of '{s.var}' both reads and writes it")
-        if not reads and not writes:
-            raise self._refuse(f"nothing inside '{s.var}' touches it")
         found = accesses(s.body, name)
         packed = self.given_order is not None and not writes
         box = covering_box(found, self.whole.shape, inside) if packed else bounding_box(found, inside)

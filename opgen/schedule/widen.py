@@ -41,8 +41,8 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
 
     def retyped(s: Stmt) -> Stmt:
         match s:
-            case Alloc() if s.buffer == source:
-                return Alloc(copy, s.body)
+            case Alloc() if s.buffer.name == buffer:
+                return Alloc(Buffer(name, wide, s.buffer.shape, s.buffer.space), s.body)
             case Store() if s.buffer == buffer:
                 return Store(name, s.indices, Cast(Type(wide, s.value.type.lanes), s.value), s.mask)
             case _:

@@ -174,6 +174,27 @@ def test_a_region_that_data_decide_is_refused() -> None:
     np.testing.assert_array_equal(interpret(after, inputs, {})["y"], interpret(direct, inputs, {})["y"])
 
 
+NAMESAKES = """
+kernel namesakes(x: float32[8]) -> (y: float32[8]):
+  alloc t: float32[8] heap
+  for i in 0..8:
+    t[i] = x[i]*2.0f32
+  for i in 0..2:
+    for a in 0..4:
+      y[i*4 + a] = t[i*4 + a]
+"""
+
+
+def test_a_name_that_would_mean_two_loops_is_refused() -> None:
+    kernel = parse_kernel(NAMESAKES)
+    with pytest.raises(ScheduleError, match="the name 'i' means another loop around 'a'"):
+        apply(kernel, parse_schedule("compute_at t at=a"))
+    other = parse_kernel(NAMESAKES.replace("for i in 0..8", "for j in 0..8").replace("t[i] = x[i]", "t[j] = x[j]"))
+    after = apply(other, parse_schedule("compute_at t at=a"))
+    inputs = {"x": np.arange(8, dtype=np.float32)}
+    np.testing.assert_array_equal(interpret(after, inputs, {})["y"], interpret(kernel, inputs, {})["y"])
+
+
 def test_what_would_be_made_twice_is_counted() -> None:
     kernel = specialised(parse_kernel(WINDOWS), {"h": 6, "w": 8})
     with pytest.raises(ScheduleError, match="144 elements would be computed, of 64"):

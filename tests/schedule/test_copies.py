@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from opgen.loop.interpret import interpret
@@ -170,3 +172,32 @@ def test_refusals(text: str) -> None:
         apply(parse_kernel(BLOCKS), parse_schedule(text))
     step = text.split("\n")[-1]
     assert refusal.value.message == f"{step}: {REFUSALS[text]}"
+
+
+SIBLINGS = """
+kernel siblings(x: bfloat16[8, 4]) -> (z: float32[8]):
+  for o in 0..1:
+    alloc l: bfloat16[3, 4] heap
+    for a in 0..3:
+      for b in 0..4:
+        l[a, b] = x[a, b]
+    for i in 0..4:
+      if i < 3:
+        z[i] = float32(l[i, 1])
+  for o in 1..2:
+    alloc l: bfloat16[5, 4] heap
+    for c in 0..5:
+      for d in 0..4:
+        l[c, d] = x[c + 3, d]
+    for i in 3..8:
+      z[i] = float32(l[i - 3, 1])
+"""
+
+
+@pytest.mark.parametrize("text", ["widen l", "stage l at=i space=stack pad=true -> m", "stage l at=i space=heap\nwiden l_local"])
+def test_siblings_of_one_name_have_their_own_sizes(text: str) -> None:
+    """As the parts of a partitioned loop have."""
+    kernel = parse_kernel(SIBLINGS)
+    after = apply(kernel, parse_schedule(text))
+    x = np.arange(32).reshape(8, 4).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(interpret(after, {"x": x})["z"], x[:, 1].astype(np.float32))
