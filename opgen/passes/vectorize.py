@@ -217,7 +217,7 @@ class _Vectorizer:
         value = v.widen(self.expr(s.value, scope), self._lanes)
         masks = scope.masks if s.mask is None else (*scope.masks, v.widen(self.expr(s.mask, scope), self._lanes))
         if s.buffer in scope.private:
-            return self._private_store(s.buffer, indices, value, masks[scope.private[s.buffer] :])
+            return self._private_store(s.buffer, indices, value, masks[scope.private[s.buffer] :], scope)
         if all(i.type.lanes == 1 for i in indices):
             raise InternalError(f"every lane of '{self._var}' stores to the same element of '{s.buffer}'")
         mask = v.conjunction(masks)
@@ -236,9 +236,13 @@ class _Vectorizer:
         ends = (last.base, fold(b.add(last.base, self._lanes - 1)))
         return all(self._in_bounds(buffer, (*others, end), scope) for end in ends)
 
-    def _private_store(self, buffer: str, indices: tuple[Expr, ...], value: Expr, masks: tuple[Expr, ...]) -> Stmt:
+    def _private_store(
+        self, buffer: str, indices: tuple[Expr, ...], value: Expr, masks: tuple[Expr, ...], scope: _Scope
+    ) -> Stmt:
         place = (*indices, self._lane())
         mask = v.conjunction(masks)
+        if mask is not None and not self._all_in_bounds(buffer, indices, scope):
+            return Store(buffer, place, value, mask)
         if mask is not None:
             self._masked.add(buffer)
             value = Select(mask, value, Load(buffer, place, value.type.dtype))
@@ -310,7 +314,7 @@ class _Vectorizer:
         indices = tuple(self.expr(i, scope) for i in e.indices)
         own = None if e.mask is None else self.expr(e.mask, scope)
         if e.buffer in scope.private:
-            return Load(e.buffer, (*indices, self._lane()), e.dtype, own)
+            return self._private_load(e, indices, own, scope)
         masks = scope.masks if own is None else (*scope.masks, v.widen(own, self._lanes))
         if own is None and self._distinct(e.buffer, indices, scope):
             masks = ()
@@ -322,6 +326,27 @@ class _Vectorizer:
             return Load(e.buffer, indices, e.dtype)
         gathered = (*indices[:-1], v.widen(indices[-1], self._lanes))
         return Load(e.buffer, gathered, e.dtype, v.conjunction(masks))
+
+    def _private_load(self, e: Load, indices: tuple[Expr, ...], own: Expr | None, scope: _Scope) -> Expr:
+        masks = scope.masks[scope.private[e.buffer] :]
+        if not masks or self._all_in_bounds(e.buffer, indices, scope):
+            return Load(e.buffer, (*indices, self._lane()), e.dtype, own)
+        own_masks = () if own is None else (v.widen(own, self._lanes),)
+        return Load(e.buffer, (*indices, self._lane()), e.dtype, v.conjunction((*masks, *own_masks)))
+
+    def _all_in_bounds(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
+        """Whether all lanes' accesses of a buffer of the loop's own are in bounds whatever the masks are."""
+        for i, size in zip(indices, scope.shapes[buffer][:-1], strict=True):
+            ends = [i]
+            if isinstance(i, Ramp):
+                ends = [i.base, fold(b.add(i.base, b.mul(i.stride, self._lanes - 1)))]
+            elif i.type.lanes != 1:
+                return False
+            for end in ends:
+                inside = (b.compare("ge", end, 0), b.compare("lt", end, size))
+                if not all(scope.context.proves(condition) for condition in inside):
+                    return False
+        return True
 
     def _in_bounds(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> bool:
         """Whether an access is in bounds whatever the masks are."""

@@ -79,6 +79,18 @@ def test_a_condition_inside_a_local_buffers_life_selects() -> None:
     )
 
 
+def test_what_only_a_mask_keeps_inside_a_local_buffer_is_masked() -> None:
+    """Lanes that are off would reach past its end: nothing is read or written there."""
+    text = (
+        "vector for i in 0..4:\n    alloc t: float32[4] register\n    for j in 0..4:\n      t[j] = 0.0f32\n"
+        "    if p + i < 4:\n      t[p + i] = x[i]\n      y[i] = t[p + i]"
+    )
+    assert expanded(text, vectorize).splitlines()[3:] == [
+        "t[ramp(p, 1, 4), ramp(0, 1, 4) if ramp(p, 1, 4) < 4i64x4] = x[ramp(0, 1, 4) if ramp(p, 1, 4) < 4i64x4]",
+        "y[ramp(0, 1, 4) if ramp(p, 1, 4) < 4i64x4] = t[ramp(p, 1, 4), ramp(0, 1, 4) if ramp(p, 1, 4) < 4i64x4]",
+    ]
+
+
 def test_a_shared_load_that_only_a_mask_keeps_in_bounds_is_masked() -> None:
     text = "vector for i in 0..4:\n    if i + p*4 < n - 8:\n      y[i] = x[p*4 + 8]"
     assert expanded(text, vectorize) == (
