@@ -36,6 +36,8 @@ _TOKEN = re.compile(r"->|[,=]|-?\d+|[A-Za-z_][\w.]*|\S")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _NUMBER = re.compile(r"-?\d+")
 _VERSION = re.compile(r"\s*version\s+([A-Za-z_]\w*)\s+(\S[^#]*?)\s*->\s*([A-Za-z_]\w*)\s*(?:#.*)?$")
+DIGITS = 9
+"""Most digits of a number: a product of two is far from the end of 64 bits."""
 SPACES: tuple[Space, ...] = ("heap", "stack", "register")
 TRUTHS = ("true", "false")
 
@@ -118,6 +120,8 @@ def _shape(line: Line, usage: str, arguments: int, options: Sequence[str] = (), 
 def _integer(word: Word) -> int:
     if not _NUMBER.fullmatch(word.text):
         raise ScheduleError(f"'{word.text}' is not an integer", span=word.span)
+    if len(word.text.lstrip("-")) > DIGITS:
+        raise ScheduleError(f"'{word.text}' is too large", f"a number has up to {DIGITS} digits", word.span)
     return int(word.text)
 
 

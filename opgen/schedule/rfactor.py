@@ -28,6 +28,9 @@ from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
 
+MOST = 4096
+"""Most partial results: they lie on the stack."""
+
 
 def rfactor(kernel: Kernel, loop: str, factor: int, partial: str | None = None) -> Kernel:
     """Reduce into `factor` partial results, every factor-th step into the same, and those by a tree at the end.
@@ -49,6 +52,8 @@ def rfactor(kernel: Kernel, loop: str, factor: int, partial: str | None = None) 
     require_loops(kernel, "rfactor", [loop])
     if factor < 2 or factor & (factor - 1):
         raise ScheduleError(f"rfactor {loop}: {factor} is not a power of two above 1")
+    if factor > MOST:
+        raise ScheduleError(f"rfactor {loop}: {factor} partial results are too many", f"take up to {MOST}")
     found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == loop]
     if len(found) != 1:
         raise ScheduleError(f"rfactor {loop}: there are {len(found)} loops of that name")

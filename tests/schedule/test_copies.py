@@ -194,7 +194,9 @@ kernel siblings(x: bfloat16[8, 4]) -> (z: float32[8]):
 """
 
 
-@pytest.mark.parametrize("text", ["widen l", "stage l at=i space=stack pad=true -> m", "stage l at=i space=heap\nwiden l_local"])
+@pytest.mark.parametrize(
+    "text", ["widen l", "stage l at=i space=stack pad=true -> m", "stage l at=i space=heap\nwiden l_local"]
+)
 def test_siblings_of_one_name_have_their_own_sizes(text: str) -> None:
     """As the parts of a partitioned loop have."""
     kernel = parse_kernel(SIBLINGS)

@@ -96,6 +96,8 @@ REFUSALS = {
     "pair i": ("pair i: it does not add one product of two bfloat16 elements", None),
     "pair q": ("pair q: it does not add one product of two bfloat16 elements", None),
     "rfactor j 3": ("rfactor j: 3 is not a power of two above 1", None),
+    "rfactor j 8192": ("rfactor j: 8192 partial results are too many", "take up to 4096"),
+    "split i 9223372036854775808": ("'9223372036854775808' is too large", "a number has up to 9 digits"),
     "rfactor j 4": ("rfactor j: its body is not one step of a sum, product, minimum or maximum", None),
     "rfactor p 4": ("rfactor p: 'z' is not local to a nest", None),
     "stage w at=i": ("stage w: there is no such buffer", None),
