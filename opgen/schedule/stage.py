@@ -79,7 +79,8 @@ class _Stage:
         """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
         if any(isinstance(p, Alloc) and p.buffer.name == self.whole.name for p in walk(s.body)):
             raise self._refuse(f"it is allocated inside '{s.var}'")
-        if not any(x.buffer == self.whole.name for x in (*loads(s.body), *stores(s.body))):
+        touched = {e.buffer for e in loads(s.body)} | {p.buffer for p in stores(s.body)}
+        if self.whole.name not in touched:
             raise self._refuse(f"nothing inside '{s.var}' touches it")
         whole = buffer_at(kernel, self.whole.name, s)
         if len(whole.shape) != len(self.whole.shape):
