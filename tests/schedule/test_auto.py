@@ -210,14 +210,16 @@ def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
 # Windows ------------------------------------------------------------------------------------------
 
 
-def window_call(direction: str | None, shapes: dict[str, tuple[int, ...]], order: str, **attrs: object) -> Call:
+def window_call(
+    direction: str | None, shapes: dict[str, tuple[int, ...]], order: str, dtype: str = "float32", **attrs: object
+) -> Call:
     """A call of the op without mixing, or of a gradient of it."""
-    call = Call(MODULE, LANES, shapes, {"data_format": order, **attrs}, dtype="float32")
+    call = Call(MODULE, LANES, shapes, {"data_format": order, **attrs}, dtype=dtype)
     if direction is None:
         return call
     cotangent = tuple(call.environment.output_shapes["output"])
     return Call(
-        MODULE, gradient(MODULE, LANES, direction), {**shapes, "grad_output": cotangent}, call.attrs, dtype="float32"
+        MODULE, gradient(MODULE, LANES, direction), {**shapes, "grad_output": cotangent}, call.attrs, dtype=dtype
     )
 
 
@@ -301,6 +303,30 @@ def test_lanes_along_rows_of_channels_first() -> None:
     text = assert_scheduled_is_the_same(window_call(None, shapes, "NCHW", strides=[1] * 4, padding="SAME"), 0)
     assert "split x 16 tail=overlap -> x_o, x_l" in text
     assert "skew r, y_i 1" in text
+
+
+def test_short_rows_are_masked() -> None:
+    shapes = {"input": (2, 8, 7, 7), "filter": (3, 3, 8, 1)}
+    text = assert_scheduled_is_the_same(window_call(None, shapes, "NCHW", strides=[1] * 4, padding="SAME"), 0)
+    assert "split x 8 tail=guard -> x_o, x_l" in text
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    ("dtype", "channels", "size", "taps", "stride"),
+    [("float32", 32, 14, 3, 2), ("float64", 24, 9, 5, 1), ("bfloat16", 20, 13, 3, 2), ("float32", 9, 8, 4, 2)],
+)
+def test_slices_of_maps_are_turned(
+    dtype: str, channels: int, size: int, taps: int, stride: int, direction: str | None
+) -> None:
+    """Rows read with a step, or by many taps: lanes along the maps, copied with that dimension last."""
+    shapes = {"input": (2, channels, size, size), "filter": (taps, taps, channels, 1)}
+    attrs = {"strides": [1, 1, stride, stride], "padding": "SAME"}
+    text = assert_scheduled_is_the_same(window_call(direction, shapes, "NCHW", dtype=dtype, **attrs), size)
+    lanes = 8 if dtype == "float64" or channels < 16 else 16
+    assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
+    assert text.count("0, 2, 3, 1 at=c_s") == 2
+    assert "transpose " in text
 
 
 @pytest.mark.parametrize("order", ["NHWC", "NCHW"])

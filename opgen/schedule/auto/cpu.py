@@ -43,6 +43,7 @@ from opgen.schedule.auto.prepare import (
 )
 from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.rows import Rows
+from opgen.schedule.auto.slices import Slices, sliced_loop
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_rows import RowTile
@@ -73,6 +74,8 @@ class CpuNest:
         if self._few():
             return
         if vector is not None and self._along_rows(vector):
+            return
+        if self._in_slices():
             return
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and self._reduction(across):
@@ -169,9 +172,24 @@ class CpuNest:
         self.trial.kernel, self.trial.steps = before
         return False
 
+    def _in_slices(self) -> bool:
+        """Lanes along maps that are windows each by itself, a slice of them turned at a time."""
+        loop = sliced_loop(self.nest)
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        if loop is None or not constant or not reduces(self.nest) or len(self.nest.allocations) != 1:
+            return False
+        lanes, before = self._lanes(self.nest.extent(loop)), (self.trial.kernel, list(self.trial.steps))
+        if 2 * lanes >= self._lanes(None) and Slices(self.nest, self.trial, loop, lanes, self.machine).run():
+            return True
+        self.trial.kernel, self.trial.steps = before
+        return False
+
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
-        lanes = self._lanes(self.nest.extent(vector))
+        extent = self.nest.extent(vector)
+        lanes = self._lanes(extent)
+        if extent is not None and lanes < extent and 4 * lanes <= self._lanes(None):
+            lanes *= 2  # masks cost less than vectors that are nearly empty
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if not constant or lanes < 2 or len(self.nest.allocations) != 1:
             return False

@@ -13,6 +13,7 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.slices import sliced_loop
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window_choice import ACCUMULATORS, TAPS
@@ -37,12 +38,12 @@ class RowTile:
     def run(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
-        if column is None or not self._only_taps:
+        if column is None or not self._only_taps or (self._apart(column) and sliced_loop(self.nest) is not None):
             return False
         fresh = self.trial.fresh
         x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
         width = self._extent(self.vector)
-        wide: Tail = "exact" if width % self.lanes == 0 else "overlap"
+        wide: Tail = "exact" if width % self.lanes == 0 else "guard" if width < self.lanes else "overlap"
         steps: list[Step] = [Split(self.vector, self.lanes, wide, x_o, x_l)]
         order = [n for n in self.nest.names if n != self.vector]
         taps, tile = list(self._terms), []
@@ -78,6 +79,10 @@ class RowTile:
         if high is not None and high.tail != "exact" and high.count > 1:
             self.trial.take(Partition(order[-1], (-1,)))
         return True
+
+    def _apart(self, column: Walk) -> bool:
+        """Whether another loop suits lanes better: what a row's lanes read lies apart, or taps crowd out registers."""
+        return abs(column.step) > 1 or prod(self._terms.values()) + ACCUMULATORS >= self.machine.registers
 
     # What there is ----------------------------------------------------------------------------------
 
