@@ -1,6 +1,6 @@
 """Loads and stores: from indices to addresses, and from lanes to the best access that touches nothing else.
 
-Lanes next to each other are one vector access (reversed if they run backwards); a few elements apart without a mask,
+Lanes next to each other are one vector access (reversed if they run backwards); a few elements apart, when loaded,
 a few vector loads that end exactly at the last lane, and a shuffle; at any other even distance, one access a lane; in
 general, LLVM's gather and scatter.  Masked accesses are LLVM's masked intrinsics, which never touch memory of a lane
 that is off.
@@ -8,6 +8,7 @@ that is off.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 
 from opgen.codegen.llvm.affine import (
@@ -170,7 +171,7 @@ def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
     return result
 
 
-def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int) -> str:
+def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int, mask: str | None = None) -> str:
     """Lanes a few elements apart: vectors that together cover exactly first to last lane, then the lanes picked."""
     element = vector(memory_type(memory.buffer.dtype.name), count)
     lowest = min(0, step * (count - 1))
@@ -179,7 +180,12 @@ def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int
     starts = [min(p // count * count, last_start) for p in positions]
     result = ""
     for start in sorted(set(starts)):
-        chunk = _load_vector(fn, memory, plus(base, constant(lowest + start)), count)
+        at = plus(base, constant(lowest + start))
+        if mask is None:
+            chunk = _load_vector(fn, memory, at, count)
+        else:
+            lanes = {p - start: k for k, (p, s) in enumerate(zip(positions, starts, strict=True)) if s == start}
+            chunk = _masked_load(fn, memory, at, count, _spread(fn, mask, count, lanes))
         # The lanes that lie in this chunk come from it, the others stay as they are (at first: anything).
         shift = count if result else 0
         picks = [p - start + shift if s == start else k for k, (p, s) in enumerate(zip(positions, starts, strict=True))]
@@ -187,6 +193,13 @@ def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int
         order = listed("i32", picks)
         result = _read(fn, memory, "lanes", f"shufflevector {operands}, <{count} x i32> {order}")
     return result
+
+
+def _spread(fn: Function, mask: str, count: int, lanes: Mapping[int, int]) -> str:
+    """A mask of which lane i is lane `lanes[i]` of another, or off."""
+    whole = vector("i1", count)
+    order = listed("i32", [lanes.get(i, count) for i in range(count)])
+    return fn.writer.pure("mask", f"shufflevector {whole} {mask}, {whole} zeroinitializer, <{count} x i32> {order}")
 
 
 def _mask(fn: Function, mask: Expr | None, count: int) -> str | None:
@@ -209,8 +222,10 @@ def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> s
 
 def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:
     step = constant_of(at.step)
-    if at.rest or step not in (1, -1):
+    if at.rest or step is None or not 1 <= abs(step) <= _MOST_CHUNKS:
         return _gather(fn, memory, at, count, mask)
+    if abs(step) > 1:
+        return _load_chunks(fn, memory, at.base, step, count, mask)
     if step == 1:
         return _masked_load(fn, memory, at.base, count, mask)
     backwards = _masked_load(fn, memory, plus(at.base, constant(1 - count)), count, _reversed(fn, "i1", mask, count))

@@ -2,9 +2,9 @@
 
     for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
 
-Rows of the map that are short, or read with a step, leave lanes along them empty or shuffled.  Along `c` every window
-is the same: of each 16 maps, say, a copy is made with `c` last, in blocks that are turned in registers, and all that
-is known of windows with consecutive lanes applies.
+Lanes along the rows of a map are no choice where rows are summed, or have phases, and a poor one where there are many
+taps.  Along `c` every window is the same: of each 16 maps, say, a copy is made with `c` last, in blocks that are turned
+in registers, and all that is known of windows with consecutive lanes applies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from opgen.loop.nodes import Const, Load, Store, Var
+from opgen.loop.nodes import Load, Store, Var
 from opgen.machine import Machine
 from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis
@@ -80,9 +80,9 @@ class Slices:
 
 def sliced_loop(nest: Nest) -> str | None:
     """The loop along which slices are independent windows: every access follows it by a dimension of its own."""
-    touched = (*nest.outside_loads, *nest.results)
+    touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
     for name in nest.names:
-        if all(Var(name) in e.indices and own_axis(e, name) is not None for e in touched):
-            if any(not is_contiguous(e, name, nest.shapes) for e in touched) and nest.extent(name) != 1:
-                return name
+        followed = all(Var(name) in e.indices and own_axis(e, name) is not None for e in touched)
+        if followed and not all(is_contiguous(e, name, nest.shapes) for e in touched):
+            return name
     return None

@@ -38,7 +38,7 @@ class RowTile:
     def run(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
-        if column is None or not self._only_taps or (self._apart(column) and sliced_loop(self.nest) is not None):
+        if column is None or not self._only_taps or (self._crowded and sliced_loop(self.nest) is not None):
             return False
         fresh = self.trial.fresh
         x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
@@ -80,9 +80,10 @@ class RowTile:
             self.trial.take(Partition(order[-1], (-1,)))
         return True
 
-    def _apart(self, column: Walk) -> bool:
-        """Whether another loop suits lanes better: what a row's lanes read lies apart, or taps crowd out registers."""
-        return abs(column.step) > 1 or prod(self._terms.values()) + ACCUMULATORS >= self.machine.registers
+    @property
+    def _crowded(self) -> bool:
+        """Whether the taps do not stay in registers beside the results."""
+        return prod(self._terms.values()) + ACCUMULATORS >= self.machine.registers
 
     # What there is ----------------------------------------------------------------------------------
 
