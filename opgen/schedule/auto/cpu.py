@@ -5,6 +5,7 @@ Classes of nests, told apart by how they access memory:
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
+                or one in which no read mixes the maps that lanes go along: `slices.py`
 elementwise     anything else whose results lie consecutively: lanes along them
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """

@@ -52,16 +52,18 @@ class Slices:
         if not Window(self.trial.nest(inner), self.trial, inner, self.lanes, self.machine).run():
             return False
         if len(around) > 1:
-            self.trial.take(Fuse(*around, fresh("_".join(around))))
+            self.trial.take(Fuse(around[0], around[1], fresh("_".join(around))))
         return True
 
     def _turned(self, outer: str) -> bool:
         """Copies of what a slice reads and writes."""
         for access in self.apart:
             axis = own_axis(access, self.loop)
+            if axis is None:
+                return False
             order = (*(d for d in range(len(access.indices)) if d != axis), axis)
             name = self.trial.fresh(f"{access.buffer}_slice")
-            if axis is None or not self.trial.take(Pack(access.buffer, order, name, outer)):
+            if not self.trial.take(Pack(access.buffer, order, name, outer)):
                 return False
             transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
         return True
@@ -69,7 +71,7 @@ class Slices:
     @cached_property
     def apart(self) -> tuple[Load | Store, ...]:
         """One access of each buffer in which lanes do not lie side by side."""
-        found = {e.buffer: e for e in (*self.nest.outside_loads, *self.nest.results)}
+        found = {e.buffer: e for e in _touched(self.nest)}
         return tuple(e for e in found.values() if not is_contiguous(e, self.loop, self.nest.shapes))
 
     @cached_property
@@ -80,9 +82,13 @@ class Slices:
 
 def sliced_loop(nest: Nest) -> str | None:
     """The loop along which slices are independent windows: every access follows it by a dimension of its own."""
-    touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
+    touched = _touched(nest)
     for name in nest.names:
         followed = all(Var(name) in e.indices and own_axis(e, name) is not None for e in touched)
         if followed and not all(is_contiguous(e, name, nest.shapes) for e in touched):
             return name
     return None
+
+
+def _touched(nest: Nest) -> tuple[Load | Store, ...]:
+    return (*nest.outside_loads, *nest.results)

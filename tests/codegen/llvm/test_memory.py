@@ -110,7 +110,7 @@ def test_strided_stores_leave_everything_else_alone(stride: int, dtype: DType, t
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("stride", [1, 2, 3, -1, -2])
+@pytest.mark.parametrize("stride", [1, 2, -1, -3])
 @pytest.mark.parametrize("live", range(LANES + 1))
 def test_lanes_that_are_masked_off_touch_no_memory(live: int, stride: int, dtype: DType, target: str) -> None:
     """The array holds only what the live lanes reach: the others would fault."""
