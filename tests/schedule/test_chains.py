@@ -218,3 +218,65 @@ def test_reads_with_a_part_in_several_results_are_packed() -> None:
     expected = interpret(kernel, arrays, {})["y"]
     for threads in (1, 2):
         np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)
+
+
+def summed(seed: int) -> tuple[str, dict[str, tuple[int, ...]]]:
+    """The text of a kernel whose intermediates are summed over images and rows, and the shapes of its inputs."""
+    rng = random.Random(seed)
+    n, p, c, k = rng.choice([1, 2, 3]), rng.choice([2, 4, 6, 7]), rng.choice([5, 16, 20, 32]), rng.choice([3, 16, 24])
+    guard = rng.choice([None, f"i + j < {n + p - 2}"])
+    rows = ["acc[] = fma(t[0, i, j, a], u[1, i, j, b], acc[])"]
+    rows = rows if guard is None else [f"if {guard}:", f"  {rows[0]}"]
+    body = "\n".join(f"              {row}" for row in rows)
+    text = f"""
+kernel summed(x: float32[{n}, {p}, {c}], w: float32[{n}, {p}, {k}]) -> (y: float32[{c}, {k}]):
+  alloc t: float32[2, {n}, {p}, {c}] heap:
+    alloc u: float32[2, {n}, {p}, {k}] heap:
+      alloc g: float32[{c}, {k}] heap:
+        for d in 0..{n}:
+          for e in 0..{p}:
+            for f in 0..{c}:
+              t[0, d, e, f] = x[d, e, f]
+              t[1, d, e, f] = x[d, e, f] * 2.0f32
+        for l in 0..{n}:
+          for m in 0..{p}:
+            for o in 0..{k}:
+              u[0, l, m, o] = w[l, m, o]
+              u[1, l, m, o] = w[l, m, o] + 1.0f32
+        for a in 0..{c}:
+          for b in 0..{k}:
+            alloc acc: float32[] register
+            acc[] = 0.0f32
+            for i in 0..{n}:
+              for j in 0..{p}:
+  {body.replace(chr(10), chr(10) + "  ")}
+            g[a, b] = acc[]
+        for q in 0..{c}:
+          for r in 0..{k}:
+            y[q, r] = g[q, r] * 0.5f32
+"""
+    return text, {"x": (n, p, c), "w": (n, p, k)}
+
+
+@pytest.mark.parametrize("size", [1 << 8, 1 << 10, 1 << 13])
+@pytest.mark.parametrize("seed", range(6))
+def test_sums(seed: int, size: int) -> None:
+    """Intermediates are made block by block while the sums wait in the results, in the same order of terms."""
+    text, shapes = summed(seed)
+    kernel = simplify(parse_kernel(text))
+    schedule, after = scheduled(kernel, "cpu", small_caches(size))
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays(shapes, "float32", seed)
+    (expected,) = interpret(kernel, arrays, {}).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, arrays, {}, threads, guarded=True).values()
+        assert np.array_equal(found.view(np.uint8), expected.view(np.uint8)), f"seed {seed}\n{schedule}"
+
+
+def test_sums_in_blocks() -> None:
+    """Sums go on from block to block where the intermediates together are larger than the second cache."""
+    kernels = [simplify(parse_kernel(summed(seed)[0])) for seed in range(6)]
+    texts = [str(scheduled(kernel, "cpu", small_caches(1 << 11))[0]) for kernel in kernels]
+    assert any("carry " in text and "compute_at t at=" in text and "compute_at u at=" in text for text in texts)

@@ -17,6 +17,7 @@ from opgen.schedule.auto.chain_blocks import Blocks
 from opgen.schedule.auto.fan import Fan, may_fan_out
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
 from opgen.schedule.auto.sources import Sources
+from opgen.schedule.auto.sum_blocks import SumBlocks
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel
 
@@ -33,13 +34,14 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
         return False
     if any(sources.fan(nest, frozenset()) for nest in sources.nests):
         return True
-    return any(_blocks(nest, sources, machine).best is not None for nest in sources.nests if _is_last(nest, sources))
+    return max(_gain(sources, machine), _gain_of_sums(sources, machine)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
     sources = Sources(trial.kernel)
     absorbed: set[str] = set()
+    summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
     for nest in reversed(sources.nests):
         buffer = sources.made_by(nest)
         if buffer in absorbed:
@@ -49,11 +51,13 @@ def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]
         fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
         if fan is not None and fan.run(trial):
             absorbed.update(fan.inside)
-            if not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
+            if summed or not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
                 trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
             continue
-        if is_last:
+        if is_last and not summed:
             _in_blocks(find, trial, machine)
+        elif summed:
+            _summed_in_blocks(find, trial, machine)
         now = find(inner_nests(trial.kernel))
         if now is not None:
             alone(now)
@@ -64,6 +68,26 @@ def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
     last = find(sources.nests)
     if last is not None:
         _blocks(last, sources, machine).run(trial)
+
+
+def _summed_in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
+    sources = Sources(trial.kernel)
+    nest = find(sources.nests)
+    blocks = None if nest is None else SumBlocks.of(nest, sources, machine)
+    if blocks is not None:
+        blocks.run(trial)
+
+
+def _gain(sources: Sources, machine: Machine) -> float:
+    """What is gained by blocks around the last nests, in seconds."""
+    ends = (nest for nest in sources.nests if _is_last(nest, sources))
+    return max((_blocks(nest, sources, machine).gain for nest in ends), default=0)
+
+
+def _gain_of_sums(sources: Sources, machine: Machine) -> float:
+    """What is gained by blocks around nests that sum intermediates."""
+    found = (SumBlocks.of(nest, sources, machine) for nest in sources.nests)
+    return max((blocks.gain for blocks in found if blocks is not None), default=0)
 
 
 def _is_last(nest: Nest, sources: Sources) -> bool:

@@ -32,11 +32,21 @@ class Blocks:
     @cached_property
     def best(self) -> tuple[int, int] | None:
         """The loop of which some iterations make a block, and how many; None if one block of everything is best."""
+        return self._chosen[1]
+
+    @property
+    def gain(self) -> float:
+        """The seconds that memory takes less than in one block of everything."""
+        return self._chosen[0]
+
+    @cached_property
+    def _chosen(self) -> tuple[float, tuple[int, int] | None]:
         depths = self._moved.values()
         if not depths:
-            return None
-        level, size = self._best(tuple(self._moved), min(depths))
-        return None if level < 0 else (level, size)
+            return 0, None
+        moved = tuple(self._moved)
+        seconds, (level, size) = self._best(moved, min(depths))
+        return self._seconds(moved, 1) - seconds, None if level < 0 else (level, size)
 
     def run(self, trial: Trial) -> bool:
         """Make the best blocks, and the intermediates in them; False if there are none, or it is illegal."""
@@ -102,8 +112,8 @@ class Blocks:
 
     # How large ----------------------------------------------------------------------------------------
 
-    def _best(self, moved: tuple[str, ...], depth: int) -> tuple[int, int]:
-        """The loop, and the iterations of it that make a block; (-1, 1) for one block of everything."""
+    def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
+        """Seconds; the loop, and the iterations of it that make a block: (-1, 1) for one block of everything."""
         best = self._seconds(moved, 1), (-1, 1)
         for level in range(depth):
             extent = self._extents[level]
@@ -111,7 +121,7 @@ class Blocks:
                 blocks = prod(self._extents[: level + 1]) // size
                 if blocks > 1 and (size < extent or level == 0):
                     best = min(best, (self._seconds(moved, blocks), (level, size)))
-        return best[1]
+        return best
 
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
         """The time that memory takes: intermediates are written and read, what serves all blocks is read by each.
