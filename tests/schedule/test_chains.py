@@ -220,6 +220,18 @@ def test_reads_with_a_part_in_several_results_are_packed() -> None:
         np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)
 
 
+def test_they_are_packed_in_panels_where_they_are_large() -> None:
+    kernel = parse_kernel(TURNED.replace("24", "128"))
+    schedule, after = scheduled(kernel, "cpu", small_caches(1 << 14))
+    assert "pack w 0, 2, 1 at=c_o -> w_panel" in str(schedule)
+    assert "reorder c_o, k\n" in str(schedule)
+    assert parse_schedule(str(schedule)) == schedule
+    arrays = random_arrays({"w": (4, 128, 20)}, "float32", 0)
+    expected = interpret(kernel, arrays, {})["y"]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)
+
+
 def summed(seed: int) -> tuple[str, dict[str, tuple[int, ...]]]:
     """The text of a kernel whose intermediates are summed over images and rows, and the shapes of its inputs."""
     rng = random.Random(seed)

@@ -33,7 +33,7 @@ from opgen.schedule.auto.nests import (
     width_in_bytes,
     worth_lanes,
 )
-from opgen.schedule.auto.panel import Marks, panelled_items, panelled_vectors
+from opgen.schedule.auto.panel import Marks, panelled_across, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import (
     lanes_along_copy,
     pack_shared,
@@ -135,6 +135,7 @@ class CpuNest:
         nest = self.trial.nest(vector)
         extent = nest.extent(vector)
         lanes = self._lanes(extent)
+        before, start = self.trial.kernel, len(self.trial.steps)
         if lanes > 1 and not worth_lanes(nest, vector):
             nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
         if lanes < 2 or not worth_lanes(nest, vector):
@@ -142,11 +143,13 @@ class CpuNest:
         outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
         others = [n for n in nest.names if n != vector]
         order = () if vector == nest.names[-1] else (Reorder((*others, outer, inner)),)
+        marks = Marks(before, start, len(self.trial.steps), len(self.trial.steps))
         overlap = extent is not None and extent % lanes != 0
         tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
         for tail in tails:
             if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
                 self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
+                panelled_across(self.trial, marks, vector, self.machine)
                 return True
         return False
 

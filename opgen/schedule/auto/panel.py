@@ -13,7 +13,7 @@ from opgen.loop.nodes import Const, Kernel, Var
 from opgen.loop.walk import loads
 from opgen.machine import Machine
 from opgen.schedule.auto.blocks import transposed_blocks
-from opgen.schedule.auto.nests import depends, nests
+from opgen.schedule.auto.nests import depends, inner_nests, nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split, Step, Widen
 
@@ -40,6 +40,21 @@ def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) 
         panelled(trial, marks, split.outer, machine)
 
 
+def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
+    """As `panelled_vectors`, for a nest without reduction: a panel covers the loops that walk along the input's lines,
+    as long as it leaves room in the second cache, so that lines are read as a whole.
+    """
+    copies = [s.buffer for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
+    if len(copies) != 1 or split is None or split.tail != "exact":
+        return
+    found = next(n for n in inner_nests(marks.kernel) if vector in n.names)
+    blocks = (found.extent(vector) or 1) // split.factor
+    if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
+        last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
+        panelled(trial, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
+
+
 def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
     """Replace the copy of an input by panels, one for each item of a batch, if that pays.  An item is an iteration of
     the first of `loops` that is an index by itself.
@@ -51,9 +66,9 @@ def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: 
             panelled(trial, marks, items[0], machine)
 
 
-def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine) -> None:
-    """Replace the copy of an input by panels, one for each iteration of `blocks`, if the input is large and threads can
-    share them out.
+def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
+    """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
+    input is large and threads can share them out.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
@@ -64,7 +79,7 @@ def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine) -> None:
     between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
     wide = len(between) < marks.ready - marks.packed
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
-    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine):
+    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
         trial.kernel, trial.steps = again.kernel, [*steps[: marks.before], *again.steps]
 
 
@@ -74,12 +89,16 @@ def _widens(step: Step, pack: Pack) -> bool:
 
 def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
     """Whether a copy would push out of the second cache what is used with it."""
+    return _bytes(kernel, buffer) > machine.l2.size // 4
+
+
+def _bytes(kernel: Kernel, buffer: str) -> int:
+    """The size of an input."""
     found = next(i for i in kernel.inputs if i.name == buffer)
-    elements = prod(int(e.value) if isinstance(e, Const) else 0 for e in found.shape)
-    return elements * found.dtype.bytes > machine.l2.size // 4
+    return found.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in found.shape)
 
 
-def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine) -> bool:
+def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
     """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
     that use the same panel.
     """
@@ -88,7 +107,7 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine) -
         return False
     around = nest.names[: nest.names.index(blocks)]
     uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
-    changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
+    changing = [n for n in around if n not in covered and any(depends(e.indices, n) for e in uses)]
     count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
     if count < TURNS * machine.cores and count % machine.cores:
         return False
