@@ -7,7 +7,8 @@ kernels, not to predict one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import product
 from math import prod
 
 from opgen.loop.nodes import (
@@ -27,13 +28,16 @@ from opgen.loop.nodes import (
     Store,
     Unary,
 )
-from opgen.loop.walk import loads, stores, walk, walk_expr
+from opgen.loop.walk import free_vars, loads, stores, substitute_expr, walk, walk_expr
 from opgen.machine import Machine
+from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, reduces
 
 NEST = 2e-6
 """What a nest costs besides its work, in seconds: a fork and a join."""
+PLACES = 256
+"""Most places at which a condition is tried; in larger maps few taps lie outside."""
 
 
 def seconds(kernel: Kernel, machine: Machine) -> float:
@@ -72,8 +76,9 @@ def _crossed(nest: Nest) -> float:
 def _nest(nest: Stmt, buffers: dict[str, Buffer], machine: Machine) -> float:
     touched = {e.buffer for e in loads(nest)} | {s.buffer for s in stores(nest)}
     outside = [buffers[n] for n in touched if buffers[n].space in ("global", "heap")]
-    arithmetic = _operations(nest) / (machine.fma_per_second * machine.vector_bytes)
-    return NEST + arithmetic + sum(_bytes(b) / _rate(_bytes(b), machine) for b in outside)
+    arithmetic = _operations(nest, {}) / (machine.fma_per_second * machine.vector_bytes)
+    together = sum(map(_bytes, outside))
+    return NEST + arithmetic + (together / _rate(together, machine) if together > 0 else 0)
 
 
 def _bytes(buffer: Buffer) -> int:
@@ -81,28 +86,45 @@ def _bytes(buffer: Buffer) -> int:
 
 
 def _rate(size: int, machine: Machine) -> float:
-    """Bytes a second for data that were used not long ago, beside others of their size."""
+    """Bytes a second for all data of a nest together, used not long ago, beside others of their size."""
     for cache in (machine.l1, machine.l2, machine.l3):
         if 2 * size <= cache.size:
             return cache.bytes_per_second
     return machine.memory_bytes_per_second
 
 
-def _operations(s: Stmt) -> float:
-    """Multiply-adds and other arithmetic on floats, each times the bytes of its type."""
+def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
+    """Multiply-adds and other arithmetic on floats, each times the bytes of its type, inside some loops."""
     match s:
         case Store():
             return sum(_cost(e) for e in walk_expr(s.value))
         case For():
-            return (constant_extent(s) or 1) * _operations(s.body)
+            extent = constant_extent(s) or 1
+            first = int(s.start.value) if isinstance(s.start, Const) else 0
+            return extent * _operations(s.body, {**loops, s.var: range(first, first + extent)})
         case If():
-            return max(_operations(s.then), 0 if s.otherwise is None else _operations(s.otherwise))
+            then = _operations(s.then, loops)
+            otherwise = 0 if s.otherwise is None else _operations(s.otherwise, loops)
+            share = _share(s.condition, loops) if then != otherwise else None
+            return max(then, otherwise) if share is None else share * then + (1 - share) * otherwise
         case Let() | Alloc():
-            return _operations(s.body)
+            return _operations(s.body, loops)
         case Block():
-            return sum(map(_operations, s.statements))
+            return sum(_operations(p, loops) for p in s.statements)
         case _:
             return 0
+
+
+def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
+    """In which part of the iterations a condition holds; None if that is not known, or there are too many to try."""
+    names = sorted(free_vars(condition))
+    if any(n not in loops for n in names) or prod(len(loops[n]) for n in names) > PLACES:
+        return None
+    places = list(product(*(loops[n] for n in names)))
+    known = [fold_all(substitute_expr(condition, dict(zip(names, map(Const, p), strict=True)))) for p in places]
+    if not places or not all(isinstance(e, Const) for e in known):
+        return None
+    return sum(e == Const(True, e.type) for e in known) / len(places)
 
 
 def _cost(e: Expr) -> int:

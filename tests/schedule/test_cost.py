@@ -36,3 +36,23 @@ def test_what_data_ask_for_does_not_count() -> None:
     nest = "for i in 0 .. 8:\n            y[i, 0] = x[i, 0]\n"
     rare = parse_kernel(kernel(f"    if x[0, 0] != x[0, 0]:\n        {nest}", 8))
     assert seconds(rare, MACHINE) == 0
+
+
+def test_what_conditions_leave_out_does_not_count() -> None:
+    def of(rows: int, condition: str) -> float:
+        loops = f"    for i in 0 .. {rows}:\n        for r in 0 .. 3:\n"
+        body = f"            if {condition}:\n                y[i, r] = y[i, r] * 2.0f32\n"
+        return seconds(parse_kernel(kernel(loops + body, 4096)), MACHINE)
+
+    one = 1 / (MACHINE.fma_per_second * 16)
+    always, inside = of(7, "i >= 0"), of(7, "i + r - 1 >= 0 and i + r - 1 < 7")
+    assert always - inside == pytest.approx(2 * one, rel=1e-3)
+    assert of(4096, "i + r - 1 >= 0") == pytest.approx(of(4096, "i >= 0"), rel=1e-12)  # too many to try
+
+
+def test_what_a_nest_moves_must_fit_together() -> None:
+    body = "    for i in 0 .. 2048:\n        for j in 0 .. 2048:\n            y[i, j] = x[i, j]\n"
+    size = 4 * 2048**2  # each alone would be in the last cache
+    assert 2 * size <= MACHINE.l3.size < 4 * size
+    moved = 2 * size / MACHINE.memory_bytes_per_second
+    assert seconds(parse_kernel(kernel(body, 2048)), MACHINE) == pytest.approx(NEST + moved)
