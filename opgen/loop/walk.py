@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from opgen.loop import build as b
 from opgen.loop.nodes import (
@@ -36,27 +37,43 @@ ExprFn = Callable[[Expr], Expr]
 StmtFn = Callable[[Stmt], Stmt]
 
 
+def _of_load(e: Load) -> tuple[Expr, ...]:
+    return e.indices if e.mask is None else (*e.indices, e.mask)
+
+
+def _none(_: object) -> tuple[()]:
+    return ()
+
+
+_BOTH = attrgetter("left", "right")
+
+
+def _single(e: Unary | Cast | Broadcast) -> tuple[Expr, ...]:
+    return (e.operand,)
+
+
+_OPERANDS: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
+    Binary: _BOTH,
+    Compare: _BOTH,
+    Shuffle: _BOTH,
+    Const: _none,
+    Var: _none,
+    Load: _of_load,
+    Ramp: attrgetter("base", "stride"),
+    Call: attrgetter("arguments"),
+    Unary: _single,
+    Cast: _single,
+    Broadcast: _single,
+    Select: attrgetter("condition", "if_true", "if_false"),
+    Pair: attrgetter("low", "high"),
+    Dot: attrgetter("sum", "left", "right"),
+}
+"""By the kind of node: most of the compiler's time is spent in walks, and a table is faster than a `match`."""
+
+
 def operands(e: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, the mask of a load last."""
-    match e:  # the most frequent first: most of the compiler's time is spent in walks
-        case Binary() | Compare() | Shuffle():
-            return (e.left, e.right)
-        case Const() | Var():
-            return ()
-        case Load():
-            return e.indices if e.mask is None else (*e.indices, e.mask)
-        case Ramp():
-            return (e.base, e.stride)
-        case Call():
-            return e.arguments
-        case Unary() | Cast() | Broadcast():
-            return (e.operand,)
-        case Select():
-            return (e.condition, e.if_true, e.if_false)
-        case Pair():
-            return (e.low, e.high)
-        case Dot():
-            return (e.sum, e.left, e.right)
+    return _OPERANDS[type(e)](e)
 
 
 def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -190,25 +207,30 @@ def map_stmt(s: Stmt, *, expr: ExprFn | None = None, stmt: StmtFn | None = None)
 
 def walk_expr(e: Expr) -> Iterator[Expr]:
     """Every node of an expression, outermost first."""
-    left = [e]
+    return _nodes([e])
+
+
+def _nodes(left: list[Expr]) -> Iterator[Expr]:
+    """Every node of some expressions, the last expression first."""
     while left:
         e = left.pop()
         yield e
-        left += operands(e)[::-1]
+        left += _OPERANDS[type(e)](e)[::-1]
 
 
 def walk(s: Stmt) -> Iterator[Stmt]:
     """Every statement in a statement, outermost first, in program order."""
-    yield s
-    for p in parts(s):
-        yield from walk(p)
+    left = [s]
+    while left:
+        s = left.pop()
+        yield s
+        left += parts(s)[::-1]
 
 
 def walk_exprs(s: Stmt) -> Iterator[Expr]:
     """Every expression node in a statement."""
     for part in walk(s):
-        for e in expressions(part):
-            yield from walk_expr(e)
+        yield from _nodes(list(expressions(part)[::-1]))
 
 
 def substitute_expr(e: Expr, values: Mapping[str, Expr]) -> Expr:

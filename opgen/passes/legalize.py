@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.passes.join import join
@@ -41,6 +42,11 @@ def legalize(kernel: Kernel, *, check: bool = True) -> Kernel:
 
 def stages(kernel: Kernel, *, check: bool = True) -> list[tuple[str, Kernel]]:
     """The kernel before and after each pass, by the pass's name; a pass that changed nothing gives the same object."""
+    with kept_proofs():
+        return _stages(kernel, check)
+
+
+def _stages(kernel: Kernel, check: bool) -> list[tuple[str, Kernel]]:
     result = [("scheduled", kernel)]
     for name, run in PIPELINE:
         new = run(kernel)

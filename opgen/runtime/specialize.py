@@ -286,13 +286,16 @@ def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
 
 def build(kernel: Kernel) -> CompiledKernel:
     """A kernel scheduled (as tuned, else in the default way), made fit for emission, compiled for this machine."""
+    from opgen.loop.analysis.bounds import kept_proofs
     from opgen.passes.legalize import legalize
     from opgen.passes.simplify import simplify
     from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
 
-    _, fast = tuned.scheduled(simplify(kernel), toolchain.host())
-    return compile_kernel(legalize(fast, check=False))
+    with kept_proofs():
+        _, fast = tuned.scheduled(simplify(kernel), toolchain.host())
+        legal = legalize(fast, check=False)
+    return compile_kernel(legal)
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

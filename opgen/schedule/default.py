@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Literal
 
 from opgen.diagnostics import InternalError
+from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
 from opgen.schedule.auto.chain import is_chain, schedule_chain
@@ -31,6 +32,11 @@ def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | No
 
 def scheduled(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> tuple[Schedule, Kernel]:
     """The default schedule, and the kernel after it (so that it need not be applied again)."""
+    with kept_proofs():
+        return _scheduled(kernel, kind, machine)
+
+
+def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None) -> tuple[Schedule, Kernel]:
     trial = Trial(kernel)
     if kind == "cpu" and is_chain(kernel, machine or typical()):
         machine = machine or typical()

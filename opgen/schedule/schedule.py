@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.schedule.errors import ScheduleError
@@ -36,7 +37,8 @@ def apply(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> Kernel:
 
 def snapshots(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> list[tuple[str, Kernel]]:
     """The kernel before all steps and after each, by the step's text."""
-    return [("lowered", kernel), *_run(kernel, schedule, check)]
+    with kept_proofs():
+        return [("lowered", kernel), *_run(kernel, schedule, check)]
 
 
 def _run(kernel: Kernel, schedule: Schedule, check: bool) -> list[tuple[str, Kernel]]:

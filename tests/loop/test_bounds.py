@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import random
 import time
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from opgen.loop import build as b
-from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.bounds import Context, kept_proofs
 from opgen.loop.analysis.scopes import walk_kernel
 from opgen.loop.nodes import INDEX, Compare, Const, Expr, For, Store, Var
 from opgen.loop.parse import parse_expr, parse_kernel
@@ -246,3 +247,27 @@ def test_constant_bounds_are_proved_fast() -> None:
     for _ in range(20):
         assert context.proves(b.both(b.compare("le", 0, index), b.compare("lt", index, 7**12)))
     assert time.perf_counter() - start < 1.0
+
+
+def test_while_proofs_are_kept_kernels_that_differ_in_their_bodies_share_a_context() -> None:
+    kernel = parse_kernel(
+        "kernel f(n: int64 in [1, inf]) -> (y: float32[n]):\n    for i in 0 .. n:\n        y[i] = 1.0f32\n"
+    )
+    other = dataclasses.replace(kernel, body=b.EMPTY)
+    with kept_proofs():
+        first = Context.of(kernel)
+        with kept_proofs():
+            assert Context.of(other) is first
+        assert Context.of(other) is first
+        assert Context.of(dataclasses.replace(kernel, parameters=())) is not first
+    assert Context.of(kernel) is not first
+
+
+def test_what_was_asked_before_does_not_change_an_answer() -> None:
+    lines = ["for i in 0 .. n:", "if i * d + d <= m:"]
+    questions = ("i * d < m", "(i + 1) * d - 1 < m", "i < n + d", "i * d + 1 < m", "d <= m", "i * i * d <= m * n")
+    alone = [Context.proves(*at_the_end("n++ m++ d++", lines, q), 12) for q in questions]
+    for order in (questions, questions[::-1]):
+        context, _ = at_the_end("n++ m++ d++", lines, order[0])
+        asked = {q: context.proves(at_the_end("n++ m++ d++", lines, q)[1], 12) for q in order}
+        assert [asked[q] for q in questions] == alone

@@ -8,6 +8,8 @@ mathematical (see `polynomial`).
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +22,31 @@ from opgen.loop.analysis.polynomial import Atom, Polynomial, atom, polynomial
 from opgen.loop.analysis.prover import FUEL, Prover
 from opgen.loop.nodes import INDEX, Binary, Buffer, Compare, Const, Expr, Kernel, Load, Unary, Var
 from opgen.loop.walk import map_expr, walk_expr
+
+
+class _Kept(threading.local):
+    """The contexts of kernels' bodies, while a thread keeps them."""
+
+    roots: dict[object, Context] | None = None
+
+
+_KEPT = _Kept()
+
+
+@contextlib.contextmanager
+def kept_proofs() -> Iterator[None]:
+    """While this lasts, `Context.of` gives like kernels the same context: what one step proved serves the next.
+
+    Inside another `kept_proofs` it does nothing.  The contexts belong to the thread, and go when it ends.
+    """
+    if _KEPT.roots is not None:
+        yield
+        return
+    _KEPT.roots = {}
+    try:
+        yield
+    finally:
+        _KEPT.roots = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +71,21 @@ class Context:
 
     @staticmethod
     def of(kernel: Kernel) -> Context:
-        """What holds in the whole body of a kernel."""
+        """What holds in the whole body of a kernel.
+
+        Within `kept_proofs` it is the same context, with what was proved in it, for kernels that differ in their
+        bodies only, such as one kernel before and after a step.
+        """
+        roots = _KEPT.roots
+        if roots is None:
+            return Context._of(kernel)
+        key = (kernel.inputs, kernel.outputs, kernel.parameters, kernel.assumptions)
+        if key not in roots:
+            roots[key] = Context._of(kernel)
+        return roots[key]
+
+    @staticmethod
+    def _of(kernel: Kernel) -> Context:
         context = Context(constant=frozenset(i.name for i in kernel.inputs))
         for p in kernel.parameters:
             context = context._with_variable(p.name)
@@ -97,7 +138,13 @@ class Context:
         return context
 
     def with_let(self, var: Var, value: Expr) -> Context:
-        """Inside the body of a `let`."""
+        """Inside the body of a `let`; the same one gives the same context."""
+        key = (var, value)
+        if key not in self._inner:
+            self._inner[key] = self._with_let(var, value)
+        return self._inner[key]
+
+    def _with_let(self, var: Var, value: Expr) -> Context:
         context = self._with_variable(var.name)
         seen = per_lane(self.resolve(value))
         opaque = value.type.dtype.is_float or any(n.type.lanes > 1 for n in walk_expr(seen))
@@ -106,7 +153,12 @@ class Context:
         return replace(context, values={**context.values, var.name: seen})
 
     def with_buffer(self, buffer: Buffer) -> Context:
-        """Inside the body of an `alloc`."""
+        """Inside the body of an `alloc`; the same one gives the same context."""
+        if buffer not in self._inner:
+            self._inner[buffer] = self._with_buffer(buffer)
+        return self._inner[buffer]
+
+    def _with_buffer(self, buffer: Buffer) -> Context:
         constant = self.constant - {buffer.name} if buffer.name in self.shapes else self.constant
         return replace(self, shapes={**self.shapes, buffer.name: buffer.shape}, constant=constant)
 
@@ -244,4 +296,4 @@ def _alternatives(fact: Polynomial) -> Iterator[tuple[Polynomial, Polynomial]]:
             yield second, first
 
 
-__all__ = ["Context", "Interval"]
+__all__ = ["Context", "Interval", "kept_proofs"]

@@ -49,6 +49,7 @@ class Prover:
                 return True
             self._failed.clear()
         self._fuel = fuel
+        self._proved.clear()  # an answer does not depend on what was asked before
         return self._prove(goal, _DEPTH)
 
     def interval(self, p: Polynomial) -> Interval:
