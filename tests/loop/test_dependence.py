@@ -66,7 +66,7 @@ DEPENDENT = [
     ("for i in 0 .. N:\n  z[t[0] + i] = 1.0f32", STORES.format("z")),
     ("for i in 0 .. N:\n  for k in 0 .. 17:\n    z[i*16 + k] = 1.0f32", STORES.format("z")),
     ("for i in 0 .. N:\n  z[ramp(i * 15, 1, 16)] = broadcast(1.0f32, 16)", STORES.format("z")),
-    ("alloc acc: float32[1] stack\nfor i in 0 .. N:\n  acc[0] = acc[0] + 1.0f32", LOADS.format("acc")),
+    ("alloc acc: float32[1] stack\nfor i in 0 .. N:\n  acc[0] = acc[0] + 1.0f32", STORES.format("acc")),
     ("for i in 0 .. N:\n  for j in 0 .. H:\n    z[i * s + j] = 1.0f32", STORES.format("z")),
     (
         "let lanes: int64x4 = ramp(0, 2, 4)\nfor i in 0 .. N:\n  z[lanes + broadcast(i, 4)] = broadcast(1.0f32, 4)",
@@ -120,3 +120,11 @@ def test_iterations_called_independent_touch_different_elements(seed: int) -> No
                         element = value(store.indices[0], state)
                         assert touched.setdefault(element, i) == i, f"seed {seed}: {body}"
     assert found
+
+
+def test_an_element_that_every_iteration_stores_is_refused_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "for i in 0 .. N:\n  for j in 0 .. H:\n    if j < C:\n      z[j] = z[j] + x[i, j]"
+    loop, context = loop_in(body)
+    monkeypatch.setattr(Context, "proves", lambda *_: False)
+    monkeypatch.setattr("opgen.loop.analysis.dependence._differ", lambda *_: pytest.fail("a proof was tried"))
+    assert why_dependent(loop, context) == STORES.format("z")

@@ -64,6 +64,9 @@ def why_dependent(loop: For, context: Context) -> str | None:
     accesses = list(_accesses(loop.body, (), frozenset()))
     stored = {a.buffer for a in accesses if a.is_store}
     stored -= {buffer for buffer in stored if iterations.all_apart([a for a in accesses if a.buffer == buffer])}
+    again = next((a for a in accesses if a.is_store and a.buffer in stored and iterations.repeat(a)), None)
+    if again is not None:
+        return _reason(loop, again, again)
     for number, first in enumerate(accesses):
         if first.buffer not in stored:
             continue
@@ -145,6 +148,11 @@ class _Iterations:
                 return True
         return False
 
+    def repeat(self, access: _Access) -> bool:
+        """Whether each of several iterations makes the same access: quick, where no proof would be found."""
+        read = (*access.indices, *(e for step in access.path for e in _read(step)))
+        return not self.both.unreachable and not any(self.loop.var in free_vars(e) for e in read)
+
     def apart(self, early: _Access, late: _Access) -> bool:
         """Whether `early` in one iteration and `late` in a later one always touch different elements."""
         inner_names = {name for step in early.path + late.path for name in _bound(step)}
@@ -185,6 +193,17 @@ def _bound(step: _Step) -> tuple[str, ...]:
             return (step.var.name,)
         case _Guard():
             return ()
+
+
+def _read(step: _Step) -> tuple[Expr, ...]:
+    """What a step of a path evaluates."""
+    match step:
+        case _Loop():
+            return (step.start, step.stop)
+        case _Name():
+            return (step.value,)
+        case _Guard():
+            return (step.condition,)
 
 
 def _differ(
