@@ -103,7 +103,7 @@ class Pipeline:
 
     @cached_property
     def assembly(self) -> str:
-        return machine.assembly(self.ir, self._machine)
+        return machine.assembly(self.ir, self._machine, self.legal.is_bound)
 
     @cached_property
     def cuda(self) -> str:

@@ -350,3 +350,8 @@ class Kernel:
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         return self.inputs + self.outputs
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether no size is left open: there are no parameters but floats."""
+        return all(p.dtype.is_float for p in self.parameters)

@@ -170,7 +170,7 @@ def _from_disk(key: str, kernel: Kernel) -> CompiledKernel | None:
 
 
 def _build(key: str, kernel: Kernel, target: Target) -> CompiledKernel:
-    code = toolchain.object_code(toolchain.emit(kernel, target), target)
+    code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
     compiled = _loaded(key, kernel, code)
     cache.default().store(key, code)
     return compiled

@@ -75,12 +75,12 @@ def entry_name(kernel: Kernel) -> str:
     return symbol(kernel)
 
 
-def object_code(ir: str, target: Target) -> bytes:
-    """An object file for the target, from LLVM IR."""
+def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
+    """An object file for the target, from LLVM IR; `bound`: of a kernel whose sizes are all numbers."""
     _load("opgen.codegen.llvm.compile")
     from opgen.codegen.llvm import compile as compiler
 
-    return compiler.object_code(ir, target)
+    return compiler.object_code(ir, target, bound)
 
 
 def llvm_version() -> str:

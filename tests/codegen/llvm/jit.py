@@ -24,7 +24,7 @@ class Compiled:
         self.kernel = kernel
         self.target = target or Target.host()
         self.ir = self.edited(emit(kernel, self.target))
-        self._load(object_code(self.ir, self.target))
+        self._load(object_code(self.ir, self.target, kernel.is_bound))
 
     def edited(self, ir: str) -> str:
         """The text that is compiled; a test may replace parts of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import ml_dtypes
@@ -15,6 +16,7 @@ from opgen.codegen.llvm.types import bfloat16_bits, float16_bits, literal, sanit
 from opgen.diagnostics import InternalError, UserError
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from opgen.loop import build as b
+from opgen.loop.bind import bind
 from opgen.loop.nodes import Buffer, Call, Const, For, Kernel, Load, Parameter, Store, Type
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise, tile
@@ -117,10 +119,11 @@ def test_names_that_become_equal_stay_apart() -> None:
     assert "store float %a_b.value, ptr %a_b.1, align 4" in text
 
 
+@pytest.mark.parametrize("bound", [False, True])
 @pytest.mark.parametrize(("positions", "vectors"), [(7, 2), (14, 2), (14, 1)])
-def test_a_register_tile_lives_in_registers(positions: int, vectors: int) -> None:
+def test_a_register_tile_lives_in_registers(positions: int, vectors: int, bound: bool) -> None:
     """The inner loop is its multiply-adds, one vector load a vector of the row, and counting: nothing is spilt."""
-    text = assembly(emit(tile(**SIZES, positions=positions, vectors=vectors), V4), V4)
+    text = assembly(emit(tile(**SIZES, positions=positions, vectors=vectors), V4), V4, bound)
     work = text[text.index("tile.work:") : text.index(".Lfunc_end0")]
     inner = [block for block in re.split(r"^\.L\w+:", work, flags=re.MULTILINE) if "vfmadd" in block]
     assert len(inner) == 1
@@ -129,6 +132,22 @@ def test_a_register_tile_lives_in_registers(positions: int, vectors: int) -> Non
     assert len(re.findall(r"vmovups\t.*zmm", loop)) == vectors
     assert "%rsp" not in loop
     assert len(loop.strip().splitlines()) <= positions * vectors + vectors + 4 + (positions if vectors > 1 else 0)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_helpers_are_inlined(bound: bool) -> None:
+    kernel = elementwise([BFLOAT16], FLOAT32, lambda x: b.cast(FLOAT32, x), lanes=16)
+    text = emit(kernel, V4)
+    assert "call <16 x float> @float32.from.bfloat16" in text
+    assert "float32.from.bfloat16" not in str(optimise(text, V4, bound))
+
+
+def test_a_kernel_is_bound_if_no_size_is_open() -> None:
+    kernel = elementwise([FLOAT32], FLOAT32, lambda x: x)
+    assert not kernel.is_bound
+    bound = bind(kernel, {"n": 4})
+    assert bound.is_bound
+    assert dataclasses.replace(bound, parameters=(Parameter("alpha", FLOAT32),)).is_bound
 
 
 def test_nothing_is_vectorised_or_unrolled_behind_the_schedules_back() -> None:
