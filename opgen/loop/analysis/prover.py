@@ -43,13 +43,13 @@ class Prover:
         if any(f.value is not None for f in self.facts):
             return True  # a false constant among the facts: this place is never reached
         self._failed.clear()  # what failed for lack of fuel may be tried again
+        self._proved.clear()  # an answer does not depend on what was asked before
         if fuel > SHALLOW_FUEL:  # a short proof first, lest a long way that leads nowhere use up the fuel
             self._fuel = SHALLOW_FUEL
             if self._prove(goal, _SHALLOW):
                 return True
             self._failed.clear()
         self._fuel = fuel
-        self._proved.clear()  # an answer does not depend on what was asked before
         return self._prove(goal, _DEPTH)
 
     def interval(self, p: Polynomial) -> Interval:
