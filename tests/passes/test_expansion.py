@@ -170,6 +170,7 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "vectorize",
         "masks",
         "unroll",
+        "unmask",
         "simplify again",
         "join",
         "tighten",
@@ -177,6 +178,7 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,

@@ -22,6 +22,7 @@ from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
+from opgen.schedule.steps import Rfactor
 from opgen.spec import load
 from tests.harness import Call, random_arrays
 
@@ -78,10 +79,22 @@ def test_any_size_is_as_unscheduled(taps: int, stride: int, lanes: bool, directi
         inputs = {b.name: arrays[b.name] for b in lowered.inputs}
         left = {p.name: parameters[p.name] for p in legal.parameters}
         found = run_kernel(legal, inputs, left, rng.choice([1, 2]), guarded=True)
-        expected = run_kernel(legalize(simplify(bind(lowered, parameters))), inputs, {})
+        plain = legalize(simplify(bind(lowered, parameters)))
+        expected = run_kernel(plain, inputs, {})
+        sizes = run_kernel(plain, {n: np.abs(a) for n, a in inputs.items()}, {})
+        terms = max(a.size for a in inputs.values()) if any(isinstance(s, Rfactor) for s in schedule.steps) else 0
         for name, array in expected.items():
             text = f"turn {turn}, {call.op.name} {dict(call.shapes)} {dict(call.attrs)}\n{schedule}"
-            np.testing.assert_array_equal(found[name], array, text)
+            near = within(found[name], array, 2 * terms * 2.0**-24 * sizes[name].astype(np.float64))
+            assert near.all(), text
+
+
+def within(found: np.ndarray, array: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """Where two results are equal, or finite and not further apart than sums in another order can be."""
+    same = (found == array) | (np.isnan(found) & np.isnan(array))
+    with np.errstate(invalid="ignore"):
+        close = np.abs(found.astype(np.float64) - array.astype(np.float64)) <= apart
+    return same | (close & np.isfinite(found) & np.isfinite(array) & np.isfinite(apart))
 
 
 def with_infinities(arrays: dict[str, np.ndarray], rng: random.Random) -> dict[str, np.ndarray]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from opgen.loop.nodes import Alloc, Binary, Cast, Compare, Const, Expr, For, Kernel, Select, Stmt, Unary, Var
 from opgen.loop.walk import parts
 
-_CALLS = {"+": "add", "-": "sub", "*": "mul", "//": "div", "%": "mod"}
+_CALLS = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "div", "mod": "mod"}
+_SIGNS = {"and": "&&", "or": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ALIGNMENT = 63
 """What a kernel asks for beyond a buffer's bytes, to align it."""
 
@@ -64,5 +65,4 @@ def _binary(op: str, left: str, right: str, helper: str) -> str | None:
         return f"{helper}_{_CALLS[op]}(m, {left}, {right})"
     if op in ("min", "max"):
         return f"{helper}_{op}({left}, {right})"
-    spelt = {"and": "&&", "or": "||"}.get(op, op)
-    return f"({left} {spelt} {right})" if spelt in ("&&", "||", "<", "<=", ">", ">=", "==", "!=") else None
+    return f"({left} {_SIGNS[op]} {right})" if op in _SIGNS else None

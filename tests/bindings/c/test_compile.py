@@ -127,7 +127,8 @@ def test_two_libraries_in_one_program(tmp_path: Path) -> None:
 
 def test_equal_kernels_are_shared() -> None:
     source = (built(OPS) / "src" / "nn_ops" / "nn_ops_kernels.c").read_text()
-    rows = {line.rpartition("/* ")[2][:-3]: line.split("}")[0] for line in source.splitlines() if line.endswith("*/")}
+    lines = [line for line in source.splitlines() if line.startswith("    {{") and line.endswith("*/")]
+    rows = {line.rpartition("/* ")[2][:-3]: line.split("}")[0] for line in lines}
     assert rows["depthwise_conv2d_float32_NHWC"] == rows["depthwise_conv2d_native_float32_NHWC"]
     assert rows["depthwise_conv2d_float32_NHWC"] != rows["depthwise_conv2d_native_float32_NCHW"]
 
