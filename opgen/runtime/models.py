@@ -6,11 +6,10 @@ checked whole, and lie in a folder that belongs to the user alone.
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opgen.runtime import cache, toolchain
+from opgen.runtime import cache, pickled, toolchain
 
 if TYPE_CHECKING:
     from opgen.spec.model import Module
@@ -21,14 +20,16 @@ def load(path: Path, text_hash: str | None) -> Module:
 
     Raises DiagnosticError with all mistakes of the text.
     """
+    from opgen.spec.model import Module
+
     if text_hash is None:
         return _read(path)
     parts = {"spec": text_hash, "path": str(path), "compiler": toolchain.compiler_fingerprint()}
     key = cache.key_of({"kind": "model", **parts})
-    kept = _kept(key)
+    kept = pickled.take(key, Module)
     if kept is None:
         kept = _read(path)
-        cache.default().store(key, pickle.dumps(kept))
+        pickled.put(key, kept)
     return kept
 
 
@@ -36,16 +37,3 @@ def _read(path: Path) -> Module:
     from opgen.grad.load import load as read
 
     return read(path)
-
-
-def _kept(key: str) -> Module | None:
-    from opgen.spec.model import Module
-
-    payload = cache.default().load(key)
-    if payload is None:
-        return None
-    try:
-        found = pickle.loads(payload)
-    except Exception:  # whatever pickle makes of another program's bytes, the text is read again
-        return None
-    return found if isinstance(found, Module) else None

@@ -7,14 +7,13 @@ its entries are checked whole, just as for the object code that is run from it.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Kernel
-from opgen.runtime import cache, toolchain, tuned
+from opgen.runtime import cache, pickled, toolchain, tuned
 
 if TYPE_CHECKING:
     from opgen.runtime.call import Call
@@ -66,14 +65,8 @@ def take(key: str) -> CompiledKernel | None:
     """The kernel of a call, if both its entry and its code are there and whole."""
     from opgen.runtime.kernel import load_compiled
 
-    payload = cache.default().load(key)
-    if payload is None:
-        return None
-    try:
-        entry = pickle.loads(payload)
-    except Exception:  # whatever pickle makes of another program's bytes, the kernel is built again
-        return None
-    if not isinstance(entry, _Entry):
+    entry = pickled.take(key, _Entry)
+    if entry is None:
         return None
     return load_compiled(entry.code, entry.interface, entry.symbol, entry.parallel)
 
@@ -82,4 +75,4 @@ def put(key: str, compiled: CompiledKernel) -> None:
     """Keep a kernel for the next process that makes this call."""
     interface = replace(compiled.kernel, body=b.EMPTY)
     entry = _Entry(interface, compiled.symbol, compiled.parallel, compiled.key)
-    cache.default().store(key, pickle.dumps(entry))
+    pickled.put(key, entry)

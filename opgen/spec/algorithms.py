@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,10 +10,9 @@ from opgen.dtypes import lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.constants import constant_of
-from opgen.spec.definitions import DefinitionChecker, readable
+from opgen.spec.definitions import check_definitions
 from opgen.spec.expand import expand
 from opgen.spec.functions import let_values
-from opgen.spec.hints import extent_by_use
 from opgen.spec.interface import declare
 from opgen.spec.narrow import narrow, narrow_definition, narrow_tensor
 from opgen.spec.report import Report
@@ -154,27 +152,11 @@ class AlgorithmChecker:
     def _definitions(self) -> Iterator[m.Definition]:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
         outputs = {o.name: narrow_tensor(o, self.facts) for o in self.op.outputs}
-        self.scope.later_tensors = {d.target.name for d in decls if d.let}
-        done: set[str] = set()
-        for decl in decls:
-            name = decl.target.name
-            if not decl.let and name not in outputs:
-                self.report.unknown("output", name, decl.target.span, outputs)
-                continue
-            if not decl.let and name in done:
-                self.report.add("S053", f"'{name}' is defined twice", decl.target.span)
-            done.add(name)
-            self.scope.later_tensors.discard(name)
-            hint = functools.partial(extent_by_use, decls, outputs)
-            definition = DefinitionChecker(self.scope, decl, None if decl.let else outputs[name], hint).check()
-            if definition is None:
-                self.scope.poisoned.add(name)
-                continue
-            if decl.let:
-                self.scope.tensors[name] = readable(definition)
-            yield narrow_definition(definition, self.facts)
+        defined = check_definitions(self.scope, decls, outputs)
+        yield from (narrow_definition(definition, self.facts) for definition in defined)
+        named = {d.target.name for d in decls}
         for name in outputs:
-            if name not in done:
+            if name not in named:
                 message = f"the algorithm '{self.decl.name.name}' does not define '{name}'"
                 self.report.add("S053", message, self.decl.name.span, f"write {name}[...] = ...")
 

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from opgen.diagnostics import Span
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.dimensions import symbols_of
+from opgen.spec.hints import extent_by_use
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, Typed
 from opgen.spec.mathematics import MathResolver, show
 from opgen.spec.polynomial import digits, inside, same
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.text import plural
+
+
+def check_definitions(
+    scope: Scope, decls: Sequence[s.DefinitionDecl], outputs: Mapping[str, m.Tensor]
+) -> list[m.Definition]:
+    """The definitions of intermediate tensors and of `outputs`, in order; mistakes are noted."""
+    scope.later_tensors = {d.target.name for d in decls if d.let}
+    done: set[str] = set()
+    defined: list[m.Definition] = []
+    for decl in decls:
+        name = decl.target.name
+        if not decl.let and name not in outputs:
+            if name not in scope.poisoned:
+                scope.report.unknown("output", name, decl.target.span, outputs)
+            continue
+        if not decl.let and name in done:
+            scope.report.add("S053", f"'{name}' is defined twice", decl.target.span)
+            continue
+        scope.later_tensors.discard(name)
+        hint = partial(extent_by_use, decls, outputs)
+        definition = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint).check()
+        if definition is None:
+            scope.poisoned.add(name)
+            continue
+        done.add(name)
+        defined.append(definition)
+        if decl.let:
+            scope.tensors[name] = readable(definition)
+    return defined
 
 
 class DefinitionChecker:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 
@@ -10,11 +9,10 @@ from opgen.diagnostics import DiagnosticError
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.constants import constant_of
-from opgen.spec.definitions import DefinitionChecker, readable
+from opgen.spec.definitions import check_definitions
 from opgen.spec.effects import check_effects
 from opgen.spec.expand import expand
 from opgen.spec.functions import let_values
-from opgen.spec.hints import extent_by_use
 from opgen.spec.interface import InterfaceBuilder
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.parse import parse_expression
@@ -149,27 +147,7 @@ class OpChecker:
         decls = [i for i in self.items if isinstance(i, s.DefinitionDecl)]
         outputs = {o.name: o for o in self.interface.built.outputs}
         self._constants()
-        self.scope.later_tensors = {d.target.name for d in decls if d.let}
-        defined: list[m.Definition] = []
-        for decl in decls:
-            name = decl.target.name
-            if not decl.let and name not in outputs:
-                if name not in self.scope.poisoned:
-                    self.report.unknown("output", name, decl.target.span, outputs)
-                continue
-            if not decl.let and any(d.tensor == name for d in defined):
-                self.report.add("S053", f"'{name}' is defined twice", decl.target.span)
-                continue
-            self.scope.later_tensors.discard(name)
-            hint = functools.partial(extent_by_use, decls, outputs)
-            definition = DefinitionChecker(self.scope, decl, None if decl.let else outputs[name], hint).check()
-            if definition is None:
-                self.scope.poisoned.add(name)
-                continue
-            defined.append(definition)
-            if decl.let:
-                self.scope.tensors.setdefault(name, readable(definition))
-        return defined
+        return check_definitions(self.scope, decls, outputs)
 
     def _constants(self) -> None:
         for item in self.items:

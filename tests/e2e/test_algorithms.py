@@ -109,4 +109,4 @@ def test_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="OPGEN_ALGORITHMS is 'of', expected default, off or all; did you mean 'off'"):
         fresh.conv2d(given[0][:, :9], given[1], strides=[1, 1, 1, 1], padding="SAME")
     with pytest.raises(UserError, match=r"opgen\.algorithms is given 'fast', expected default, off or all"):
-        by("fast", forward, given)  # type: ignore[arg-type]
+        by("fast", forward, given)

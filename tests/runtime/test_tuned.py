@@ -122,7 +122,7 @@ def test_what_computes_something_else_is_never_taken(monkeypatch: pytest.MonkeyP
         return dataclasses.replace(s, value=Binary("add", s.value, Const(1.0, s.value.type))) if wrong else s
 
     schedule = next(variations(default_schedule(given)))
-    proposals = iter([(schedule, map_stmt(given.body, stmt=doubled))])  # type: ignore[arg-type]
+    proposals = iter([(schedule, map_stmt(given.body, stmt=doubled))])
     timed: list[object] = []
 
     def propose(*_: object) -> object:

@@ -114,7 +114,7 @@ def test_blocks_and_registers() -> None:
     assert "compute_at columns_of_taps at=weights_k_o space=register again=false\n" in text
     assert "compute_at weights" not in text
     after = apply(kernel, parse_schedule(text), check=False)
-    (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q_b")  # type: ignore[union-attr]
+    (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q_b")
     heap = {s.buffer.name for s in walk(blocks) if isinstance(s, Alloc) and s.buffer.space == "heap"}
     assert blocks.kind == "parallel"
     assert heap == {"products", "patches"}

@@ -63,7 +63,7 @@ def assert_right(kernel: Kernel, machine: Machine, seed: int, spoiled: bool = Fa
     assert parse_schedule(str(schedule)) == schedule
     legal = legalize(after)
     verify(legal, bounds=True)
-    shapes = {b.name: tuple(int(str(e.value)) for e in b.shape) for b in kernel.inputs}  # type: ignore[union-attr]
+    shapes = {b.name: tuple(int(str(e.value)) for e in b.shape) for b in kernel.inputs}
     inputs = random_arrays(shapes, kernel.inputs[0].dtype.name, seed)
     if spoiled:
         for array in inputs.values():

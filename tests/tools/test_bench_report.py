@@ -36,7 +36,7 @@ RESULTS = Results(
 
 def text_of(show: object, *arguments: object) -> list[str]:
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115  (only the record is read)
-    show(console, *arguments)  # type: ignore[operator]
+    show(console, *arguments)
     return console.export_text().split("\n")
 
 

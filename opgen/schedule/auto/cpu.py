@@ -6,6 +6,8 @@ contraction     a reduction in which some reads do not depend on the lanes: `con
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
+                or one with too few results side by side to fill vectors: `few.py`
+                or either, of sizes that are not known: `generic.py`
 elementwise     anything else whose results lie consecutively: lanes along them
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
@@ -19,7 +21,7 @@ from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
-from opgen.schedule.auto.few import few
+from opgen.schedule.auto.few import Few, few
 from opgen.schedule.auto.generic import GenericNest
 from opgen.schedule.auto.nests import (
     Nest,
@@ -49,7 +51,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_rows import RowTile
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
@@ -64,12 +66,11 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> None:
+        vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(self.trial.kernel):
-            vector = contiguous_loop(self.nest)
             if vector is not None:  # not worth the time that a better schedule takes to build
                 self._elementwise(vector)
             return
-        vector = contiguous_loop(self.nest)
         if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
             GenericNest(self.nest, self.trial, self.machine, vector).run()  # what is left of it goes on
         if self._few():
@@ -91,23 +92,26 @@ class CpuNest:
     def _few(self) -> bool:
         """Lanes along positions, where there are few results at each."""
         tile = few(self.nest, self.trial, self.machine, self._lanes(None))
-        if tile is None:
-            return False
-        before = self.trial.kernel, list(self.trial.steps)
-        if tile.pack():
-            marks = self._widened(self.trial.nest(tile.row), tile.row, before, len(self.trial.steps))
-            if tile.tile():
-                others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
-                panelled_items(self.trial, marks, others, self.machine)
-                return True
-        self.trial.kernel, self.trial.steps = before
-        return False
+        return tile is not None and self.trial.attempt(lambda: self._few_packed(tile))
 
-    def _widened(self, nest: Nest, vector: str, before: tuple[Kernel, list[Step]], packed: int) -> Marks:
-        """Convert narrow inputs once, now that all are packed (after so many steps)."""
+    def _few_packed(self, tile: Few) -> bool:
+        kernel, start = self.trial.kernel, len(self.trial.steps)
+        if not tile.pack():
+            return False
+        marks = self._widened(self.trial.nest(tile.row), tile.row, kernel, start, len(self.trial.steps))
+        if not tile.tile():
+            return False
+        others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
+        panelled_items(self.trial, marks, others, self.machine)
+        return True
+
+    def _widened(self, nest: Nest, vector: str, kernel: Kernel, start: int, packed: int) -> Marks:
+        """Convert narrow inputs once, now that all are packed: `kernel` was there before, with `start` steps taken, and
+        `packed` are taken now.
+        """
         for copy in widen_reused(nest, vector, self.trial):
             CpuNest(self.trial.nest(copy), self.trial, self.machine).run()
-        return Marks(before[0], len(before[1]), packed, len(self.trial.steps))
+        return Marks(kernel, start, packed, len(self.trial.steps))
 
     def _decided(self) -> dict[str, str]:
         """Without lanes: conditions on remainders decided all the same, by phases and taps unrolled where they are few.
@@ -161,20 +165,22 @@ class CpuNest:
         lanes = self._lanes(width)
         if not constant or width is None or lanes < 2 or not reduces(nest) or len(nest.allocations) != 1:
             return False
-        before = self.trial.kernel, list(self.trial.steps)
+        return self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes))
+
+    def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
+        kernel, start = self.trial.kernel, len(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
         packed = len(self.trial.steps)
         pairs = pair_products(nest, self.trial) if self.machine.pairs else []
         for copy in pairs:
             lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
-        marks = self._widened(self.trial.nest(vector), vector, before, packed)
+        marks = self._widened(self.trial.nest(vector), vector, kernel, start, packed)
         nest = self.trial.nest(vector)
-        if worth_lanes(nest, vector) and self._tiled(nest, vector, lanes):
-            turned(self.trial, marks, vector, self.machine)
-            panelled_vectors(self.trial, marks, vector, self.machine)
-            return True
-        self.trial.kernel, self.trial.steps = before
-        return False
+        if not worth_lanes(nest, vector) or not self._tiled(nest, vector, lanes):
+            return False
+        turned(self.trial, marks, vector, self.machine)
+        panelled_vectors(self.trial, marks, vector, self.machine)
+        return True
 
     def _in_slices(self) -> bool:
         """Lanes along maps that are windows each by itself, a slice of them turned at a time."""
@@ -182,11 +188,9 @@ class CpuNest:
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if loop is None or not constant or not reduces(self.nest) or len(self.nest.allocations) != 1:
             return False
-        lanes, before = self._lanes(self.nest.extent(loop)), (self.trial.kernel, list(self.trial.steps))
-        if 2 * lanes >= self._lanes(None) and Slices(self.nest, self.trial, loop, lanes, self.machine).run():
-            return True
-        self.trial.kernel, self.trial.steps = before
-        return False
+        lanes = self._lanes(self.nest.extent(loop))
+        slices = Slices(self.nest, self.trial, loop, lanes, self.machine)
+        return 2 * lanes >= self._lanes(None) and self.trial.attempt(slices.run)
 
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
@@ -197,11 +201,7 @@ class CpuNest:
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if not constant or lanes < 2 or len(self.nest.allocations) != 1:
             return False
-        before = self.trial.kernel, list(self.trial.steps)
-        if RowTile(self.nest, self.trial, vector, lanes, self.machine).run():
-            return True
-        self.trial.kernel, self.trial.steps = before
-        return False
+        return self.trial.attempt(RowTile(self.nest, self.trial, vector, lanes, self.machine).run)
 
     def _tiled(self, nest: Nest, vector: str, lanes: int) -> bool:
         if all(depends(e.indices, vector) for e in nest.outside_loads):

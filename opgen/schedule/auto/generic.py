@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from opgen.loop import build as b
@@ -75,14 +76,14 @@ class GenericNest:
         nest = self.nest
         if nest.extent(self.vector) is not None or not reduces(nest) or len(nest.allocations) != 1:
             return False
-        before = self.trial.kernel, list(self.trial.steps)
-        nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
+        return self.trial.attempt(self._versions)
+
+    def _versions(self) -> bool:
+        nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
         made = 0
         if worth_lanes(nest, self.vector):
             for chosen in _versions(nest, self.vector, self._lanes, self._masked):
-                made += self._version(nest, chosen, f"v{made + 1}")
-        if not made:
-            self.trial.kernel, self.trial.steps = before
+                made += self.trial.attempt(partial(self._version, nest, chosen, f"v{made + 1}"))
         return made > 0
 
     @property
@@ -94,17 +95,13 @@ class GenericNest:
         return self.machine.vector_bytes >= MASKED
 
     def _version(self, nest: Nest, chosen: Chosen, suffix: str) -> bool:
-        """A version and its schedule, or nothing of both."""
-        before = self.trial.kernel, list(self.trial.steps)
-        if self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
-            vector = f"{self.vector}_{suffix}"
-            named = {f"{n}_{suffix}": p for n, p in chosen.paddings.items()}
-            rows = None if chosen.rows is None else f"{chosen.rows}_{suffix}"
-            tiled = Tiled(self.trial, vector, self._lanes, chosen.positions, named, self._masked, rows)
-            if tiled.run():
-                return True
-        self.trial.kernel, self.trial.steps = before
-        return False
+        """A version and its schedule."""
+        if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
+            return False
+        vector = f"{self.vector}_{suffix}"
+        named = {f"{n}_{suffix}": p for n, p in chosen.paddings.items()}
+        rows = None if chosen.rows is None else f"{chosen.rows}_{suffix}"
+        return Tiled(self.trial, vector, self._lanes, chosen.positions, named, self._masked, rows).run()
 
 
 def mixes(nest: Nest, vector: str) -> bool:

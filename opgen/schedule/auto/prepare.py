@@ -67,9 +67,8 @@ def lanes_along_copy(copy: str, lanes: int, trial: Trial) -> None:
     while lanes > extent:
         lanes //= 2
     if lanes > 1:
-        tail: Tail = "exact" if extent % lanes == 0 else "min"
-        if trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l")) and tail == "exact":
-            trial.take(Vectorize(f"{last}_l"))
+        tail: Tail = "exact" if extent % lanes == 0 else "overlap"
+        trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
     trial.fused_prefix(list(nest.names[:-1][:2]), Parallel)
 
 

@@ -32,6 +32,14 @@ class Trial:
         self.steps += steps
         return True
 
+    def attempt(self, run: Callable[[], bool]) -> bool:
+        """Keep the steps that `run` takes if it says that it succeeded, else none of them; what it said."""
+        kernel, steps = self.kernel, list(self.steps)
+        if run():
+            return True
+        self.kernel, self.steps = kernel, steps
+        return False
+
     def nest(self, loop: str) -> Nest:
         """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""
         for nest in (*inner_nests(self.kernel), *nests(self.kernel)):
