@@ -1,0 +1,249 @@
+"""The expressions of a resolved model: one family serves shapes (integers, conditions) and mathematics (scalars of a
+compute type).
+
+Integers of the shape language are mathematical integers within int64; `//` and `%` round towards minus infinity.
+
+Meaning of the mathematics.
+    * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16
+      tensor is widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when
+      written.
+    * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum`
+      starts from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
+    * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are
+      (also if they are infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no
+      reduction must say `else value` or be proved to stay inside.
+    * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
+    * `max`, `min` propagate NaN; of equal values the first counts.
+    * A term of a sum one of whose factors is a constant's element that is 0 is left out, if the sum runs over indices
+      of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from opgen.diagnostics import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal: an int, a float or a bool.  In mathematics an int literal takes the type of what it is combined
+    with.
+    """
+
+    value: int | float | bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A dimension, an integer `let`, a parameter or `let` of a function."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index variable of a definition or a reduction; an integer, 0 <= index < its extent."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttrValue:
+    """A scalar attribute, or one element of a list attribute.
+
+    `element` is the position in *logical* order (of the layout's first value), one number a dimension of the list:
+    `strides.H` is (1,) and `explicit_paddings.W[0]` is (2, 0) for a layout whose first value is NHWC.  An element of
+    an absent list reads 0.
+    """
+
+    attr: str
+    element: tuple[int, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumIs:
+    """Whether an enumerated attribute (or enumerated function parameter) has a value."""
+
+    name: str
+    value: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Whether a list attribute that may be empty is given."""
+
+    attr: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOf:
+    """The size the caller gave a broadcast dimension of an input (1, or the dimension's size); `axis` is logical."""
+
+    tensor: str
+    axis: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Operator = Literal[
+    "+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "min", "max", "ceildiv", "pow"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A binary operation.  `/` is for floats; `//`, `%` and `ceildiv` for integers of the shape language."""
+
+    op: Operator
+    left: Expr
+    right: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    condition: Expr
+    if_true: Expr
+    if_false: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Result number `result` of a call of a shape function; enumerated arguments are `EnumArgument`s."""
+
+    function: str
+    arguments: tuple[Expr | EnumArgument, ...]
+    result: int = 0
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumArgument:
+    """An enumerated attribute (or parameter) handed to a function, or a value of one."""
+
+    name: str | None
+    value: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ScalarFunction = Literal["exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function of mathematics."""
+
+    function: ScalarFunction
+    argument: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """A cast to a scalar type, or to (the compute type of) a type variable; `float(x)` in a spec casts to the op's
+    first type variable.
+    """
+
+    to: str
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of an input or of a `let` tensor, in logical dimension order.
+
+    `outside` is its value where an index is outside the tensor; None: see the meaning of reductions above.  Along a
+    broadcast dimension of size 1 every index reads element 0.
+    """
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    outside: Expr | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Numbers that the mathematics read by indices; `values` are in row-major order."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+
+    def at(self, position: tuple[int, ...]) -> Fraction:
+        """The number at a position."""
+        place = 0
+        for size, index in zip(self.shape, position, strict=True):
+            place = place * size + index
+        return self.values[place]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a constant, which takes the type of what it is combined with; the indices are proved inside."""
+
+    constant: Constant
+    indices: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """An index and its extent, an expression of the shape language."""
+
+    name: str
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction of `body` over all `indices` for which `condition` holds (None: for all)."""
+
+    kind: Literal["sum", "prod", "max", "min"]
+    indices: tuple[IndexRange, ...]
+    body: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+    condition: Expr | None = None
+
+
+Expr: TypeAlias = (
+    Number
+    | Symbol
+    | Index
+    | AttrValue
+    | EnumIs
+    | Present
+    | SizeOf
+    | Operation
+    | Negate
+    | Not
+    | Conditional
+    | FunctionCall
+    | Apply
+    | Convert
+    | Read
+    | Element
+    | Reduce
+)
