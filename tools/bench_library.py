@@ -26,7 +26,7 @@ from opgen.runtime.threads import set_num_threads
 from opgen.spec.model import Module, Sizes
 from opgen.spec.shapes import solve
 from tools.bench.layers import LAYERS, Case, Choice, read_cases
-from tools.bench.library import Library
+from tools.c_library import Library
 
 SPEC = Path(__file__).resolve().parent.parent / "specs" / "nn_ops.op"
 OPS = {

@@ -10,7 +10,6 @@ from ctypes import (
     POINTER,
     Structure,
     byref,
-    c_bool,
     c_char_p,
     c_double,
     c_int32,
@@ -18,32 +17,21 @@ from ctypes import (
     c_size_t,
     c_uint8,
     c_uint16,
-    c_uint64,
     c_void_p,
 )
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 
 from opgen.bindings.c.build import Options, build
 from opgen.bindings.c.names import OpNames, spellings
-from opgen.spec.model import Attr, Module, OpSpec, Sizes
+from opgen.spec.model import Module, OpSpec, Sizes
 from tests.bindings.modules import spec
+from tools.c_library import Tensor, attributes_struct
 
-CODES = {"int32": (0, 32), "int64": (0, 64), "int8": (0, 8), "uint8": (1, 8), "float16": (2, 16), "float32": (2, 32)}
-CODES |= {"float64": (2, 64), "bfloat16": (4, 16), "bool": (6, 8)}
 OK, INVALID, OUT_OF_MEMORY = 0, 1, 2
-
-
-class Tensor(Structure):
-    """DLTensor, field by field."""
-
-    _fields_ = (
-        ("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
-        ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    )  # fmt: skip
 
 
 class Shape(Structure):
@@ -52,11 +40,8 @@ class Shape(Structure):
 
 def tensor(shape: Sequence[int], dtype: str = "float32", array: np.ndarray | None = None) -> Tensor:
     """A descriptor; without an array it has no data."""
-    code, bits = CODES[dtype]
-    dims = (c_int64 * max(1, len(shape)))(*shape)
-    data = None if array is None else array.ctypes.data
-    found = Tensor(data, 1, 0, len(shape), code, bits, 1, dims, None, 0)
-    found.keep = (dims, array)
+    found = Tensor.without_data(shape, np.dtype(dtype), None if array is None else array.ctypes.data)
+    found.keep = array
     return found
 
 
@@ -98,8 +83,7 @@ class Library:
     def attrs(self, op: OpSpec, given: Mapping[str, Any]) -> Structure:
         """The struct of attributes with what is given set."""
         names = OpNames(op, self.prefix)
-        fields = [f for a in op.attrs for f in _fields(names, a)]
-        found = type("Attrs", (Structure,), {"_fields_": fields})()
+        found = attributes_struct(op, names)()
         if op.attrs:
             self.function(names.attrs_default)(byref(found))
         keep: list[Any] = []
@@ -152,18 +136,6 @@ class Library:
         name = OpNames(op, self.prefix).workspace
         assert self.function(name)(*map(byref, inputs), byref(attrs), byref(size)) == OK, self.error()
         return size.value
-
-
-def _fields(names: OpNames, attr: Attr) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name in spellings(attr):
-        field = names.fields[name]
-        if attr.shape:
-            found += [(field, POINTER(c_double if attr.kind == "float" else c_int64)), (names.lengths[name], c_int32)]
-        else:
-            kinds: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_bool}
-            found.append((field, kinds.get(attr.kind, c_char_p)))
-    return found
 
 
 def inputs_of(op: OpSpec, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, Sequence[int]]) -> list[Tensor]:

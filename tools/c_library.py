@@ -1,18 +1,33 @@
-"""A built C library called from Python: just what its benchmark needs."""
+"""A built C library called from Python by ctypes: its structs, and as much of a call as the benchmark of it needs."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from opgen.bindings.c.names import OpNames, spellings
 from opgen.spec.model import OpSpec
 
-_KINDS: dict[str, type[ctypes._SimpleCData[object]]] = {"int": c_int64, "float": ctypes.c_double, "bool": c_bool}  # type: ignore[dict-item]
+_KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_bool}
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+"""DLPack's numbers of numpy's kinds of types."""
 
 
 class Tensor(Structure):
@@ -24,12 +39,28 @@ class Tensor(Structure):
         ("byte_offset", c_uint64),
     )  # fmt: skip
 
-    @staticmethod
-    def of(array: np.ndarray) -> Tensor:
-        """A descriptor of an array of float32, or of int64 for sizes, which the caller keeps alive."""
-        code = 2 if array.dtype.kind == "f" else 0
-        dims = (c_int64 * max(1, array.ndim))(*array.shape)
-        return Tensor(array.ctypes.data, 1, 0, array.ndim, code, array.dtype.itemsize * 8, 1, dims, None, 0)
+    @classmethod
+    def of(cls, array: np.ndarray) -> Tensor:
+        """A descriptor of an array, which the caller keeps alive."""
+        return cls.without_data(array.shape, array.dtype, array.ctypes.data)
+
+    @classmethod
+    def without_data(cls, shape: Sequence[int], dtype: np.dtype, data: int | None = None) -> Tensor:
+        """A descriptor of a shape and a type, for what asks no more of a tensor."""
+        code = 4 if dtype.name == "bfloat16" else _CODES[dtype.kind]
+        dims = (c_int64 * max(1, len(shape)))(*shape)
+        return cls(data, 1, 0, len(shape), code, dtype.itemsize * 8, 1, dims, None, 0)
+
+
+def attributes_struct(op: OpSpec, names: OpNames) -> type[Structure]:
+    """The struct of an op's attributes."""
+    fields: list[tuple[str, Any]] = []
+    for attr in op.attrs:
+        for name in spellings(attr):
+            kind = _KINDS.get(attr.kind, c_char_p)
+            fields.append((names.fields[name], POINTER(kind) if attr.shape else kind))
+            fields += [(names.lengths[name], c_int32)] if attr.shape else []
+    return type("Attributes", (Structure,), {"_fields_": fields})
 
 
 class Library:
@@ -66,13 +97,7 @@ class Library:
         return run
 
     def _attributes(self, op: OpSpec, names: OpNames, given: Mapping[str, Sequence[int] | str]) -> Structure:
-        fields: list[tuple[str, object]] = []
-        for attr in op.attrs:
-            for name in spellings(attr):
-                kind = _KINDS.get(attr.kind, c_char_p)
-                fields.append((names.fields[name], POINTER(kind) if attr.shape else kind))
-                fields += [(names.lengths[name], c_int32)] if attr.shape else []
-        found: Structure = type("Attributes", (Structure,), {"_fields_": fields})()
+        found = attributes_struct(op, names)()
         getattr(self._dll, names.attrs_default)(ctypes.byref(found))
         for name, value in given.items():
             if isinstance(value, str):
