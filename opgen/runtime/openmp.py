@@ -22,7 +22,7 @@ _NAMES = (
     "libgomp.1.dylib",
 )
 _LOADED = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.(so|dylib)[.\d]*")
-_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OpenMP:
     """A loaded runtime: the name it was opened by, and the addresses of `_FUNCTIONS` in their order."""
 
     name: str
-    functions: tuple[int, int, int]
+    functions: tuple[int, int]
 
 
 def loaded(maps: Path = Path("/proc/self/maps")) -> Iterator[str]:
@@ -57,12 +57,10 @@ def _searched() -> Iterator[str]:
 def _open(name: str) -> OpenMP | None:
     try:
         library = ctypes.CDLL(name)
-        gomp, number, count = (ctypes.cast(getattr(library, f), ctypes.c_void_p).value for f in _FUNCTIONS)
+        gomp, number = (ctypes.cast(getattr(library, f), ctypes.c_void_p).value for f in _FUNCTIONS)
     except (OSError, AttributeError):
         return None
-    if gomp is None or number is None or count is None:
-        return None
-    return OpenMP(name, (gomp, number, count))
+    return None if gomp is None or number is None else OpenMP(name, (gomp, number))
 
 
 def _candidates() -> Iterator[str]:

@@ -1,13 +1,15 @@
 """The parallel loop, in LLVM IR: the one function behind word 0 of every kernel's arguments.
 
-`opgen_parallel_for(body, context, begin, end, threads)` calls `body(context, b, e)` on disjoint stretches that cover
-begin <= i < end.  Thread t of T has the stretch from begin + floor(n * t / T) to begin + floor(n * (t + 1) / T), where
-n = end - begin and T is the number of threads that there really are, which may be fewer than were asked for.
+`opgen_parallel_for(body, context, begin, end, threads)` calls `body(context, b, e)` on disjoint pieces that cover
+begin <= i < end.  There are T stretches, one for each thread: stretch t goes from begin + floor(n * t / T) to begin +
+floor(n * (t + 1) / T), where n = end - begin.  Thread t takes its own stretch first, PIECES pieces one after the other,
+from the front, so that a thread finds in its caches what it left there the last time; then what is left of the others',
+so that none waits for one that is held up.  A thread that there is not (there may be fewer than were asked for) is only
+held up longer.
 
 `opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 a POSIX thread each; then the addresses of
-GOMP_parallel, omp_get_thread_num, omp_get_num_threads, pthread_create, pthread_join.  It is written by the loader, so
-the code itself depends on no library; and word 0 is rewritten in a forked child, where OpenMP's threads do not exist.
-A POSIX thread that cannot be created has its stretch run by the caller.
+GOMP_parallel, omp_get_thread_num, pthread_create, pthread_join.  It is written by the loader, so the code itself
+depends on no library; and word 0 is rewritten in a forked child, where OpenMP's threads do not exist.
 """
 
 from __future__ import annotations
@@ -15,46 +17,105 @@ from __future__ import annotations
 FUNCTION = "opgen_parallel_for"
 TABLE = "opgen_parallel_table"
 SERIAL, OPENMP, PTHREAD = 0, 1, 2
-TABLE_WORDS = 6
+TABLE_WORDS = 5
 MAX_THREADS = 1024
+PIECES = 8
+"""Of a stretch: taking one costs about 20 ns; a thread that is held up delays the others by one at most."""
 
 IR = f"""\
-; A region: body, context, begin, number of iterations.  A worker: region, t, T, handle, 1 if it was started.
-%region = type {{ ptr, ptr, i64, i64 }}
-%worker = type {{ ptr, i64, i64, i64, i64 }}
+; A stretch, in a cache line of its own: what is taken, its length, the length of a piece, where it begins.
+; A region: body, context, stretches, their number.  A worker: region, t, handle, 1 if it was started.
+%stretch = type {{ i64, i64, i64, i64, [4 x i64] }}
+%region = type {{ ptr, ptr, ptr, i64 }}
+%worker = type {{ ptr, i64, i64, i64 }}
 
 @{TABLE} = global [{TABLE_WORDS} x i64] zeroinitializer
 
-; begin + floor(n * t / T) as begin + (n / T) * t + (n % T) * t / T, which does not overflow.
-define internal i64 @chunk_start(ptr %region, i64 %t, i64 %threads) {{
+; floor(n * t / T) as (n / T) * t + (n % T) * t / T, which does not overflow.
+define internal i64 @stretch_start(i64 %count, i64 %t, i64 %threads) {{
 entry:
-  %begin_at = getelementptr %region, ptr %region, i64 0, i32 2
-  %begin = load i64, ptr %begin_at
-  %count_at = getelementptr %region, ptr %region, i64 0, i32 3
-  %count = load i64, ptr %count_at
   %quotient = udiv i64 %count, %threads
   %remainder = urem i64 %count, %threads
   %whole = mul i64 %quotient, %t
   %scaled = mul i64 %remainder, %t
   %part = udiv i64 %scaled, %threads
-  %offset = add i64 %whole, %part
-  %start = add i64 %begin, %offset
+  %start = add i64 %whole, %part
   ret i64 %start
 }}
 
-define internal void @run_chunk(ptr %region, i64 %t, i64 %threads) {{
+define internal void @divide(ptr %stretches, i64 %begin, i64 %count, i64 %threads) {{
 entry:
+  br label %head
+head:
+  %t = phi i64 [ 0, %entry ], [ %next, %one ]
+  %more = icmp slt i64 %t, %threads
+  br i1 %more, label %one, label %done
+one:
   %next = add i64 %t, 1
-  %first = call i64 @chunk_start(ptr %region, i64 %t, i64 %threads)
-  %last = call i64 @chunk_start(ptr %region, i64 %next, i64 %threads)
-  %some = icmp slt i64 %first, %last
-  br i1 %some, label %run, label %done
-run:
+  %first = call i64 @stretch_start(i64 %count, i64 %t, i64 %threads)
+  %last = call i64 @stretch_start(i64 %count, i64 %next, i64 %threads)
+  %length = sub i64 %last, %first
+  %up = add i64 %length, {PIECES - 1}
+  %piece = udiv i64 %up, {PIECES}
+  %start = add i64 %begin, %first
+  %at = getelementptr %stretch, ptr %stretches, i64 %t
+  %fields_1 = insertvalue %stretch zeroinitializer, i64 %length, 1
+  %fields_2 = insertvalue %stretch %fields_1, i64 %piece, 2
+  %fields_3 = insertvalue %stretch %fields_2, i64 %start, 3
+  store %stretch %fields_3, ptr %at
+  br label %head
+done:
+  ret void
+}}
+
+; Take pieces of a stretch until none is left.
+define internal void @run_stretch(ptr %region, ptr %stretch) {{
+entry:
   %body = load ptr, ptr %region
   %context_at = getelementptr %region, ptr %region, i64 0, i32 1
   %context = load ptr, ptr %context_at
+  %length_at = getelementptr %stretch, ptr %stretch, i64 0, i32 1
+  %length = load i64, ptr %length_at
+  %piece_at = getelementptr %stretch, ptr %stretch, i64 0, i32 2
+  %piece = load i64, ptr %piece_at
+  %start_at = getelementptr %stretch, ptr %stretch, i64 0, i32 3
+  %start = load i64, ptr %start_at
+  br label %take
+take:
+  %taken = atomicrmw add ptr %stretch, i64 %piece monotonic
+  %some = icmp slt i64 %taken, %length
+  br i1 %some, label %run, label %done
+run:
+  %left = sub i64 %length, %taken
+  %short = icmp slt i64 %left, %piece
+  %size = select i1 %short, i64 %left, i64 %piece
+  %first = add i64 %start, %taken
+  %last = add i64 %first, %size
   call void %body(ptr %context, i64 %first, i64 %last)
-  br label %done
+  br label %take
+done:
+  ret void
+}}
+
+; The work of thread t: its own stretch, then the others' from the next on.
+define internal void @run_thread(ptr %region, i64 %t) {{
+entry:
+  %stretches_at = getelementptr %region, ptr %region, i64 0, i32 2
+  %stretches = load ptr, ptr %stretches_at
+  %count_at = getelementptr %region, ptr %region, i64 0, i32 3
+  %count = load i64, ptr %count_at
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %next, %one ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %one, label %done
+one:
+  %ahead = add i64 %t, %k
+  %number = urem i64 %ahead, %count
+  %stretch = getelementptr %stretch, ptr %stretches, i64 %number
+  call void @run_stretch(ptr %region, ptr %stretch)
+  %next = add i64 %k, 1
+  br label %head
 done:
   ret void
 }}
@@ -71,11 +132,8 @@ define internal void @openmp_thread(ptr %region) {{
 entry:
   %get_number = call ptr @function(i64 2)
   %number = call i32 %get_number()
-  %get_count = call ptr @function(i64 3)
-  %count = call i32 %get_count()
   %t = sext i32 %number to i64
-  %threads = sext i32 %count to i64
-  call void @run_chunk(ptr %region, i64 %t, i64 %threads)
+  call void @run_thread(ptr %region, i64 %t)
   ret void
 }}
 
@@ -84,17 +142,15 @@ entry:
   %region = load ptr, ptr %worker
   %t_at = getelementptr %worker, ptr %worker, i64 0, i32 1
   %t = load i64, ptr %t_at
-  %threads_at = getelementptr %worker, ptr %worker, i64 0, i32 2
-  %threads = load i64, ptr %threads_at
-  call void @run_chunk(ptr %region, i64 %t, i64 %threads)
+  call void @run_thread(ptr %region, i64 %t)
   ret ptr null
 }}
 
 define internal void @pthread_region(ptr %region, i64 %threads) {{
 entry:
   %workers = alloca %worker, i64 %threads
-  %create = call ptr @function(i64 4)
-  %join = call ptr @function(i64 5)
+  %create = call ptr @function(i64 3)
+  %join = call ptr @function(i64 4)
   br label %start
 start:
   %t = phi i64 [ 1, %entry ], [ %t_next, %start_next ]
@@ -102,12 +158,11 @@ start:
   br i1 %more, label %start_one, label %own
 start_one:
   %worker = getelementptr %worker, ptr %workers, i64 %t
-  %handle = getelementptr %worker, ptr %worker, i64 0, i32 3
-  %started_at = getelementptr %worker, ptr %worker, i64 0, i32 4
+  %handle = getelementptr %worker, ptr %worker, i64 0, i32 2
+  %started_at = getelementptr %worker, ptr %worker, i64 0, i32 3
   %fields_1 = insertvalue %worker zeroinitializer, ptr %region, 0
   %fields_2 = insertvalue %worker %fields_1, i64 %t, 1
-  %fields_3 = insertvalue %worker %fields_2, i64 %threads, 2
-  store %worker %fields_3, ptr %worker
+  store %worker %fields_2, ptr %worker
   %status = call i32 %create(ptr %handle, ptr null, ptr @pthread_thread, ptr %worker)
   %created = icmp eq i32 %status, 0
   br i1 %created, label %mark, label %start_next
@@ -118,7 +173,7 @@ start_next:
   %t_next = add i64 %t, 1
   br label %start
 own:
-  call void @run_chunk(ptr %region, i64 0, i64 %threads)
+  call void @run_thread(ptr %region, i64 0)
   br label %finish
 finish:
   %u = phi i64 [ 1, %own ], [ %u_next, %finish_next ]
@@ -126,17 +181,14 @@ finish:
   br i1 %left, label %finish_one, label %done
 finish_one:
   %ending = getelementptr %worker, ptr %workers, i64 %u
-  %was_started_at = getelementptr %worker, ptr %ending, i64 0, i32 4
+  %was_started_at = getelementptr %worker, ptr %ending, i64 0, i32 3
   %was_started = load i64, ptr %was_started_at
   %running = icmp ne i64 %was_started, 0
-  br i1 %running, label %wait, label %instead
+  br i1 %running, label %wait, label %finish_next
 wait:
-  %ending_handle_at = getelementptr %worker, ptr %ending, i64 0, i32 3
+  %ending_handle_at = getelementptr %worker, ptr %ending, i64 0, i32 2
   %ending_handle = load i64, ptr %ending_handle_at
   %joined = call i32 %join(i64 %ending_handle, ptr null)
-  br label %finish_next
-instead:
-  call void @run_chunk(ptr %region, i64 %u, i64 %threads)
   br label %finish_next
 finish_next:
   %u_next = add i64 %u, 1
@@ -159,16 +211,21 @@ plan:
   %alone = icmp sle i64 %team, 1
   %mode = load i64, ptr @{TABLE}
   %kind = select i1 %alone, i64 {SERIAL}, i64 %mode
-  %fields_1 = insertvalue %region zeroinitializer, ptr %body, 0
-  %fields_2 = insertvalue %region %fields_1, ptr %context, 1
-  %fields_3 = insertvalue %region %fields_2, i64 %begin, 2
-  %fields_4 = insertvalue %region %fields_3, i64 %count, 3
-  store %region %fields_4, ptr %region
-  switch i64 %kind, label %serial [ i64 {OPENMP}, label %openmp
-                                    i64 {PTHREAD}, label %pthread ]
+  %in_parallel = icmp ne i64 %kind, {SERIAL}
+  br i1 %in_parallel, label %share, label %serial
 serial:
   call void %body(ptr %context, i64 %begin, i64 %end)
   br label %done
+share:
+  %stretches = alloca %stretch, i64 %team, align 64
+  call void @divide(ptr %stretches, i64 %begin, i64 %count, i64 %team)
+  %fields_1 = insertvalue %region zeroinitializer, ptr %body, 0
+  %fields_2 = insertvalue %region %fields_1, ptr %context, 1
+  %fields_3 = insertvalue %region %fields_2, ptr %stretches, 2
+  %fields_4 = insertvalue %region %fields_3, i64 %team, 3
+  store %region %fields_4, ptr %region
+  %openmp_is_there = icmp eq i64 %kind, {OPENMP}
+  br i1 %openmp_is_there, label %openmp, label %pthread
 openmp:
   %parallel = call ptr @function(i64 1)
   %team_32 = trunc i64 %team to i32

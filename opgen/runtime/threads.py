@@ -1,9 +1,9 @@
 """How many threads a kernel uses, and by which means.
 
 The number is that of the processors the process may run on, unless OPGEN_NUM_THREADS, OMP_NUM_THREADS or
-`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else a POSIX thread for each stretch
-of a loop; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is POSIX threads: OpenMP's
-do not survive a fork, and a child that waits for them hangs.  No choice changes a result: the stretches of a loop are
+`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else POSIX threads made for
+each loop; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is POSIX threads: OpenMP's
+do not survive a fork, and a child that waits for them hangs.  No choice changes a result: the iterations of a loop are
 independent.
 """
 
@@ -160,8 +160,8 @@ def _load() -> ParallelFor:
         return ParallelFor(0, means, runtime)
     library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE)
     table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
-    table[1:4] = list(runtime.functions) if runtime is not None else [0, 0, 0]
-    table[4:6] = list(pthread) if pthread is not None else [0, 0]
+    table[1:3] = list(runtime.functions) if runtime is not None else [0, 0]
+    table[3:5] = list(pthread) if pthread is not None else [0, 0]
     table[0] = _MODES[means]
     return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, library)
 
@@ -190,7 +190,7 @@ def _after_fork() -> None:
     global _forked
     _forked = True
     if _parallel is not None and _parallel.table is not None:
-        _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[4] else parallel_ir.SERIAL
+        _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[3] else parallel_ir.SERIAL
 
 
 if hasattr(os, "register_at_fork"):

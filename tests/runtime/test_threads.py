@@ -32,31 +32,34 @@ def table() -> ctypes.Array[ctypes.c_int64]:
     return found
 
 
-def chunks(begin: int, end: int, count: int) -> list[tuple[int, int]]:
-    """The stretches that the body is called on, in order."""
+def pieces(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    """The pieces that the body is called on, in order."""
     seen: list[tuple[int, int]] = []
     body = Body(lambda context, first, last: seen.append((first, last)))
     Loop(threads.parallel_for().address)(body, None, begin, end, count)
     return sorted(seen)
 
 
-def expected_chunks(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+def expected(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    """Each thread's stretch in eight pieces of the same length, the last what is left."""
     n = max(0, end - begin)
     team = min(count, n)
-    return [(begin + n * t // team, begin + n * (t + 1) // team) for t in range(team)]
+    bounds = [(begin + n * t // team, begin + n * (t + 1) // team) for t in range(team)]
+    size = [-(-(last - first) // parallel_ir.PIECES) for first, last in bounds]
+    return [(i, min(i + s, last)) for (first, last), s in zip(bounds, size, strict=True) for i in range(first, last, s)]
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 33])
-def test_the_stretches_cover_the_range_once(mode: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pieces_cover_the_range_once(mode: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = table()
     usual = words[0]
     words[0] = mode
     try:
         for begin, end in RANGES:
-            found = chunks(begin, end, count)
-            whole = expected_chunks(begin, end, 1)
-            assert found == (whole if mode == parallel_ir.SERIAL else expected_chunks(begin, end, count))
+            found = pieces(begin, end, count)
+            alone = mode == parallel_ir.SERIAL or min(count, end - begin) <= 1
+            assert found == ([(begin, end)] if alone and begin < end else expected(begin, end, count))
     finally:
         words[0] = usual
 
@@ -79,12 +82,35 @@ def test_pthread_threads_are_threads_of_their_own() -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_a_thread_that_is_held_up_has_its_work_done_by_another(mode: int) -> None:
+    words = table()
+    usual = words[0]
+    words[0] = mode
+    seen: dict[int, set[int]] = {}
+    rest_done = threading.Event()
+
+    def body(context: object, first: int, last: int) -> None:
+        seen.setdefault(threading.get_native_id(), set()).update(range(first, last))
+        if first == 0:
+            assert rest_done.wait(30)
+        elif set().union(*seen.values()) == set(range(64)):
+            rest_done.set()
+
+    try:
+        Loop(threads.parallel_for().address)(Body(body), None, 0, 64, 2)
+    finally:
+        words[0] = usual
+    assert rest_done.is_set()
+    assert len(seen) == 2
+
+
 @pytest.mark.parametrize("failing", ["all", "odd"])
-def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_the_caller(failing: str) -> None:
+def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_others(failing: str) -> None:
     create_type = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
     words = table()
     usual = list(words)
-    create = create_type(words[4])
+    create = create_type(words[3])
     asked = []
 
     def refuse(*arguments: int) -> int:
@@ -93,15 +119,15 @@ def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_the_caller(faili
 
     refusing = create_type(refuse)
     words[0] = parallel_ir.PTHREAD
-    words[4] = ctypes.cast(refusing, ctypes.c_void_p).value or 0
+    words[3] = ctypes.cast(refusing, ctypes.c_void_p).value or 0
     try:
-        assert chunks(0, 100, 6) == expected_chunks(0, 100, 6)
+        assert pieces(0, 100, 6) == expected(0, 100, 6)
     finally:
         words[:] = usual
     assert len(asked) == 5
 
 
-PRINT_CHUNKS = """
+PRINT_PIECES = """
     import ctypes
     from opgen.runtime import threads
     Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -115,19 +141,19 @@ PRINT_CHUNKS = """
 
 @pytest.mark.skipif(not HAS_OPENMP, reason="no OpenMP runtime")
 def test_fewer_threads_than_asked_for_still_do_everything() -> None:
-    found = output_of(PRINT_CHUNKS, OMP_THREAD_LIMIT="3", OPGEN_THREADING="openmp")
-    assert found == "openmp [(0, 33), (33, 66), (66, 100)]"
+    found = output_of(PRINT_PIECES, OMP_THREAD_LIMIT="3", OPGEN_THREADING="openmp")
+    assert found == f"openmp {expected(0, 100, 8)}"
 
 
 def test_pthread_can_be_forced() -> None:
-    found = output_of(PRINT_CHUNKS, OPGEN_THREADING="pthread")
-    assert found == f"pthread {expected_chunks(0, 100, 8)}"
+    found = output_of(PRINT_PIECES, OPGEN_THREADING="pthread")
+    assert found == f"pthread {expected(0, 100, 8)}"
 
 
 def test_without_an_openmp_runtime_posix_threads_are_used() -> None:
     hide = "from opgen.runtime import openmp\nopenmp._candidates = lambda: iter(())\n"
-    program = hide + re.sub(r"^    ", "", PRINT_CHUNKS, flags=re.MULTILINE)
-    assert output_of(program, OPGEN_THREADING="") == f"pthread {expected_chunks(0, 100, 8)}"
+    program = hide + re.sub(r"^    ", "", PRINT_PIECES, flags=re.MULTILINE)
+    assert output_of(program, OPGEN_THREADING="") == f"pthread {expected(0, 100, 8)}"
     refused = run_program(program, OPGEN_THREADING="openmp")
     assert refused.stderr.strip().splitlines()[-1] == (
         "opgen.runtime.threads.ThreadingError: "
