@@ -155,23 +155,24 @@ def _remember(key: str, compiled: CompiledKernel) -> None:
         _memo.popitem(last=False)
 
 
-def _loaded(key: str, kernel: Kernel, code: bytes) -> CompiledKernel:
-    return CompiledKernel(kernel, load_library(code, toolchain.entry_name(kernel)), key)
+def _loaded(key: str, kernel: Kernel, code: bytes, alone: bool) -> CompiledKernel:
+    library = load_library(code, toolchain.entry_name(kernel))
+    return CompiledKernel(kernel, library, key, parallel=False if alone else None)
 
 
-def _from_disk(key: str, kernel: Kernel) -> CompiledKernel | None:
+def _from_disk(key: str, kernel: Kernel, alone: bool) -> CompiledKernel | None:
     code = cache.default().load(key)
     if code is None:
         return None
     try:
-        return _loaded(key, kernel, code)
+        return _loaded(key, kernel, code, alone)
     except InternalError:  # whatever it is, it is not this kernel's code
         return None
 
 
-def _build(key: str, kernel: Kernel, target: Target) -> CompiledKernel:
+def _build(key: str, kernel: Kernel, target: Target, alone: bool) -> CompiledKernel:
     code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
-    compiled = _loaded(key, kernel, code)
+    compiled = _loaded(key, kernel, code, alone)
     cache.default().store(key, code)
     return compiled
 
@@ -181,10 +182,11 @@ def kernel_key(kernel: Kernel, target: Target) -> str:
     return cache.key_of(cache.code_identity(target, toolchain.listing(kernel)))
 
 
-def compile_kernel(kernel: Kernel, target: Target | None = None) -> CompiledKernel:
+def compile_kernel(kernel: Kernel, target: Target | None = None, alone: bool = False) -> CompiledKernel:
     """The callable of a scheduled kernel, for this machine unless another (compatible) target is given.
 
-    A kernel is built once, whatever number of threads ask for it at once.
+    A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it is to do
+    all its work, parallel loops or not.
     """
     goal = toolchain.host() if target is None else target
     key = kernel_key(kernel, goal)
@@ -193,7 +195,7 @@ def compile_kernel(kernel: Kernel, target: Target | None = None) -> CompiledKern
     with BUILD:
         if (found := _remembered(key)) is not None:
             return found
-        compiled = _from_disk(key, kernel) or _build(key, kernel, goal)
+        compiled = _from_disk(key, kernel, alone) or _build(key, kernel, goal, alone)
         _remember(key, compiled)
         return compiled
 

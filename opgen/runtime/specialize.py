@@ -10,6 +10,7 @@ for), generic in sizes and attributes.  Binding its integers to the numbers of a
     never   all calls run the generic kernel
 
 A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.runtime.algorithms`).
+One that takes less than WORTH_SHARING is run by the calling thread alone.
 
 The policy is looked at when a call of a new kind comes; `opgen.counters()` tells how many kernels there are of each
 kind, and how many kinds of calls took them.
@@ -47,6 +48,8 @@ Policy = Literal["auto", "always", "never"]
 Number: TypeAlias = "int | float | bool"
 SPECIALIZATIONS = 64
 """How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
+WORTH_SHARING = 1.5e-5
+"""Seconds on one core.  To fork and join takes a few microseconds where threads are awake, several times that else."""
 
 _POLICIES: tuple[Policy, ...] = ("auto", "always", "never")
 
@@ -291,11 +294,14 @@ def build(kernel: Kernel) -> CompiledKernel:
     from opgen.passes.simplify import simplify
     from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
+    from opgen.schedule.cost import seconds
 
     with kept_proofs():
-        _, fast = tuned.scheduled(simplify(kernel), toolchain.host())
+        simple = simplify(kernel)
+        _, fast = tuned.scheduled(simple, toolchain.host())
         legal = legalize(fast, check=False)
-    return compile_kernel(legal)
+    small = simple.is_bound and seconds(simple, toolchain.host().machine) < WORTH_SHARING
+    return compile_kernel(legal, alone=small)
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

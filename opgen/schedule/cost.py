@@ -8,9 +8,9 @@ kernels, not to predict one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import product
 from math import prod
 
+from opgen.loop.analysis.places import at_places
 from opgen.loop.nodes import (
     Alloc,
     Binary,
@@ -28,9 +28,8 @@ from opgen.loop.nodes import (
     Store,
     Unary,
 )
-from opgen.loop.walk import free_vars, loads, stores, substitute_expr, walk, walk_expr
+from opgen.loop.walk import free_vars, loads, stores, walk, walk_expr
 from opgen.machine import Machine
-from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, reduces
 
@@ -118,13 +117,10 @@ def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
 def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
     """In which part of the iterations a condition holds; None if that is not known, or there are too many to try."""
     names = sorted(free_vars(condition))
-    if any(n not in loops for n in names) or prod(len(loops[n]) for n in names) > PLACES:
+    if any(n not in loops for n in names) or not 0 < prod(len(loops[n]) for n in names) <= PLACES:
         return None
-    places = list(product(*(loops[n] for n in names)))
-    known = [fold_all(substitute_expr(condition, dict(zip(names, map(Const, p), strict=True)))) for p in places]
-    if not places or not all(isinstance(e, Const) for e in known):
-        return None
-    return sum(e == Const(True, e.type) for e in known) / len(places)
+    found = at_places(condition, {n: loops[n] for n in names})
+    return None if found is None else float(found.mean())
 
 
 def _cost(e: Expr) -> int:
