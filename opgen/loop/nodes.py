@@ -12,9 +12,8 @@ Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
     reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`,
     `max(a, b)` is `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the
-    first is taken.  The functions exp, log, sqrt, tanh, erf, pow, sin, cos, floor, ceil, round (ties to even), abs
-    are the platform's; sqrt, floor, ceil, round and abs are exact, the rest may differ from machine to machine in
-    their last bits.
+    first is taken.  Of the functions, sqrt, floor, ceil, round (ties to even) and abs are exact; exp, log, tanh, erf,
+    pow, sin and cos may differ in their last bits from one platform to another, and between interpreter and kernels.
 Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
     to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.
 Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an

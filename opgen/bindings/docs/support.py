@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jinja2
 
 from opgen.bindings.formula import Formula
-from opgen.spec.model import Attr, Module, OpSpec, Require
+from opgen.spec.model import Algorithm, Attr, Module, OpSpec, Require
 
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.docs", "templates"),
@@ -36,6 +36,7 @@ class SupportView:
     summary: str
     attributes: tuple[AttributeView, ...]
     requirements: tuple[str, ...]
+    algorithms: tuple[str, ...]
     heading: str
     columns: tuple[str, ...]
     rows: tuple[str, ...]
@@ -67,12 +68,20 @@ def support_view(op: OpSpec) -> SupportView:
         summary=plain((op.doc or "").strip().partition("\n\n")[0]),
         attributes=tuple(_attribute(op, a) for a in op.attrs if a.carried_by is None),
         requirements=tuple(plain(r) for r in requirements),
+        algorithms=tuple(plain(_algorithm(a, formula)) for a in op.algorithms),
         heading=plain(", ".join(a.name for a in words)),
         columns=tuple(plain(c or "all") for c in columns),
         rows=tuple(
             ", ".join(t.name for t in types) for types in itertools.product(*(v.allowed for v in op.type_variables))
         ),
     )
+
+
+def _algorithm(a: Algorithm, formula: Formula) -> str:
+    types = ", ".join(dict.fromkeys(t.name for v in a.type_variables for t in v.allowed))
+    optional = ", if asked for" if a.optional else ""
+    condition = "" if a.condition is None else f", when {formula.text(a.condition)}"
+    return f"`{a.name}` ({types}{optional}){condition}: {a.doc}"
 
 
 def _attribute(op: OpSpec, a: Attr) -> AttributeView:

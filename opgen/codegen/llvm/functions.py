@@ -1,19 +1,20 @@
 """Scalar functions, lane by lane.
 
-What hardware does exactly goes through LLVM's intrinsics.  The others are the C library's (for float32 the `f`
-variants), called once a lane in a helper; they are called as unknown functions so that LLVM does not replace or fold
-them.
+What hardware does exactly goes through LLVM's intrinsics; `elementary.py` has those that many ops are made of.  The
+others are the C library's (for float32 the `f` variants), called once a lane in a helper; they are called as unknown
+functions so that LLVM does not replace or fold them.
 """
 
 from __future__ import annotations
 
+from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Call
 
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
-_LIBRARY = ("exp", "log", "tanh", "erf", "pow", "sin", "cos")
+_LIBRARY = ("erf", "pow", "sin", "cos")
 
 
 def call(fn: Function, e: Call) -> Value:
@@ -28,6 +29,8 @@ def call(fn: Function, e: Call) -> Value:
         raise InternalError(f"{e.function} of {of}")
     if e.function in _INTRINSIC:
         return intrinsic(fn, _INTRINSIC[e.function], arguments)
+    if e.function in FUNCTIONS:
+        return elementary(fn, e.function, arguments[0])
     if e.function in _LIBRARY:
         return _library(fn, e.function, arguments)
     raise InternalError(f"unknown function {e.function}")

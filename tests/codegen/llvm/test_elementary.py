@@ -1,0 +1,102 @@
+"""exp, log and tanh against decimal arithmetic of 60 digits: everywhere within 2 units in the last place."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from opgen.dtypes import FLOAT32, FLOAT64, DType
+from opgen.loop.nodes import Call
+from tests.codegen.llvm.test_conversions import NUMPY
+from tests.codegen.llvm.test_expressions import bits, run
+
+ULPS = 2.0
+DIGITS = Context(prec=60, Emin=-999999, Emax=999999)
+SEED = 20
+
+
+def exact(function: str, x: float) -> Decimal | float:
+    """The value for a finite number: a decimal, or what is no finite number."""
+    with localcontext(DIGITS):
+        d = Decimal(x)
+        match function:
+            case "exp":
+                return math.inf if x > 800 else max(d, Decimal(-800)).exp()
+            case "log":
+                return d.ln() if x > 0 else -math.inf if x == 0 else math.nan
+        grown = (2 * min(abs(d), Decimal(60))).exp()
+        size = (grown - 1) / (grown + 1) if abs(x) > 1e-9 else abs(d) - abs(d) ** 3 / 3
+        return size.copy_sign(d)
+
+
+def units(got: float, want: Decimal | float, dtype: DType) -> float:
+    """How far a result is off, in units in the last place of the right one; 0 if it is the right one rounded."""
+    kind = NUMPY[dtype.name].type
+    if not isinstance(want, Decimal):
+        return 0.0 if np.array_equal(kind(got), kind(want), equal_nan=True) else math.inf
+    with np.errstate(over="ignore"):
+        rounded = kind(float(want))
+    if got == rounded:
+        return 0.0
+    if not math.isfinite(got) or not math.isfinite(rounded):
+        return math.inf
+    with localcontext(DIGITS):
+        return float(abs(Decimal(got) - want) / Decimal(float(np.spacing(abs(rounded)))))
+
+
+def arguments(function: str, dtype: DType) -> NDArray:
+    """Of all magnitudes, and more of those between nothing and overflow."""
+    rng = np.random.default_rng(SEED)
+    kind = NUMPY[dtype.name].type
+    whole = rng.integers(0, 2**dtype.bits, 400, dtype=np.uint64)
+    any_bits = whole.astype(np.uint32 if dtype is FLOAT32 else np.uint64).view(kind)
+    width = {"exp": 110 if dtype is FLOAT32 else 750, "log": 4, "tanh": 10}[function]
+    near = rng.uniform(-width, width, 1500), rng.uniform(-0.7, 0.7, 500), 1 + rng.normal(0, 1e-3, 200)
+    info = np.finfo(kind)
+    edges = [0.0, -0.0, 1.0, -1.0, info.tiny, info.tiny / 8, info.smallest_subnormal, info.max, -info.max, 0.625]
+    powers = [2.0**k for k in range(-120, 120, 7)]
+    found = np.concatenate([any_bits, *(n.astype(kind) for n in near), np.array([*edges, *powers], kind)])
+    return found[np.isfinite(found)]
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("function", ["exp", "log", "tanh"])
+def test_errors_are_small(function: str, dtype: DType) -> None:
+    x = arguments(function, dtype)
+    got = run(lambda a: Call(function, (a,)), [x], [dtype], dtype, 4, "host")
+    off = [units(g, exact(function, v), dtype) for v, g in zip(x.tolist(), got.tolist(), strict=True)]
+    worst = int(np.argmax(off))
+    assert off[worst] <= ULPS, f"seed {SEED}: {function}({x[worst]!r}) is {got[worst]!r}, off by {off[worst]:.2f} units"
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("exp", [math.inf, 0.0, math.nan, 1.0, 1.0]),
+        ("log", [math.inf, math.nan, math.nan, -math.inf, -math.inf]),
+        ("tanh", [1.0, -1.0, math.nan, 0.0, -0.0]),
+    ],
+)
+def test_special_values(function: str, expected: list[float], dtype: DType) -> None:
+    x = np.array([math.inf, -math.inf, math.nan, 0.0, -0.0], NUMPY[dtype.name])
+    got = run(lambda a: Call(function, (a,)), [x], [dtype], dtype, 1, "host")
+    want = np.array(expected, got.dtype)
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    assert np.array_equal(bits(got)[~np.isnan(want)], bits(want)[~np.isnan(want)])
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("function", ["exp", "log", "tanh"])
+def test_results_do_not_depend_on_lanes_or_target(function: str, dtype: DType) -> None:
+    x = arguments(function, dtype)
+
+    def made(lanes: int, target: str) -> NDArray:
+        return bits(run(lambda a: Call(function, (a,)), [x], [dtype], dtype, lanes, target))
+
+    alone = made(1, "generic")
+    assert all(np.array_equal(made(lanes, target), alone) for lanes in (2, 8, 16) for target in ("generic", "host"))
