@@ -129,6 +129,15 @@ def total(fn: Function, a: Lanes, b: Lanes, factor: Poly) -> Lanes:
     return Lanes(plus(a.base, times(fn, b.base, factor)), plus(a.step, times(fn, b.step, factor)), rest)
 
 
+def by_loop(fn: Function, p: Poly) -> list[Poly]:
+    """A polynomial without a constant as parts that change in different loops, those of outer loops first."""
+    depth = fn.writer.depth
+    parts: dict[int, Poly] = {}
+    for atoms, coefficient in p.items():
+        parts.setdefault(max(map(depth, atoms)), {})[atoms] = coefficient
+    return [parts[d] for d in sorted(parts)]
+
+
 def materialise(fn: Function, p: Poly) -> str:
     """Emit a polynomial: the name of its value, or an integer literal."""
     order = fn.writer.order

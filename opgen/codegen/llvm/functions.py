@@ -57,7 +57,7 @@ def _library(fn: Function, function: str, arguments: list[Value]) -> Value:
     if lanes > 1:
         symbol = _every_lane(fn, name, scalar, lanes, len(arguments))
     operands = ", ".join(a.typed for a in arguments)
-    return Value(fn.writer.pure(function, f"call {first.text} {symbol}({operands})"), first.type, first.text)
+    return Value(fn.writer.once(function, f"call {first.text} {symbol}({operands})"), first.type, first.text)
 
 
 def _every_lane(fn: Function, name: str, scalar: str, lanes: int, arity: int) -> str:

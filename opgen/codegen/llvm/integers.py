@@ -62,7 +62,7 @@ def _truncated(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: i
     if divisor is None or divisor == -1:
         is_minus = w.pure("minus", f"icmp eq {t} {b}, {minus}")
         by = w.pure("divisor", f"select {flag} {is_minus}, {t} {one}, {t} {b}")
-    quotient = w.pure("quotient", f"sdiv {t} {a}, {by}")
+    quotient = (w.once if divisor is None else w.pure)("quotient", f"sdiv {t} {a}, {by}")
     product = w.pure("product", f"mul {t} {quotient}, {by}")
     remainder = w.pure("remainder", f"sub {t} {a}, {product}")
     if is_minus:

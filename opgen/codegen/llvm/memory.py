@@ -15,6 +15,7 @@ from opgen.codegen.llvm.affine import (
     ZERO,
     Lanes,
     accumulate,
+    by_loop,
     constant,
     constant_of,
     lanes,
@@ -109,7 +110,10 @@ def _flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple
 
 
 def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
-    """The pointer to an element, and its alignment in bytes.  The constant part is added last, on its own."""
+    """The pointer to an element, and its alignment in bytes.
+
+    What changes in outer loops is added first, the constant part last, each on its own.
+    """
     element = memory_type(memory.buffer.dtype.name)
     size = memory.buffer.dtype.bytes
     alignment = memory.alignment
@@ -123,9 +127,10 @@ def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
         key = (pointer, *varying.items())
         known = fn.writer.recall(key)
         if known is None:
-            known = fn.writer.pure(
-                f"{name}.at", f"getelementptr {element}, ptr {pointer}, i64 {materialise(fn, varying)}"
-            )
+            known = pointer
+            for part in by_loop(fn, varying):
+                text = f"getelementptr {element}, ptr {known}, i64 {materialise(fn, part)}"
+                known = fn.writer.pure(f"{name}.at", text)
             fn.writer.remember(key, known)
         pointer = known
     if fixed:
@@ -136,7 +141,7 @@ def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
 def _read(fn: Function, memory: Memory, what: str, text: str) -> str:
     """An instruction that reads a buffer (or works on what was read): shared where nothing stores to the buffer."""
     hint = f"{memory.ref[1:].split('.', 1)[0]}.{what}"
-    return fn.writer.pure(hint, text) if memory.readonly else fn.writer.define(hint, text)
+    return fn.writer.once(hint, text) if memory.readonly else fn.writer.define(hint, text)
 
 
 def _load_scalar(fn: Function, memory: Memory, offset: Poly) -> str:

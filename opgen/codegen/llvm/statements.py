@@ -51,15 +51,15 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
         return
     name = sanitised(s.var)
     body, done = w.name(f"{name}.body"), w.name(f"{name}.done")
-    if constant:
-        w.line(f"br label %{body}")
-    else:
-        w.line(f"br i1 {w.pure(f'{name}.any', f'icmp slt i64 {start}, {stop}')}, label %{body}, label %{done}")
+    enter = f"label %{body}"
+    if not constant:
+        enter = f"i1 {w.pure(f'{name}.any', f'icmp slt i64 {start}, {stop}')}, label %{body}, label %{done}"
     before = w.block
-    w.label(body)
-    ref = w.value(name)
-    phi = w.reserve()
-    with w.scope():
+    with w.loop():
+        w.line(f"br {enter}")
+        w.label(body)
+        ref = w.value(name)
+        phi = w.reserve()
         fn.values[s.var] = Value(ref, Type(INT64), "i64")
         emit(fn, s.body)
         del fn.values[s.var]

@@ -2,26 +2,42 @@
 
 Every value and block has a name made of a hint and, from the second time on, a number: the same kernel gives the
 same bytes.  Instructions without effects go through `pure`, which returns the earlier value when the same instruction
-already stands where it dominates: unrolled code then shares its address arithmetic, and LLVM has less to read.
+already stands where it dominates, and writes a new one before the outermost loop in which its operands do not change:
+unrolled code shares its address arithmetic, and LLVM has less to read and nothing to move.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
+
+_VALUES = re.compile(r"%[\w.]+")
+_DEPTH = 32
+"""Bits of a value's number below the loops around it."""
+
+
+class _Loop(NamedTuple):
+    """What is written before a loop's first instruction, and the number of scopes around the loop."""
+
+    before: list[str]
+    scopes: int
 
 
 class Writer:
-    """Lines of a function; `order` numbers the values in the order in which they were defined."""
+    """Lines of a function; `order` numbers the values, those of outer loops first, then as they were defined."""
 
     def __init__(self) -> None:
         self.order: dict[str, int] = {}
         self.block = "entry"
         self._lines: list[str] = []
+        self._before: dict[int, list[str]] = {}
+        self._loops: list[_Loop] = []
         self._allocas: list[str] = []
         self._counts: dict[str, int] = {}
         self._known: dict[Hashable, str] = {}
-        self._undo: list[Hashable] = []
+        self._scopes: list[list[Hashable]] = [[]]
         self.name("entry")
 
     def name(self, hint: str) -> str:
@@ -32,9 +48,16 @@ class Writer:
 
     def value(self, hint: str) -> str:
         """A fresh value name, to be defined by the caller."""
+        return self._value(hint, len(self._loops))
+
+    def _value(self, hint: str, depth: int) -> str:
         ref = "%" + self.name(hint)
-        self.order[ref] = len(self.order)
+        self.order[ref] = (depth << _DEPTH) + len(self.order)
         return ref
+
+    def depth(self, ref: str) -> int:
+        """How many loops there are around a value."""
+        return self.order[ref] >> _DEPTH
 
     def line(self, text: str) -> None:
         self._lines.append("  " + text)
@@ -46,7 +69,24 @@ class Writer:
         return ref
 
     def pure(self, hint: str, text: str) -> str:
-        """The result of an instruction without effects, written once for the region it dominates."""
+        """The result of an instruction that may be executed at any time, written once for the region it dominates."""
+        ref = self._known.get(text)
+        if ref is None:
+            order = self.order
+            depth = max([order[v] for v in _VALUES.findall(text)], default=0) >> _DEPTH
+            if depth == len(self._loops):
+                ref = self.define(hint, text)
+                self.remember(text, ref)
+            else:
+                loop = self._loops[depth]
+                ref = self._value(hint, depth)
+                loop.before.append(f"  {ref} = {text}")
+                self._known[text] = ref
+                self._scopes[loop.scopes - 1].append(text)
+        return ref
+
+    def once(self, hint: str, text: str) -> str:
+        """The result of an instruction without effects that must stay where it is; as `pure` otherwise."""
         ref = self._known.get(text)
         if ref is None:
             ref = self.define(hint, text)
@@ -59,7 +99,7 @@ class Writer:
 
     def remember(self, key: Hashable, ref: str) -> None:
         self._known[key] = ref
-        self._undo.append(key)
+        self._scopes[-1].append(key)
 
     def alloca(self, hint: str, text: str) -> str:
         """An allocation in the entry block, where LLVM can promote it to registers."""
@@ -83,14 +123,28 @@ class Writer:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is written within does not dominate what follows: `pure` forgets it at the end."""
-        mark = len(self._undo)
+        self._scopes.append([])
         try:
             yield
         finally:
-            for key in self._undo[mark:]:
+            for key in self._scopes.pop():
                 del self._known[key]
-            del self._undo[mark:]
+
+    @contextmanager
+    def loop(self) -> Iterator[None]:
+        """A loop, from the branch into it to the end of its body."""
+        self._loops.append(_Loop([], len(self._scopes)))
+        self._before[len(self._lines)] = self._loops[-1].before
+        try:
+            with self.scope():
+                yield
+        finally:
+            self._loops.pop()
 
     def text(self, header: str) -> str:
         """The whole function under its header (`define ...`)."""
-        return "\n".join([header + " {", "entry:", *self._allocas, *self._lines, "}"])
+        lines = [header + " {", "entry:", *self._allocas]
+        for number, line in enumerate(self._lines):
+            lines += self._before.get(number, ())
+            lines.append(line)
+        return "\n".join([*lines, "}"])
