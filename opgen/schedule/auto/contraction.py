@@ -21,6 +21,7 @@ from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.arrange import Arrangement, Arranger
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
@@ -210,8 +211,11 @@ class Contraction:
             steps += [p for n, e in known if (p := _ends(n, e, conditions, self._inside)) is not None]
         for n in positions:
             tiles = -(-self._extent(n) // self.tile[n])
-            if tiles > 1:
-                steps.append(Partition(arrangement.outer[n], (1, -1) if tiles > 2 else (1,)))
+            cuts: tuple[int, ...] = (1, -1) if tiles > 2 else (1,) if tiles > 1 else ()
+            if n not in self._overlapping:
+                cuts = needed(self.nest, n, cuts, self.tile[n])
+            if cuts:
+                steps.append(Partition(arrangement.outer[n], cuts))
         return steps
 
     @property

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from opgen.machine import Machine
 from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
@@ -138,6 +139,8 @@ class ResultTile:
             taps, walk = self._choice.terms[self.column.term], self.column
             reach = max(1, (taps - 1) * abs(walk.apart) // (2 * abs(walk.step)))
         at = cut.border(reach)
+        if cut.tail == "exact":
+            at = needed(self.nest, loop, at, cut.size)
         if at:
             self.trial.take(Partition(self._outer[loop], at))
 

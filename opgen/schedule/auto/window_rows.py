@@ -12,6 +12,7 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility
 from opgen.schedule.auto.slices import sliced_loop
 from opgen.schedule.auto.trial import Trial
@@ -73,7 +74,10 @@ class RowTile:
         self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
         if any(depends(c, self.vector) for c in self.nest.conditions):
             reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
-            at = Cut(self._extent(self.vector), self.lanes).border(reach)
+            cut = Cut(self._extent(self.vector), self.lanes)
+            at = cut.border(reach)
+            if cut.tail == "exact":
+                at = needed(self.nest, self.vector, at, cut.size)
             if at:
                 self.trial.take(Partition(x_o, at))
         if high is not None and high.tail != "exact" and high.count > 1:

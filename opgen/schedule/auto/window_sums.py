@@ -10,6 +10,7 @@ from opgen.loop.nodes import Const
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
@@ -170,5 +171,7 @@ class SumTile:
         taps = self._extent(self.column.result)
         reach = (taps - 1) * abs(self.column.step) // (2 * abs(self.column.apart))
         at = cut.border(max(1, reach))
+        if cut.tail == "exact":
+            at = needed(self.nest, self.column.term, at, cut.size)
         if at:
             self.trial.take(Partition(tiles, at))
