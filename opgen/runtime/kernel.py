@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
 
 Words = ctypes.Array[ctypes.c_int64]
+Finish = Callable[[Kernel], Kernel]
 
 MEMO_LIMIT = 1024
 """How many kernels stay loaded when nothing else holds them."""
@@ -170,32 +171,37 @@ def _from_disk(key: str, kernel: Kernel, alone: bool) -> CompiledKernel | None:
         return None
 
 
-def _build(key: str, kernel: Kernel, target: Target, alone: bool) -> CompiledKernel:
+def _build(key: str, kernel: Kernel, target: Target, alone: bool, finish: Finish | None) -> CompiledKernel:
+    kernel = kernel if finish is None else finish(kernel)
     code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
     compiled = _loaded(key, kernel, code, alone)
     cache.default().store(key, code)
     return compiled
 
 
-def kernel_key(kernel: Kernel, target: Target) -> str:
-    """The key of a kernel's code, in memory and on disk."""
-    return cache.key_of(cache.code_identity(target, toolchain.listing(kernel)))
+def kernel_key(kernel: Kernel, target: Target, finished: bool = True) -> str:
+    """The key of a kernel's code, in memory and on disk; of one that is not `finished` the passes decide, too."""
+    identity = cache.code_identity(target, toolchain.listing(kernel))
+    return cache.key_of(identity if finished else {**identity, "passes": toolchain.compiler_fingerprint()})
 
 
-def compile_kernel(kernel: Kernel, target: Target | None = None, alone: bool = False) -> CompiledKernel:
+def compile_kernel(
+    kernel: Kernel, target: Target | None = None, alone: bool = False, finish: Finish | None = None
+) -> CompiledKernel:
     """The callable of a scheduled kernel, for this machine unless another (compatible) target is given.
 
     A kernel is built once, whatever number of threads ask for it at once.  `alone`: the thread that calls it is to do
-    all its work, parallel loops or not.
+    all its work, parallel loops or not.  `finish` makes it what the emitter takes, and is not called if its code is
+    there.
     """
     goal = toolchain.host() if target is None else target
-    key = kernel_key(kernel, goal)
+    key = kernel_key(kernel, goal, finish is None)
     if (found := _remembered(key)) is not None:
         return found
     with BUILD:
         if (found := _remembered(key)) is not None:
             return found
-        compiled = _from_disk(key, kernel, alone) or _build(key, kernel, goal, alone)
+        compiled = _from_disk(key, kernel, alone) or _build(key, kernel, goal, alone, finish)
         _remember(key, compiled)
         return compiled
 

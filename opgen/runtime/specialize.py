@@ -300,10 +300,9 @@ def build(kernel: Kernel) -> CompiledKernel:
 
     with kept_proofs():
         simple = simplify(kernel)
+        small = simple.is_bound and seconds(simple, toolchain.host().machine) < WORTH_SHARING
         _, fast = tuned.scheduled(simple, toolchain.host())
-        legal = legalize(fast, check=False)
-    small = simple.is_bound and seconds(simple, toolchain.host().machine) < WORTH_SHARING
-    return compile_kernel(legal, alone=small)
+        return compile_kernel(fast, alone=small, finish=lambda scheduled: legalize(scheduled, check=False))
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

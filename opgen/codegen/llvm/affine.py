@@ -7,22 +7,11 @@ reordering it is exact; for the same reason the emitted additions and products c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from opgen.codegen.llvm.function import Function, Poly
-from opgen.codegen.llvm.types import Value, listed, wrapped
+from opgen.codegen.llvm.function import Function, Lanes, Poly
+from opgen.codegen.llvm.types import listed, wrapped
 from opgen.loop.nodes import INDEX, Binary, Broadcast, Const, Expr, Ramp, Type, Var
 
 ZERO: Poly = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest`."""
-
-    base: Poly
-    step: Poly
-    rest: tuple[tuple[Value, Poly], ...] = ()
 
 
 def constant(value: int) -> Poly:

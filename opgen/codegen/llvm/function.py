@@ -17,6 +17,15 @@ Poly: TypeAlias = dict[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
+class Lanes:
+    """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest`."""
+
+    base: Poly
+    step: Poly
+    rest: tuple[tuple[Value, Poly], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """A buffer in a function: its pointer, the distance of neighbours in each dimension (elements), what is promised.
 
@@ -64,7 +73,7 @@ class Module:
 @dataclass(slots=True)
 class Function:
     """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
-    buffers it loads from.
+    buffers it loads from, the elements' numbers at some indices while the variables stay what they are.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially.
@@ -79,6 +88,7 @@ class Function:
     memories: dict[str, Memory] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
+    places: dict[object, tuple[Lanes, int]] = field(default_factory=dict)
 
     def value(self, e: Expr) -> Value:
         return self.evaluate(self, e)

@@ -13,7 +13,6 @@ from math import gcd
 
 from opgen.codegen.llvm.affine import (
     ZERO,
-    Lanes,
     accumulate,
     by_loop,
     constant,
@@ -26,7 +25,7 @@ from opgen.codegen.llvm.affine import (
     splat,
     times,
 )
-from opgen.codegen.llvm.function import Function, Memory, Poly
+from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import Value, listed, memory_type, suffix, value_type, vector
 from opgen.codegen.llvm.types import splat as splat_literal
 from opgen.diagnostics import InternalError
@@ -86,7 +85,15 @@ def store(fn: Function, s: Store) -> None:
 
 
 def _flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
-    """Row-major: the element's number, and the number of lanes."""
+    """Row-major: the element's number, and the number of lanes.  Unrolled copies ask for the same places."""
+    key = (memory.ref, *[i.value if isinstance(i, Const) and i.type.lanes == 1 else (id(i),) for i in indices])
+    found = fn.places.get(key)
+    if found is None:
+        found = fn.places[key] = _flattened_anew(fn, memory, indices)
+    return found
+
+
+def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
     if len(indices) != len(memory.buffer.shape):
         raise InternalError(
             f"{len(indices)} indices for the {len(memory.buffer.shape)} dimensions of {memory.buffer.name}"

@@ -61,7 +61,9 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
         ref = w.value(name)
         phi = w.reserve()
         fn.values[s.var] = Value(ref, Type(INT64), "i64")
+        fn.places.clear()
         emit(fn, s.body)
+        fn.places.clear()
         del fn.values[s.var]
     # Below `stop` an increment cannot overflow.
     following = w.define(f"{name}.next", f"add nsw i64 {ref}, 1")
@@ -99,7 +101,9 @@ def _let(fn: Function, s: Let) -> None:
             fn.polys[s.var.name] = atom(ref)
     else:
         fn.values[s.var.name] = fn.value(s.value)
+    fn.places.clear()
     emit(fn, s.body)
+    fn.places.clear()
     del fn.values[s.var.name]
     fn.polys.pop(s.var.name, None)
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from opgen.loop.analysis.conditions import gaps, leaves
+from opgen.loop.analysis.examples import Examples
 from opgen.loop.analysis.intervals import Interval, Intervals
 from opgen.loop.analysis.polynomial import Atom, Polynomial, polynomial
 from opgen.loop.nodes import Expr, Select
@@ -42,6 +44,11 @@ class Prover:
         """Whether `goal >= 0` follows."""
         if any(f.value is not None for f in self.facts):
             return True  # a false constant among the facts: this place is never reached
+        low = self.intervals.of(goal)[0]
+        if low is not None and low >= 0:
+            return True
+        if self._examples.against(goal):
+            return False
         self._failed.clear()  # what failed for lack of fuel may be tried again
         self._proved.clear()  # an answer does not depend on what was asked before
         if fuel > SHALLOW_FUEL:  # a short proof first, lest a long way that leads nowhere use up the fuel
@@ -51,6 +58,10 @@ class Prover:
             self._failed.clear()
         self._fuel = fuel
         return self._prove(goal, _DEPTH)
+
+    @cached_property
+    def _examples(self) -> Examples:
+        return Examples(self.facts, self.intervals, self.order)
 
     def interval(self, p: Polynomial) -> Interval:
         """Numeric bounds of a polynomial."""
