@@ -15,6 +15,7 @@ from functools import cached_property
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.lanes import lane_variable, per_lane
+from opgen.loop.analysis.polynomial import atom, polynomial
 from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
 from opgen.loop.walk import expressions, free_vars, map_expr, walk, walk_expr
 
@@ -138,6 +139,14 @@ class _Iterations:
         inner = self.context.with_loop(self.loop.var, self.loop.start, self.loop.stop)
         return inner.with_loop(self.later.name, b.add(Var(self.loop.var, INDEX), 1), self.loop.stop)
 
+    @cached_property
+    def _single(self) -> bool:
+        """Whether there are seen to be no two iterations."""
+        start, stop = self.loop.start, self.loop.stop
+        if isinstance(start, Const) and isinstance(stop, Const) and stop.value - start.value > 1:
+            return self.context.unreachable
+        return self.both.unreachable
+
     def all_apart(self, accesses: list[_Access]) -> bool:
         """Whether an index that all these accesses share differs between iterations: quick, however many there are."""
         names = {name for access in accesses for step in access.path for name in _bound(step)}
@@ -151,7 +160,7 @@ class _Iterations:
     def repeat(self, access: _Access) -> bool:
         """Whether each of several iterations makes the same access: quick, where no proof would be found."""
         read = (*access.indices, *(e for step in access.path for e in _read(step)))
-        return not self.both.unreachable and not any(self.loop.var in free_vars(e) for e in read)
+        return not any(self.loop.var in free_vars(e) for e in read) and not self._single
 
     def apart(self, early: _Access, late: _Access) -> bool:
         """Whether `early` in one iteration and `late` in a later one always touch different elements."""
@@ -176,12 +185,22 @@ class _Iterations:
         for n in (*walk_expr(i), *walk_expr(j)):
             if isinstance(n, Load) or n.type.lanes > 1:
                 return False
-            if isinstance(n, Var) and (n.name in inner_names or n.name in self.both.values):
+            if isinstance(n, Var) and (n.name in inner_names or n.name in self.context.values):
                 return False
+        if i is j or i == j:
+            if self._strides(i):
+                return True
+            if self.loop.var not in free_vars(i):
+                return self._single
         if (i, j) not in self._decided:
             moved = _rename(j, {self.loop.var: self.later})
             self._decided[i, j] = self.both.proves(b.compare("ne", i, moved))
         return self._decided[i, j]
+
+    def _strides(self, i: Expr) -> bool:
+        """Whether an index is the loop's variable by a number, and something that stays the same."""
+        whole, moving = polynomial(i), atom("var", Var(self.loop.var, INDEX))
+        return (moving,) in whole.terms and sum(self.loop.var in a.variables for m in whole.terms for a in m) == 1
 
 
 def _bound(step: _Step) -> tuple[str, ...]:

@@ -30,18 +30,23 @@ class Examples:
 
     def against(self, goal: Polynomial) -> bool:
         """Whether an example against `goal >= 0` is found."""
+        linear = all(a.kind == "var" for a in goal.atoms)
         try:
-            return any(self._refutes(goal, direction) for direction in (1, -1))
+            return self._refutes(goal, 1) or (not linear and self._refutes(goal, -1))
         except _UnknownError:
             return False
 
     def _refutes(self, goal: Polynomial, direction: int) -> bool:
         values: Values = {}
-        for v in sorted({*self._known, *_variables((goal,))}, key=self._place):
+        own = _variables((goal,))
+        variables: Iterable[Atom] = (
+            self._known if own <= self._known.keys() else sorted({*self._known, *own}, key=self._place)
+        )
+        for v in variables:
             low, high = self._limits(v, values)
             if low is not None and high is not None and low > high:
                 return False
-            down = direction * _slope(goal, v) >= 0
+            down = v not in own or direction * _slope(goal, v) >= 0
             chosen = (low, high) if down else (high, low)
             values[v] = next((x for x in chosen if x is not None), 0)
         return self._value(goal, values) < 0 and all(self._value(f, values) >= 0 for f in self.facts)
@@ -50,8 +55,9 @@ class Examples:
         return self.order.get(v.key, -1), v.key
 
     @cached_property
-    def _known(self) -> set[Atom]:
-        return _variables(self.facts)
+    def _known(self) -> dict[Atom, None]:
+        """The variables of the facts, in order."""
+        return dict.fromkeys(sorted(_variables(self.facts), key=self._place))
 
     @cached_property
     def _about(self) -> dict[Atom, list[tuple[int, Polynomial]]]:

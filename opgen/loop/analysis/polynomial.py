@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from math import gcd
 
 from opgen.diagnostics import InternalError
@@ -65,11 +64,21 @@ def _product(left: Monomial, right: Monomial) -> Monomial:
     return tuple(sorted(left + right, key=lambda a: a.key))
 
 
-@dataclass(frozen=True)
 class Polynomial:
-    """A sum of monomials with coefficients other than 0."""
+    """A sum of monomials with coefficients other than 0; never changed."""
 
-    terms: Mapping[Monomial, int] = field(default_factory=dict)
+    __slots__ = ("_atoms", "_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int] | None = None) -> None:
+        self.terms: Mapping[Monomial, int] = {} if terms is None else terms
+        self._hash: int | None = None
+        self._atoms: frozenset[Atom] | None = None
+
+    def __repr__(self) -> str:
+        return f"Polynomial({self.terms!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
 
     @staticmethod
     def constant(value: int) -> Polynomial:
@@ -79,11 +88,9 @@ class Polynomial:
     def of(factor: Atom) -> Polynomial:
         return Polynomial({(factor,): 1})
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(frozenset(self.terms.items()))
-
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
         return self._hash
 
     @property
@@ -93,15 +100,20 @@ class Polynomial:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
 
-    @cached_property
+    @property
     def atoms(self) -> frozenset[Atom]:
-        return frozenset(a for m in self.terms for a in m)
+        if self._atoms is None:
+            self._atoms = frozenset([a for m in self.terms for a in m])
+        return self._atoms
 
     def __add__(self, other: Polynomial | int) -> Polynomial:
-        added = Polynomial.constant(other) if isinstance(other, int) else other
+        return self._plus(other, 1)
+
+    def _plus(self, other: Polynomial | int, sign: int) -> Polynomial:
+        added = {(): other} if isinstance(other, int) else other.terms
         terms = dict(self.terms)
-        for monomial, factor in added.terms.items():
-            total = terms.get(monomial, 0) + factor
+        for monomial, factor in added.items():
+            total = terms.get(monomial, 0) + sign * factor
             if total:
                 terms[monomial] = total
             else:
@@ -112,7 +124,7 @@ class Polynomial:
         return Polynomial({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Polynomial | int) -> Polynomial:
-        return self + (-other)
+        return self._plus(other, -1)
 
     def __mul__(self, other: Polynomial | int) -> Polynomial:
         if isinstance(other, int):

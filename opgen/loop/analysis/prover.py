@@ -44,8 +44,9 @@ class Prover:
         """Whether `goal >= 0` follows."""
         if any(f.value is not None for f in self.facts):
             return True  # a false constant among the facts: this place is never reached
+        goal = self._reduce(goal)
         low = self.intervals.of(goal)[0]
-        if low is not None and low >= 0:
+        if (low is not None and low >= 0) or self._by_one_fact(goal):
             return True
         if self._examples.against(goal):
             return False
