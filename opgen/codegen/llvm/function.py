@@ -73,7 +73,7 @@ class Module:
 @dataclass(slots=True)
 class Function:
     """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
-    buffers it loads from, the elements' numbers at some indices while the variables stay what they are.
+    buffers it loads from, the elements' numbers at some indices while the variables and the branch stay the same.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially.

@@ -86,6 +86,7 @@ def _if(fn: Function, s: If) -> None:
             w.label(label)
             with w.scope():
                 emit(fn, side)
+            fn.places.clear()  # they may be made of values that stand in this branch
             w.line(f"br label %{done}")
     w.label(done)
 
