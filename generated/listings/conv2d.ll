@@ -58,38 +58,38 @@ n_y.body:
   %remainder.offset.1 = add i64 %remainder.scaled, 17
   %smin = call i64 @llvm.smin.i64(i64 3, i64 %remainder.offset.1)
   %r.any = icmp slt i64 %smax, %smin
-  br i1 %r.any, label %r.body, label %r.done
-r.body:
-  %r = phi i64 [ %smax, %n_y.body ], [ %r.next, %c.done.2 ]
-  br label %c.body
-c.body:
-  %c = phi i64 [ 0, %r.body ], [ %c.next, %c.body ]
   %quotient.scaled = mul i64 %quotient, 4096
   %remainder.scaled.1 = mul i64 %remainder, 256
   %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
+  %input.at = getelementptr float, ptr %input, i64 %remainder.offset.2
+  br i1 %r.any, label %r.body, label %r.done
+r.body:
+  %r = phi i64 [ %smax, %n_y.body ], [ %r.next, %c.done.2 ]
   %r.scaled = mul i64 %r, 256
-  %r.offset = add i64 %remainder.offset.2, %r.scaled
-  %c.offset = add i64 %r.offset, %c
-  %input.at = getelementptr float, ptr %input, i64 %c.offset
-  %input.at.1 = getelementptr float, ptr %input.at, i64 -256
-  %input.value = load float, ptr %input.at.1, align 4
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %r.scaled
+  %r.scaled.1 = mul i64 %r, 768
+  %filter.at = getelementptr float, ptr %filter, i64 %r.scaled.1
+  br label %c.body
+c.body:
+  %c = phi i64 [ 0, %r.body ], [ %c.next, %c.body ]
+  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %c
+  %input.at.3 = getelementptr float, ptr %input.at.2, i64 -256
+  %input.value = load float, ptr %input.at.3, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.1 = mul i64 %r, 768
   %c.scaled = mul i64 %c, 16
-  %c.offset.1 = add i64 %r.scaled.1, %c.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %c.offset.1
-  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 %c.scaled
+  %filter.value = load <8 x float>, ptr %filter.at.1, align 4
   %acc.value = load <8 x float>, ptr %acc.at.1, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc.at.1, align 64
-  %filter.at.1 = getelementptr float, ptr %filter.at, i64 8
-  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 8
+  %filter.value.1 = load <8 x float>, ptr %filter.at.2, align 4
   %acc.value.1 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at.2, align 32
-  %input.at.2 = getelementptr float, ptr %input.at, i64 -240
-  %input.value.1 = load float, ptr %input.at.2, align 4
+  %input.at.4 = getelementptr float, ptr %input.at.2, i64 -240
+  %input.value.1 = load float, ptr %input.at.4, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.2 = load <8 x float>, ptr %acc.at.3, align 64
@@ -98,8 +98,8 @@ c.body:
   %acc.value.3 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.3, <8 x float> %filter.value.1, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.4, align 32
-  %input.at.3 = getelementptr float, ptr %input.at, i64 -224
-  %input.value.2 = load float, ptr %input.at.3, align 4
+  %input.at.5 = getelementptr float, ptr %input.at.2, i64 -224
+  %input.value.2 = load float, ptr %input.at.5, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.4 = load <8 x float>, ptr %acc.at.5, align 64
@@ -108,8 +108,8 @@ c.body:
   %acc.value.5 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.5, <8 x float> %filter.value.1, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.6, align 32
-  %input.at.4 = getelementptr float, ptr %input.at, i64 -208
-  %input.value.3 = load float, ptr %input.at.4, align 4
+  %input.at.6 = getelementptr float, ptr %input.at.2, i64 -208
+  %input.value.3 = load float, ptr %input.at.6, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.6 = load <8 x float>, ptr %acc.at.7, align 64
@@ -118,8 +118,8 @@ c.body:
   %acc.value.7 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.7, <8 x float> %filter.value.1, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.8, align 32
-  %input.at.5 = getelementptr float, ptr %input.at, i64 -192
-  %input.value.4 = load float, ptr %input.at.5, align 4
+  %input.at.7 = getelementptr float, ptr %input.at.2, i64 -192
+  %input.value.4 = load float, ptr %input.at.7, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.8 = load <8 x float>, ptr %acc.at.9, align 64
@@ -128,8 +128,8 @@ c.body:
   %acc.value.9 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.9, <8 x float> %filter.value.1, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.10, align 32
-  %input.at.6 = getelementptr float, ptr %input.at, i64 -176
-  %input.value.5 = load float, ptr %input.at.6, align 4
+  %input.at.8 = getelementptr float, ptr %input.at.2, i64 -176
+  %input.value.5 = load float, ptr %input.at.8, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.10 = load <8 x float>, ptr %acc.at.11, align 64
@@ -138,8 +138,8 @@ c.body:
   %acc.value.11 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.11, <8 x float> %filter.value.1, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.12, align 32
-  %input.at.7 = getelementptr float, ptr %input.at, i64 -160
-  %input.value.6 = load float, ptr %input.at.7, align 4
+  %input.at.9 = getelementptr float, ptr %input.at.2, i64 -160
+  %input.value.6 = load float, ptr %input.at.9, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.12 = load <8 x float>, ptr %acc.at.13, align 64
@@ -155,33 +155,25 @@ c.done:
   br label %c.body.1
 c.body.1:
   %c.1 = phi i64 [ 0, %c.done ], [ %c.next.1, %c.body.1 ]
-  %quotient.scaled.1 = mul i64 %quotient, 4096
-  %remainder.scaled.2 = mul i64 %remainder, 256
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
-  %r.scaled.2 = mul i64 %r, 256
-  %r.offset.1 = add i64 %remainder.offset.3, %r.scaled.2
-  %c.offset.2 = add i64 %r.offset.1, %c.1
-  %input.at.8 = getelementptr float, ptr %input, i64 %c.offset.2
-  %input.at.9 = getelementptr float, ptr %input.at.8, i64 -256
-  %input.value.7 = load float, ptr %input.at.9, align 4
+  %input.at.10 = getelementptr float, ptr %input.at.1, i64 %c.1
+  %input.at.11 = getelementptr float, ptr %input.at.10, i64 -256
+  %input.value.7 = load float, ptr %input.at.11, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.3 = mul i64 %r, 768
   %c.scaled.1 = mul i64 %c.1, 16
-  %c.offset.3 = add i64 %r.scaled.3, %c.scaled.1
-  %filter.at.2 = getelementptr float, ptr %filter, i64 %c.offset.3
-  %filter.at.3 = getelementptr float, ptr %filter.at.2, i64 256
-  %filter.value.2 = load <8 x float>, ptr %filter.at.3, align 4
+  %filter.at.3 = getelementptr float, ptr %filter.at, i64 %c.scaled.1
+  %filter.at.4 = getelementptr float, ptr %filter.at.3, i64 256
+  %filter.value.2 = load <8 x float>, ptr %filter.at.4, align 4
   %acc.value.14 = load <8 x float>, ptr %acc, align 64
   %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.15, <8 x float> %filter.value.2, <8 x float> %acc.value.14)
   store <8 x float> %fma.14, ptr %acc, align 64
-  %filter.at.4 = getelementptr float, ptr %filter.at.2, i64 264
-  %filter.value.3 = load <8 x float>, ptr %filter.at.4, align 4
+  %filter.at.5 = getelementptr float, ptr %filter.at.3, i64 264
+  %filter.value.3 = load <8 x float>, ptr %filter.at.5, align 4
   %acc.value.15 = load <8 x float>, ptr %acc.at, align 32
   %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.15, <8 x float> %filter.value.3, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at, align 32
-  %input.at.10 = getelementptr float, ptr %input.at.8, i64 -240
-  %input.value.8 = load float, ptr %input.at.10, align 4
+  %input.at.12 = getelementptr float, ptr %input.at.10, i64 -240
+  %input.value.8 = load float, ptr %input.at.12, align 4
   %input.splat.16 = insertelement <8 x float> poison, float %input.value.8, i64 0
   %input.splat.17 = shufflevector <8 x float> %input.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.16 = load <8 x float>, ptr %acc.at.1, align 64
@@ -190,8 +182,8 @@ c.body.1:
   %acc.value.17 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.17 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.17, <8 x float> %filter.value.3, <8 x float> %acc.value.17)
   store <8 x float> %fma.17, ptr %acc.at.2, align 32
-  %input.at.11 = getelementptr float, ptr %input.at.8, i64 -224
-  %input.value.9 = load float, ptr %input.at.11, align 4
+  %input.at.13 = getelementptr float, ptr %input.at.10, i64 -224
+  %input.value.9 = load float, ptr %input.at.13, align 4
   %input.splat.18 = insertelement <8 x float> poison, float %input.value.9, i64 0
   %input.splat.19 = shufflevector <8 x float> %input.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.18 = load <8 x float>, ptr %acc.at.3, align 64
@@ -200,8 +192,8 @@ c.body.1:
   %acc.value.19 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.19 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.19, <8 x float> %filter.value.3, <8 x float> %acc.value.19)
   store <8 x float> %fma.19, ptr %acc.at.4, align 32
-  %input.at.12 = getelementptr float, ptr %input.at.8, i64 -208
-  %input.value.10 = load float, ptr %input.at.12, align 4
+  %input.at.14 = getelementptr float, ptr %input.at.10, i64 -208
+  %input.value.10 = load float, ptr %input.at.14, align 4
   %input.splat.20 = insertelement <8 x float> poison, float %input.value.10, i64 0
   %input.splat.21 = shufflevector <8 x float> %input.splat.20, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.20 = load <8 x float>, ptr %acc.at.5, align 64
@@ -210,8 +202,8 @@ c.body.1:
   %acc.value.21 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.21 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.21, <8 x float> %filter.value.3, <8 x float> %acc.value.21)
   store <8 x float> %fma.21, ptr %acc.at.6, align 32
-  %input.at.13 = getelementptr float, ptr %input.at.8, i64 -192
-  %input.value.11 = load float, ptr %input.at.13, align 4
+  %input.at.15 = getelementptr float, ptr %input.at.10, i64 -192
+  %input.value.11 = load float, ptr %input.at.15, align 4
   %input.splat.22 = insertelement <8 x float> poison, float %input.value.11, i64 0
   %input.splat.23 = shufflevector <8 x float> %input.splat.22, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.22 = load <8 x float>, ptr %acc.at.7, align 64
@@ -220,8 +212,8 @@ c.body.1:
   %acc.value.23 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.23 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.23, <8 x float> %filter.value.3, <8 x float> %acc.value.23)
   store <8 x float> %fma.23, ptr %acc.at.8, align 32
-  %input.at.14 = getelementptr float, ptr %input.at.8, i64 -176
-  %input.value.12 = load float, ptr %input.at.14, align 4
+  %input.at.16 = getelementptr float, ptr %input.at.10, i64 -176
+  %input.value.12 = load float, ptr %input.at.16, align 4
   %input.splat.24 = insertelement <8 x float> poison, float %input.value.12, i64 0
   %input.splat.25 = shufflevector <8 x float> %input.splat.24, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.24 = load <8 x float>, ptr %acc.at.9, align 64
@@ -230,8 +222,8 @@ c.body.1:
   %acc.value.25 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.25 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.25, <8 x float> %filter.value.3, <8 x float> %acc.value.25)
   store <8 x float> %fma.25, ptr %acc.at.10, align 32
-  %input.at.15 = getelementptr float, ptr %input.at.8, i64 -160
-  %input.value.13 = load float, ptr %input.at.15, align 4
+  %input.at.17 = getelementptr float, ptr %input.at.10, i64 -160
+  %input.value.13 = load float, ptr %input.at.17, align 4
   %input.splat.26 = insertelement <8 x float> poison, float %input.value.13, i64 0
   %input.splat.27 = shufflevector <8 x float> %input.splat.26, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.26 = load <8 x float>, ptr %acc.at.11, align 64
@@ -240,8 +232,8 @@ c.body.1:
   %acc.value.27 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.27, <8 x float> %filter.value.3, <8 x float> %acc.value.27)
   store <8 x float> %fma.27, ptr %acc.at.12, align 32
-  %input.at.16 = getelementptr float, ptr %input.at.8, i64 -144
-  %input.value.14 = load float, ptr %input.at.16, align 4
+  %input.at.18 = getelementptr float, ptr %input.at.10, i64 -144
+  %input.value.14 = load float, ptr %input.at.18, align 4
   %input.splat.28 = insertelement <8 x float> poison, float %input.value.14, i64 0
   %input.splat.29 = shufflevector <8 x float> %input.splat.28, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.28 = load <8 x float>, ptr %acc.at.13, align 64
@@ -257,33 +249,25 @@ c.done.1:
   br label %c.body.2
 c.body.2:
   %c.2 = phi i64 [ 0, %c.done.1 ], [ %c.next.2, %c.body.2 ]
-  %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.scaled.3 = mul i64 %remainder, 256
-  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.3
-  %r.scaled.4 = mul i64 %r, 256
-  %r.offset.2 = add i64 %remainder.offset.4, %r.scaled.4
-  %c.offset.4 = add i64 %r.offset.2, %c.2
-  %input.at.17 = getelementptr float, ptr %input, i64 %c.offset.4
-  %input.at.18 = getelementptr float, ptr %input.at.17, i64 -240
-  %input.value.15 = load float, ptr %input.at.18, align 4
+  %input.at.19 = getelementptr float, ptr %input.at.1, i64 %c.2
+  %input.at.20 = getelementptr float, ptr %input.at.19, i64 -240
+  %input.value.15 = load float, ptr %input.at.20, align 4
   %input.splat.30 = insertelement <8 x float> poison, float %input.value.15, i64 0
   %input.splat.31 = shufflevector <8 x float> %input.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.5 = mul i64 %r, 768
   %c.scaled.2 = mul i64 %c.2, 16
-  %c.offset.5 = add i64 %r.scaled.5, %c.scaled.2
-  %filter.at.5 = getelementptr float, ptr %filter, i64 %c.offset.5
-  %filter.at.6 = getelementptr float, ptr %filter.at.5, i64 512
-  %filter.value.4 = load <8 x float>, ptr %filter.at.6, align 4
+  %filter.at.6 = getelementptr float, ptr %filter.at, i64 %c.scaled.2
+  %filter.at.7 = getelementptr float, ptr %filter.at.6, i64 512
+  %filter.value.4 = load <8 x float>, ptr %filter.at.7, align 4
   %acc.value.30 = load <8 x float>, ptr %acc, align 64
   %fma.30 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.31, <8 x float> %filter.value.4, <8 x float> %acc.value.30)
   store <8 x float> %fma.30, ptr %acc, align 64
-  %filter.at.7 = getelementptr float, ptr %filter.at.5, i64 520
-  %filter.value.5 = load <8 x float>, ptr %filter.at.7, align 4
+  %filter.at.8 = getelementptr float, ptr %filter.at.6, i64 520
+  %filter.value.5 = load <8 x float>, ptr %filter.at.8, align 4
   %acc.value.31 = load <8 x float>, ptr %acc.at, align 32
   %fma.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.31, <8 x float> %filter.value.5, <8 x float> %acc.value.31)
   store <8 x float> %fma.31, ptr %acc.at, align 32
-  %input.at.19 = getelementptr float, ptr %input.at.17, i64 -224
-  %input.value.16 = load float, ptr %input.at.19, align 4
+  %input.at.21 = getelementptr float, ptr %input.at.19, i64 -224
+  %input.value.16 = load float, ptr %input.at.21, align 4
   %input.splat.32 = insertelement <8 x float> poison, float %input.value.16, i64 0
   %input.splat.33 = shufflevector <8 x float> %input.splat.32, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.32 = load <8 x float>, ptr %acc.at.1, align 64
@@ -292,8 +276,8 @@ c.body.2:
   %acc.value.33 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.33 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.33, <8 x float> %filter.value.5, <8 x float> %acc.value.33)
   store <8 x float> %fma.33, ptr %acc.at.2, align 32
-  %input.at.20 = getelementptr float, ptr %input.at.17, i64 -208
-  %input.value.17 = load float, ptr %input.at.20, align 4
+  %input.at.22 = getelementptr float, ptr %input.at.19, i64 -208
+  %input.value.17 = load float, ptr %input.at.22, align 4
   %input.splat.34 = insertelement <8 x float> poison, float %input.value.17, i64 0
   %input.splat.35 = shufflevector <8 x float> %input.splat.34, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.34 = load <8 x float>, ptr %acc.at.3, align 64
@@ -302,8 +286,8 @@ c.body.2:
   %acc.value.35 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.35 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.35, <8 x float> %filter.value.5, <8 x float> %acc.value.35)
   store <8 x float> %fma.35, ptr %acc.at.4, align 32
-  %input.at.21 = getelementptr float, ptr %input.at.17, i64 -192
-  %input.value.18 = load float, ptr %input.at.21, align 4
+  %input.at.23 = getelementptr float, ptr %input.at.19, i64 -192
+  %input.value.18 = load float, ptr %input.at.23, align 4
   %input.splat.36 = insertelement <8 x float> poison, float %input.value.18, i64 0
   %input.splat.37 = shufflevector <8 x float> %input.splat.36, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.36 = load <8 x float>, ptr %acc.at.5, align 64
@@ -312,8 +296,8 @@ c.body.2:
   %acc.value.37 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.37 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.37, <8 x float> %filter.value.5, <8 x float> %acc.value.37)
   store <8 x float> %fma.37, ptr %acc.at.6, align 32
-  %input.at.22 = getelementptr float, ptr %input.at.17, i64 -176
-  %input.value.19 = load float, ptr %input.at.22, align 4
+  %input.at.24 = getelementptr float, ptr %input.at.19, i64 -176
+  %input.value.19 = load float, ptr %input.at.24, align 4
   %input.splat.38 = insertelement <8 x float> poison, float %input.value.19, i64 0
   %input.splat.39 = shufflevector <8 x float> %input.splat.38, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.38 = load <8 x float>, ptr %acc.at.7, align 64
@@ -322,8 +306,8 @@ c.body.2:
   %acc.value.39 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.39 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.39, <8 x float> %filter.value.5, <8 x float> %acc.value.39)
   store <8 x float> %fma.39, ptr %acc.at.8, align 32
-  %input.at.23 = getelementptr float, ptr %input.at.17, i64 -160
-  %input.value.20 = load float, ptr %input.at.23, align 4
+  %input.at.25 = getelementptr float, ptr %input.at.19, i64 -160
+  %input.value.20 = load float, ptr %input.at.25, align 4
   %input.splat.40 = insertelement <8 x float> poison, float %input.value.20, i64 0
   %input.splat.41 = shufflevector <8 x float> %input.splat.40, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.40 = load <8 x float>, ptr %acc.at.9, align 64
@@ -332,8 +316,8 @@ c.body.2:
   %acc.value.41 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.41 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.41, <8 x float> %filter.value.5, <8 x float> %acc.value.41)
   store <8 x float> %fma.41, ptr %acc.at.10, align 32
-  %input.at.24 = getelementptr float, ptr %input.at.17, i64 -144
-  %input.value.21 = load float, ptr %input.at.24, align 4
+  %input.at.26 = getelementptr float, ptr %input.at.19, i64 -144
+  %input.value.21 = load float, ptr %input.at.26, align 4
   %input.splat.42 = insertelement <8 x float> poison, float %input.value.21, i64 0
   %input.splat.43 = shufflevector <8 x float> %input.splat.42, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.42 = load <8 x float>, ptr %acc.at.11, align 64
@@ -342,8 +326,8 @@ c.body.2:
   %acc.value.43 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.43 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.43, <8 x float> %filter.value.5, <8 x float> %acc.value.43)
   store <8 x float> %fma.43, ptr %acc.at.12, align 32
-  %input.at.25 = getelementptr float, ptr %input.at.17, i64 -128
-  %input.value.22 = load float, ptr %input.at.25, align 4
+  %input.at.27 = getelementptr float, ptr %input.at.19, i64 -128
+  %input.value.22 = load float, ptr %input.at.27, align 4
   %input.splat.44 = insertelement <8 x float> poison, float %input.value.22, i64 0
   %input.splat.45 = shufflevector <8 x float> %input.splat.44, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.44 = load <8 x float>, ptr %acc.at.13, align 64
@@ -361,10 +345,7 @@ c.done.2:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.46 = load <8 x float>, ptr %acc, align 64
-  %quotient.scaled.3 = mul i64 %quotient, 4096
-  %remainder.scaled.4 = mul i64 %remainder, 256
-  %remainder.offset.5 = add i64 %quotient.scaled.3, %remainder.scaled.4
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.5
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.2
   store <8 x float> %acc.value.46, ptr %output.at, align 4
   %acc.value.47 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -445,32 +426,31 @@ r.done:
   br i1 %r.any, label %r.body.1, label %r.done.1
 r.body.1:
   %r.1 = phi i64 [ %smax, %r.done ], [ %r.next.1, %c.done.5 ]
+  %r.scaled.2 = mul i64 %r.1, 256
+  %input.at.28 = getelementptr float, ptr %input.at, i64 %r.scaled.2
+  %r.scaled.3 = mul i64 %r.1, 768
+  %filter.at.9 = getelementptr float, ptr %filter, i64 %r.scaled.3
   br label %c.body.3
 c.body.3:
   %c.3 = phi i64 [ 0, %r.body.1 ], [ %c.next.3, %c.body.3 ]
-  %r.scaled.6 = mul i64 %r.1, 256
-  %r.offset.3 = add i64 %remainder.offset.5, %r.scaled.6
-  %c.offset.6 = add i64 %r.offset.3, %c.3
-  %input.at.26 = getelementptr float, ptr %input, i64 %c.offset.6
-  %input.at.27 = getelementptr float, ptr %input.at.26, i64 -144
-  %input.value.23 = load float, ptr %input.at.27, align 4
+  %input.at.29 = getelementptr float, ptr %input.at.28, i64 %c.3
+  %input.at.30 = getelementptr float, ptr %input.at.29, i64 -144
+  %input.value.23 = load float, ptr %input.at.30, align 4
   %input.splat.46 = insertelement <8 x float> poison, float %input.value.23, i64 0
   %input.splat.47 = shufflevector <8 x float> %input.splat.46, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.7 = mul i64 %r.1, 768
   %c.scaled.3 = mul i64 %c.3, 16
-  %c.offset.7 = add i64 %r.scaled.7, %c.scaled.3
-  %filter.at.8 = getelementptr float, ptr %filter, i64 %c.offset.7
-  %filter.value.6 = load <8 x float>, ptr %filter.at.8, align 4
+  %filter.at.10 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.3
+  %filter.value.6 = load <8 x float>, ptr %filter.at.10, align 4
   %acc.value.62 = load <8 x float>, ptr %acc.1, align 64
   %fma.46 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.47, <8 x float> %filter.value.6, <8 x float> %acc.value.62)
   store <8 x float> %fma.46, ptr %acc.1, align 64
-  %filter.at.9 = getelementptr float, ptr %filter.at.8, i64 8
-  %filter.value.7 = load <8 x float>, ptr %filter.at.9, align 4
+  %filter.at.11 = getelementptr float, ptr %filter.at.10, i64 8
+  %filter.value.7 = load <8 x float>, ptr %filter.at.11, align 4
   %acc.value.63 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.47 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.47, <8 x float> %filter.value.7, <8 x float> %acc.value.63)
   store <8 x float> %fma.47, ptr %acc.at.15, align 32
-  %input.at.28 = getelementptr float, ptr %input.at.26, i64 -128
-  %input.value.24 = load float, ptr %input.at.28, align 4
+  %input.at.31 = getelementptr float, ptr %input.at.29, i64 -128
+  %input.value.24 = load float, ptr %input.at.31, align 4
   %input.splat.48 = insertelement <8 x float> poison, float %input.value.24, i64 0
   %input.splat.49 = shufflevector <8 x float> %input.splat.48, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.64 = load <8 x float>, ptr %acc.at.16, align 64
@@ -479,8 +459,8 @@ c.body.3:
   %acc.value.65 = load <8 x float>, ptr %acc.at.17, align 32
   %fma.49 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.49, <8 x float> %filter.value.7, <8 x float> %acc.value.65)
   store <8 x float> %fma.49, ptr %acc.at.17, align 32
-  %input.at.29 = getelementptr float, ptr %input.at.26, i64 -112
-  %input.value.25 = load float, ptr %input.at.29, align 4
+  %input.at.32 = getelementptr float, ptr %input.at.29, i64 -112
+  %input.value.25 = load float, ptr %input.at.32, align 4
   %input.splat.50 = insertelement <8 x float> poison, float %input.value.25, i64 0
   %input.splat.51 = shufflevector <8 x float> %input.splat.50, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.66 = load <8 x float>, ptr %acc.at.18, align 64
@@ -489,8 +469,8 @@ c.body.3:
   %acc.value.67 = load <8 x float>, ptr %acc.at.19, align 32
   %fma.51 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.51, <8 x float> %filter.value.7, <8 x float> %acc.value.67)
   store <8 x float> %fma.51, ptr %acc.at.19, align 32
-  %input.at.30 = getelementptr float, ptr %input.at.26, i64 -96
-  %input.value.26 = load float, ptr %input.at.30, align 4
+  %input.at.33 = getelementptr float, ptr %input.at.29, i64 -96
+  %input.value.26 = load float, ptr %input.at.33, align 4
   %input.splat.52 = insertelement <8 x float> poison, float %input.value.26, i64 0
   %input.splat.53 = shufflevector <8 x float> %input.splat.52, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.68 = load <8 x float>, ptr %acc.at.20, align 64
@@ -499,8 +479,8 @@ c.body.3:
   %acc.value.69 = load <8 x float>, ptr %acc.at.21, align 32
   %fma.53 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.53, <8 x float> %filter.value.7, <8 x float> %acc.value.69)
   store <8 x float> %fma.53, ptr %acc.at.21, align 32
-  %input.at.31 = getelementptr float, ptr %input.at.26, i64 -80
-  %input.value.27 = load float, ptr %input.at.31, align 4
+  %input.at.34 = getelementptr float, ptr %input.at.29, i64 -80
+  %input.value.27 = load float, ptr %input.at.34, align 4
   %input.splat.54 = insertelement <8 x float> poison, float %input.value.27, i64 0
   %input.splat.55 = shufflevector <8 x float> %input.splat.54, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.70 = load <8 x float>, ptr %acc.at.22, align 64
@@ -509,8 +489,8 @@ c.body.3:
   %acc.value.71 = load <8 x float>, ptr %acc.at.23, align 32
   %fma.55 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.55, <8 x float> %filter.value.7, <8 x float> %acc.value.71)
   store <8 x float> %fma.55, ptr %acc.at.23, align 32
-  %input.at.32 = getelementptr float, ptr %input.at.26, i64 -64
-  %input.value.28 = load float, ptr %input.at.32, align 4
+  %input.at.35 = getelementptr float, ptr %input.at.29, i64 -64
+  %input.value.28 = load float, ptr %input.at.35, align 4
   %input.splat.56 = insertelement <8 x float> poison, float %input.value.28, i64 0
   %input.splat.57 = shufflevector <8 x float> %input.splat.56, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.72 = load <8 x float>, ptr %acc.at.24, align 64
@@ -519,8 +499,8 @@ c.body.3:
   %acc.value.73 = load <8 x float>, ptr %acc.at.25, align 32
   %fma.57 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.57, <8 x float> %filter.value.7, <8 x float> %acc.value.73)
   store <8 x float> %fma.57, ptr %acc.at.25, align 32
-  %input.at.33 = getelementptr float, ptr %input.at.26, i64 -48
-  %input.value.29 = load float, ptr %input.at.33, align 4
+  %input.at.36 = getelementptr float, ptr %input.at.29, i64 -48
+  %input.value.29 = load float, ptr %input.at.36, align 4
   %input.splat.58 = insertelement <8 x float> poison, float %input.value.29, i64 0
   %input.splat.59 = shufflevector <8 x float> %input.splat.58, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.74 = load <8 x float>, ptr %acc.at.26, align 64
@@ -529,8 +509,8 @@ c.body.3:
   %acc.value.75 = load <8 x float>, ptr %acc.at.27, align 32
   %fma.59 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.59, <8 x float> %filter.value.7, <8 x float> %acc.value.75)
   store <8 x float> %fma.59, ptr %acc.at.27, align 32
-  %input.at.34 = getelementptr float, ptr %input.at.26, i64 -32
-  %input.value.30 = load float, ptr %input.at.34, align 4
+  %input.at.37 = getelementptr float, ptr %input.at.29, i64 -32
+  %input.value.30 = load float, ptr %input.at.37, align 4
   %input.splat.60 = insertelement <8 x float> poison, float %input.value.30, i64 0
   %input.splat.61 = shufflevector <8 x float> %input.splat.60, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.76 = load <8 x float>, ptr %acc.at.28, align 64
@@ -546,30 +526,25 @@ c.done.3:
   br label %c.body.4
 c.body.4:
   %c.4 = phi i64 [ 0, %c.done.3 ], [ %c.next.4, %c.body.4 ]
-  %r.scaled.8 = mul i64 %r.1, 256
-  %r.offset.4 = add i64 %remainder.offset.5, %r.scaled.8
-  %c.offset.8 = add i64 %r.offset.4, %c.4
-  %input.at.35 = getelementptr float, ptr %input, i64 %c.offset.8
-  %input.at.36 = getelementptr float, ptr %input.at.35, i64 -128
-  %input.value.31 = load float, ptr %input.at.36, align 4
+  %input.at.38 = getelementptr float, ptr %input.at.28, i64 %c.4
+  %input.at.39 = getelementptr float, ptr %input.at.38, i64 -128
+  %input.value.31 = load float, ptr %input.at.39, align 4
   %input.splat.62 = insertelement <8 x float> poison, float %input.value.31, i64 0
   %input.splat.63 = shufflevector <8 x float> %input.splat.62, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.9 = mul i64 %r.1, 768
   %c.scaled.4 = mul i64 %c.4, 16
-  %c.offset.9 = add i64 %r.scaled.9, %c.scaled.4
-  %filter.at.10 = getelementptr float, ptr %filter, i64 %c.offset.9
-  %filter.at.11 = getelementptr float, ptr %filter.at.10, i64 256
-  %filter.value.8 = load <8 x float>, ptr %filter.at.11, align 4
+  %filter.at.12 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.4
+  %filter.at.13 = getelementptr float, ptr %filter.at.12, i64 256
+  %filter.value.8 = load <8 x float>, ptr %filter.at.13, align 4
   %acc.value.78 = load <8 x float>, ptr %acc.1, align 64
   %fma.62 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.63, <8 x float> %filter.value.8, <8 x float> %acc.value.78)
   store <8 x float> %fma.62, ptr %acc.1, align 64
-  %filter.at.12 = getelementptr float, ptr %filter.at.10, i64 264
-  %filter.value.9 = load <8 x float>, ptr %filter.at.12, align 4
+  %filter.at.14 = getelementptr float, ptr %filter.at.12, i64 264
+  %filter.value.9 = load <8 x float>, ptr %filter.at.14, align 4
   %acc.value.79 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.63 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.63, <8 x float> %filter.value.9, <8 x float> %acc.value.79)
   store <8 x float> %fma.63, ptr %acc.at.15, align 32
-  %input.at.37 = getelementptr float, ptr %input.at.35, i64 -112
-  %input.value.32 = load float, ptr %input.at.37, align 4
+  %input.at.40 = getelementptr float, ptr %input.at.38, i64 -112
+  %input.value.32 = load float, ptr %input.at.40, align 4
   %input.splat.64 = insertelement <8 x float> poison, float %input.value.32, i64 0
   %input.splat.65 = shufflevector <8 x float> %input.splat.64, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.80 = load <8 x float>, ptr %acc.at.16, align 64
@@ -578,8 +553,8 @@ c.body.4:
   %acc.value.81 = load <8 x float>, ptr %acc.at.17, align 32
   %fma.65 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.65, <8 x float> %filter.value.9, <8 x float> %acc.value.81)
   store <8 x float> %fma.65, ptr %acc.at.17, align 32
-  %input.at.38 = getelementptr float, ptr %input.at.35, i64 -96
-  %input.value.33 = load float, ptr %input.at.38, align 4
+  %input.at.41 = getelementptr float, ptr %input.at.38, i64 -96
+  %input.value.33 = load float, ptr %input.at.41, align 4
   %input.splat.66 = insertelement <8 x float> poison, float %input.value.33, i64 0
   %input.splat.67 = shufflevector <8 x float> %input.splat.66, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.82 = load <8 x float>, ptr %acc.at.18, align 64
@@ -588,8 +563,8 @@ c.body.4:
   %acc.value.83 = load <8 x float>, ptr %acc.at.19, align 32
   %fma.67 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.67, <8 x float> %filter.value.9, <8 x float> %acc.value.83)
   store <8 x float> %fma.67, ptr %acc.at.19, align 32
-  %input.at.39 = getelementptr float, ptr %input.at.35, i64 -80
-  %input.value.34 = load float, ptr %input.at.39, align 4
+  %input.at.42 = getelementptr float, ptr %input.at.38, i64 -80
+  %input.value.34 = load float, ptr %input.at.42, align 4
   %input.splat.68 = insertelement <8 x float> poison, float %input.value.34, i64 0
   %input.splat.69 = shufflevector <8 x float> %input.splat.68, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.84 = load <8 x float>, ptr %acc.at.20, align 64
@@ -598,8 +573,8 @@ c.body.4:
   %acc.value.85 = load <8 x float>, ptr %acc.at.21, align 32
   %fma.69 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.69, <8 x float> %filter.value.9, <8 x float> %acc.value.85)
   store <8 x float> %fma.69, ptr %acc.at.21, align 32
-  %input.at.40 = getelementptr float, ptr %input.at.35, i64 -64
-  %input.value.35 = load float, ptr %input.at.40, align 4
+  %input.at.43 = getelementptr float, ptr %input.at.38, i64 -64
+  %input.value.35 = load float, ptr %input.at.43, align 4
   %input.splat.70 = insertelement <8 x float> poison, float %input.value.35, i64 0
   %input.splat.71 = shufflevector <8 x float> %input.splat.70, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.86 = load <8 x float>, ptr %acc.at.22, align 64
@@ -608,8 +583,8 @@ c.body.4:
   %acc.value.87 = load <8 x float>, ptr %acc.at.23, align 32
   %fma.71 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.71, <8 x float> %filter.value.9, <8 x float> %acc.value.87)
   store <8 x float> %fma.71, ptr %acc.at.23, align 32
-  %input.at.41 = getelementptr float, ptr %input.at.35, i64 -48
-  %input.value.36 = load float, ptr %input.at.41, align 4
+  %input.at.44 = getelementptr float, ptr %input.at.38, i64 -48
+  %input.value.36 = load float, ptr %input.at.44, align 4
   %input.splat.72 = insertelement <8 x float> poison, float %input.value.36, i64 0
   %input.splat.73 = shufflevector <8 x float> %input.splat.72, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.88 = load <8 x float>, ptr %acc.at.24, align 64
@@ -618,8 +593,8 @@ c.body.4:
   %acc.value.89 = load <8 x float>, ptr %acc.at.25, align 32
   %fma.73 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.73, <8 x float> %filter.value.9, <8 x float> %acc.value.89)
   store <8 x float> %fma.73, ptr %acc.at.25, align 32
-  %input.at.42 = getelementptr float, ptr %input.at.35, i64 -32
-  %input.value.37 = load float, ptr %input.at.42, align 4
+  %input.at.45 = getelementptr float, ptr %input.at.38, i64 -32
+  %input.value.37 = load float, ptr %input.at.45, align 4
   %input.splat.74 = insertelement <8 x float> poison, float %input.value.37, i64 0
   %input.splat.75 = shufflevector <8 x float> %input.splat.74, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.90 = load <8 x float>, ptr %acc.at.26, align 64
@@ -628,8 +603,8 @@ c.body.4:
   %acc.value.91 = load <8 x float>, ptr %acc.at.27, align 32
   %fma.75 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.75, <8 x float> %filter.value.9, <8 x float> %acc.value.91)
   store <8 x float> %fma.75, ptr %acc.at.27, align 32
-  %input.at.43 = getelementptr float, ptr %input.at.35, i64 -16
-  %input.value.38 = load float, ptr %input.at.43, align 4
+  %input.at.46 = getelementptr float, ptr %input.at.38, i64 -16
+  %input.value.38 = load float, ptr %input.at.46, align 4
   %input.splat.76 = insertelement <8 x float> poison, float %input.value.38, i64 0
   %input.splat.77 = shufflevector <8 x float> %input.splat.76, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.92 = load <8 x float>, ptr %acc.at.28, align 64
@@ -645,30 +620,25 @@ c.done.4:
   br label %c.body.5
 c.body.5:
   %c.5 = phi i64 [ 0, %c.done.4 ], [ %c.next.5, %c.body.5 ]
-  %r.scaled.10 = mul i64 %r.1, 256
-  %r.offset.5 = add i64 %remainder.offset.5, %r.scaled.10
-  %c.offset.10 = add i64 %r.offset.5, %c.5
-  %input.at.44 = getelementptr float, ptr %input, i64 %c.offset.10
-  %input.at.45 = getelementptr float, ptr %input.at.44, i64 -112
-  %input.value.39 = load float, ptr %input.at.45, align 4
+  %input.at.47 = getelementptr float, ptr %input.at.28, i64 %c.5
+  %input.at.48 = getelementptr float, ptr %input.at.47, i64 -112
+  %input.value.39 = load float, ptr %input.at.48, align 4
   %input.splat.78 = insertelement <8 x float> poison, float %input.value.39, i64 0
   %input.splat.79 = shufflevector <8 x float> %input.splat.78, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.11 = mul i64 %r.1, 768
   %c.scaled.5 = mul i64 %c.5, 16
-  %c.offset.11 = add i64 %r.scaled.11, %c.scaled.5
-  %filter.at.13 = getelementptr float, ptr %filter, i64 %c.offset.11
-  %filter.at.14 = getelementptr float, ptr %filter.at.13, i64 512
-  %filter.value.10 = load <8 x float>, ptr %filter.at.14, align 4
+  %filter.at.15 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.5
+  %filter.at.16 = getelementptr float, ptr %filter.at.15, i64 512
+  %filter.value.10 = load <8 x float>, ptr %filter.at.16, align 4
   %acc.value.94 = load <8 x float>, ptr %acc.1, align 64
   %fma.78 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.79, <8 x float> %filter.value.10, <8 x float> %acc.value.94)
   store <8 x float> %fma.78, ptr %acc.1, align 64
-  %filter.at.15 = getelementptr float, ptr %filter.at.13, i64 520
-  %filter.value.11 = load <8 x float>, ptr %filter.at.15, align 4
+  %filter.at.17 = getelementptr float, ptr %filter.at.15, i64 520
+  %filter.value.11 = load <8 x float>, ptr %filter.at.17, align 4
   %acc.value.95 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.79 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.79, <8 x float> %filter.value.11, <8 x float> %acc.value.95)
   store <8 x float> %fma.79, ptr %acc.at.15, align 32
-  %input.at.46 = getelementptr float, ptr %input.at.44, i64 -96
-  %input.value.40 = load float, ptr %input.at.46, align 4
+  %input.at.49 = getelementptr float, ptr %input.at.47, i64 -96
+  %input.value.40 = load float, ptr %input.at.49, align 4
   %input.splat.80 = insertelement <8 x float> poison, float %input.value.40, i64 0
   %input.splat.81 = shufflevector <8 x float> %input.splat.80, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.96 = load <8 x float>, ptr %acc.at.16, align 64
@@ -677,8 +647,8 @@ c.body.5:
   %acc.value.97 = load <8 x float>, ptr %acc.at.17, align 32
   %fma.81 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.81, <8 x float> %filter.value.11, <8 x float> %acc.value.97)
   store <8 x float> %fma.81, ptr %acc.at.17, align 32
-  %input.at.47 = getelementptr float, ptr %input.at.44, i64 -80
-  %input.value.41 = load float, ptr %input.at.47, align 4
+  %input.at.50 = getelementptr float, ptr %input.at.47, i64 -80
+  %input.value.41 = load float, ptr %input.at.50, align 4
   %input.splat.82 = insertelement <8 x float> poison, float %input.value.41, i64 0
   %input.splat.83 = shufflevector <8 x float> %input.splat.82, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.98 = load <8 x float>, ptr %acc.at.18, align 64
@@ -687,8 +657,8 @@ c.body.5:
   %acc.value.99 = load <8 x float>, ptr %acc.at.19, align 32
   %fma.83 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.83, <8 x float> %filter.value.11, <8 x float> %acc.value.99)
   store <8 x float> %fma.83, ptr %acc.at.19, align 32
-  %input.at.48 = getelementptr float, ptr %input.at.44, i64 -64
-  %input.value.42 = load float, ptr %input.at.48, align 4
+  %input.at.51 = getelementptr float, ptr %input.at.47, i64 -64
+  %input.value.42 = load float, ptr %input.at.51, align 4
   %input.splat.84 = insertelement <8 x float> poison, float %input.value.42, i64 0
   %input.splat.85 = shufflevector <8 x float> %input.splat.84, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.100 = load <8 x float>, ptr %acc.at.20, align 64
@@ -697,8 +667,8 @@ c.body.5:
   %acc.value.101 = load <8 x float>, ptr %acc.at.21, align 32
   %fma.85 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.85, <8 x float> %filter.value.11, <8 x float> %acc.value.101)
   store <8 x float> %fma.85, ptr %acc.at.21, align 32
-  %input.at.49 = getelementptr float, ptr %input.at.44, i64 -48
-  %input.value.43 = load float, ptr %input.at.49, align 4
+  %input.at.52 = getelementptr float, ptr %input.at.47, i64 -48
+  %input.value.43 = load float, ptr %input.at.52, align 4
   %input.splat.86 = insertelement <8 x float> poison, float %input.value.43, i64 0
   %input.splat.87 = shufflevector <8 x float> %input.splat.86, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.102 = load <8 x float>, ptr %acc.at.22, align 64
@@ -707,8 +677,8 @@ c.body.5:
   %acc.value.103 = load <8 x float>, ptr %acc.at.23, align 32
   %fma.87 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.87, <8 x float> %filter.value.11, <8 x float> %acc.value.103)
   store <8 x float> %fma.87, ptr %acc.at.23, align 32
-  %input.at.50 = getelementptr float, ptr %input.at.44, i64 -32
-  %input.value.44 = load float, ptr %input.at.50, align 4
+  %input.at.53 = getelementptr float, ptr %input.at.47, i64 -32
+  %input.value.44 = load float, ptr %input.at.53, align 4
   %input.splat.88 = insertelement <8 x float> poison, float %input.value.44, i64 0
   %input.splat.89 = shufflevector <8 x float> %input.splat.88, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.104 = load <8 x float>, ptr %acc.at.24, align 64
@@ -717,8 +687,8 @@ c.body.5:
   %acc.value.105 = load <8 x float>, ptr %acc.at.25, align 32
   %fma.89 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.89, <8 x float> %filter.value.11, <8 x float> %acc.value.105)
   store <8 x float> %fma.89, ptr %acc.at.25, align 32
-  %input.at.51 = getelementptr float, ptr %input.at.44, i64 -16
-  %input.value.45 = load float, ptr %input.at.51, align 4
+  %input.at.54 = getelementptr float, ptr %input.at.47, i64 -16
+  %input.value.45 = load float, ptr %input.at.54, align 4
   %input.splat.90 = insertelement <8 x float> poison, float %input.value.45, i64 0
   %input.splat.91 = shufflevector <8 x float> %input.splat.90, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.106 = load <8 x float>, ptr %acc.at.26, align 64

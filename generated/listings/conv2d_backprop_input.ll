@@ -26,48 +26,51 @@ filter_packed_0_filter_packed_1.body:
   %filter_packed_0_filter_packed_1 = phi i64 [ %begin, %entry ], [ %filter_packed_0_filter_packed_1.next, %filter_packed_3_o.done ]
   %quotient = ashr i64 %filter_packed_0_filter_packed_1, 4
   %remainder = and i64 %filter_packed_0_filter_packed_1, 15
-  br label %filter_packed_3_o.body
-filter_packed_3_o.body:
-  %filter_packed_3_o = phi i64 [ 0, %filter_packed_0_filter_packed_1.body ], [ %filter_packed_3_o.next, %filter_packed_2_o.done ]
-  br label %filter_packed_2_o.body
-filter_packed_2_o.body:
-  %filter_packed_2_o = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.next, %filter_packed_2_o.body ]
   %quotient.scaled = mul i64 %quotient, 4096
   %remainder.scaled = mul i64 %remainder, 256
   %remainder.offset = add i64 %quotient.scaled, %remainder.scaled
+  %filter.at = getelementptr float, ptr %filter, i64 %remainder.offset
+  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %remainder.offset
+  br label %filter_packed_3_o.body
+filter_packed_3_o.body:
+  %filter_packed_3_o = phi i64 [ 0, %filter_packed_0_filter_packed_1.body ], [ %filter_packed_3_o.next, %filter_packed_2_o.done ]
   %filter_packed_3_o.scaled = mul i64 %filter_packed_3_o, 128
-  %filter_packed_3_o.offset = add i64 %remainder.offset, %filter_packed_3_o.scaled
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 %filter_packed_3_o.scaled
+  %filter_packed_3_o.scaled.1 = mul i64 %filter_packed_3_o, 8
+  %filter_packed.at.1 = getelementptr float, ptr %filter_packed.at, i64 %filter_packed_3_o.scaled.1
+  br label %filter_packed_2_o.body
+filter_packed_2_o.body:
+  %filter_packed_2_o = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.next, %filter_packed_2_o.body ]
   %filter_packed_2_o.scaled = mul i64 %filter_packed_2_o, 8
-  %filter_packed_2_o.offset = add i64 %filter_packed_3_o.offset, %filter_packed_2_o.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %filter_packed_2_o.offset
-  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 %filter_packed_2_o.scaled
+  %filter.value = load <8 x float>, ptr %filter.at.2, align 4
   store <8 x float> %filter.value, ptr %filter_packed_2_i_filter_packed_3_i, align 64
-  %filter.at.1 = getelementptr float, ptr %filter.at, i64 16
-  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %filter.at.3 = getelementptr float, ptr %filter.at.2, i64 16
+  %filter.value.1 = load <8 x float>, ptr %filter.at.3, align 4
   %filter_packed_2_i_filter_packed_3_i.at = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 8
   store <8 x float> %filter.value.1, ptr %filter_packed_2_i_filter_packed_3_i.at, align 32
-  %filter.at.2 = getelementptr float, ptr %filter.at, i64 32
-  %filter.value.2 = load <8 x float>, ptr %filter.at.2, align 4
+  %filter.at.4 = getelementptr float, ptr %filter.at.2, i64 32
+  %filter.value.2 = load <8 x float>, ptr %filter.at.4, align 4
   %filter_packed_2_i_filter_packed_3_i.at.1 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 16
   store <8 x float> %filter.value.2, ptr %filter_packed_2_i_filter_packed_3_i.at.1, align 64
-  %filter.at.3 = getelementptr float, ptr %filter.at, i64 48
-  %filter.value.3 = load <8 x float>, ptr %filter.at.3, align 4
+  %filter.at.5 = getelementptr float, ptr %filter.at.2, i64 48
+  %filter.value.3 = load <8 x float>, ptr %filter.at.5, align 4
   %filter_packed_2_i_filter_packed_3_i.at.2 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 24
   store <8 x float> %filter.value.3, ptr %filter_packed_2_i_filter_packed_3_i.at.2, align 32
-  %filter.at.4 = getelementptr float, ptr %filter.at, i64 64
-  %filter.value.4 = load <8 x float>, ptr %filter.at.4, align 4
+  %filter.at.6 = getelementptr float, ptr %filter.at.2, i64 64
+  %filter.value.4 = load <8 x float>, ptr %filter.at.6, align 4
   %filter_packed_2_i_filter_packed_3_i.at.3 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 32
   store <8 x float> %filter.value.4, ptr %filter_packed_2_i_filter_packed_3_i.at.3, align 64
-  %filter.at.5 = getelementptr float, ptr %filter.at, i64 80
-  %filter.value.5 = load <8 x float>, ptr %filter.at.5, align 4
+  %filter.at.7 = getelementptr float, ptr %filter.at.2, i64 80
+  %filter.value.5 = load <8 x float>, ptr %filter.at.7, align 4
   %filter_packed_2_i_filter_packed_3_i.at.4 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 40
   store <8 x float> %filter.value.5, ptr %filter_packed_2_i_filter_packed_3_i.at.4, align 32
-  %filter.at.6 = getelementptr float, ptr %filter.at, i64 96
-  %filter.value.6 = load <8 x float>, ptr %filter.at.6, align 4
+  %filter.at.8 = getelementptr float, ptr %filter.at.2, i64 96
+  %filter.value.6 = load <8 x float>, ptr %filter.at.8, align 4
   %filter_packed_2_i_filter_packed_3_i.at.5 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 48
   store <8 x float> %filter.value.6, ptr %filter_packed_2_i_filter_packed_3_i.at.5, align 64
-  %filter.at.7 = getelementptr float, ptr %filter.at, i64 112
-  %filter.value.7 = load <8 x float>, ptr %filter.at.7, align 4
+  %filter.at.9 = getelementptr float, ptr %filter.at.2, i64 112
+  %filter.value.7 = load <8 x float>, ptr %filter.at.9, align 4
   %filter_packed_2_i_filter_packed_3_i.at.6 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 56
   store <8 x float> %filter.value.7, ptr %filter_packed_2_i_filter_packed_3_i.at.6, align 32
   %filter_packed_2_i_filter_packed_3_i.value = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i, align 64
@@ -191,33 +194,30 @@ filter_packed_2_o.body:
   %filter_packed_2_i_filter_packed_3_i.at.30 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 248
   store <8 x float> %shuffled.23, ptr %filter_packed_2_i_filter_packed_3_i.at.30, align 32
   %filter_packed_2_i_filter_packed_3_i.value.48 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.23, align 64
-  %filter_packed_3_o.scaled.1 = mul i64 %filter_packed_3_o, 8
-  %filter_packed_3_o.offset.1 = add i64 %remainder.offset, %filter_packed_3_o.scaled.1
   %filter_packed_2_o.scaled.1 = mul i64 %filter_packed_2_o, 128
-  %filter_packed_2_o.offset.1 = add i64 %filter_packed_3_o.offset.1, %filter_packed_2_o.scaled.1
-  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %filter_packed_2_o.offset.1
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.48, ptr %filter_packed.at, align 32
+  %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at.1, i64 %filter_packed_2_o.scaled.1
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.48, ptr %filter_packed.at.2, align 32
   %filter_packed_2_i_filter_packed_3_i.value.49 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.24, align 32
-  %filter_packed.at.1 = getelementptr float, ptr %filter_packed.at, i64 16
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.49, ptr %filter_packed.at.1, align 32
+  %filter_packed.at.3 = getelementptr float, ptr %filter_packed.at.2, i64 16
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.49, ptr %filter_packed.at.3, align 32
   %filter_packed_2_i_filter_packed_3_i.value.50 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.25, align 64
-  %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at, i64 32
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.50, ptr %filter_packed.at.2, align 32
+  %filter_packed.at.4 = getelementptr float, ptr %filter_packed.at.2, i64 32
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.50, ptr %filter_packed.at.4, align 32
   %filter_packed_2_i_filter_packed_3_i.value.51 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.26, align 32
-  %filter_packed.at.3 = getelementptr float, ptr %filter_packed.at, i64 48
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.51, ptr %filter_packed.at.3, align 32
+  %filter_packed.at.5 = getelementptr float, ptr %filter_packed.at.2, i64 48
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.51, ptr %filter_packed.at.5, align 32
   %filter_packed_2_i_filter_packed_3_i.value.52 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.27, align 64
-  %filter_packed.at.4 = getelementptr float, ptr %filter_packed.at, i64 64
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.52, ptr %filter_packed.at.4, align 32
+  %filter_packed.at.6 = getelementptr float, ptr %filter_packed.at.2, i64 64
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.52, ptr %filter_packed.at.6, align 32
   %filter_packed_2_i_filter_packed_3_i.value.53 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.28, align 32
-  %filter_packed.at.5 = getelementptr float, ptr %filter_packed.at, i64 80
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.53, ptr %filter_packed.at.5, align 32
+  %filter_packed.at.7 = getelementptr float, ptr %filter_packed.at.2, i64 80
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.53, ptr %filter_packed.at.7, align 32
   %filter_packed_2_i_filter_packed_3_i.value.54 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.29, align 64
-  %filter_packed.at.6 = getelementptr float, ptr %filter_packed.at, i64 96
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.54, ptr %filter_packed.at.6, align 32
+  %filter_packed.at.8 = getelementptr float, ptr %filter_packed.at.2, i64 96
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.54, ptr %filter_packed.at.8, align 32
   %filter_packed_2_i_filter_packed_3_i.value.55 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.30, align 32
-  %filter_packed.at.7 = getelementptr float, ptr %filter_packed.at, i64 112
-  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.55, ptr %filter_packed.at.7, align 32
+  %filter_packed.at.9 = getelementptr float, ptr %filter_packed.at.2, i64 112
+  store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.55, ptr %filter_packed.at.9, align 32
   %filter_packed_2_o.next = add nsw i64 %filter_packed_2_o, 1
   %filter_packed_2_o.more = icmp slt i64 %filter_packed_2_o.next, 2
   br i1 %filter_packed_2_o.more, label %filter_packed_2_o.body, label %filter_packed_2_o.done
@@ -289,283 +289,199 @@ n_h.body:
   %remainder.offset.1 = add i64 %remainder, 8
   %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
   %r.any = icmp slt i64 %smax, %smin
-  br i1 %r.any, label %r.body, label %r.done
-r.body:
-  %r = phi i64 [ %smax, %n_h.body ], [ %r.next, %s.done ]
-  br label %s.body
-s.body:
-  %s = phi i64 [ 0, %r.body ], [ %s.next, %k.done ]
-  br label %k.body
-k.body:
-  %k = phi i64 [ 0, %s.body ], [ %k.next, %endif.7 ]
-  %s.scaled = mul i64 %s, -1
-  %s.offset = add i64 %s.scaled, 7
-  %is = icmp sge i64 %s.offset, 0
-  br i1 %is, label %then, label %endif
-then:
   %quotient.scaled = mul i64 %quotient, 4096
   %remainder.scaled = mul i64 %remainder, 256
   %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
-  %r.scaled = mul i64 %r, 256
-  %r.offset = sub i64 %remainder.offset.2, %r.scaled
-  %s.scaled.1 = mul i64 %s, 16
-  %s.offset.1 = sub i64 %r.offset, %s.scaled.1
-  %k.offset = add i64 %s.offset.1, %k
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %k.offset
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 1904
-  %out_backprop.value = load float, ptr %out_backprop.at.1, align 4
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %remainder.offset.2
+  br i1 %r.any, label %r.body, label %r.done
+r.body:
+  %r = phi i64 [ %smax, %n_h.body ], [ %r.next, %s.done ]
+  %r.scaled = mul i64 %r, -256
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %r.scaled
+  %r.scaled.1 = mul i64 %r, 4096
+  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %r.scaled.1
+  br label %s.body
+s.body:
+  %s = phi i64 [ 0, %r.body ], [ %s.next, %k.done ]
+  %s.scaled = mul i64 %s, -1
+  %s.offset = add i64 %s.scaled, 7
+  %is = icmp sge i64 %s.offset, 0
+  %s.scaled.1 = mul i64 %s, -16
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %s.scaled.1
+  %s.scaled.2 = mul i64 %s, 256
+  %filter_packed.at.1 = getelementptr float, ptr %filter_packed.at, i64 %s.scaled.2
+  %s.offset.1 = add i64 %s.scaled, 8
+  %is.1 = icmp sge i64 %s.offset.1, 0
+  %s.offset.2 = add i64 %s.scaled, 9
+  %is.2 = icmp sge i64 %s.offset.2, 0
+  %s.offset.3 = add i64 %s.scaled, 10
+  %is.3 = icmp sge i64 %s.offset.3, 0
+  %s.offset.4 = add i64 %s.scaled, 11
+  %is.4 = icmp sge i64 %s.offset.4, 0
+  %s.offset.5 = add i64 %s.scaled, 12
+  %is.5 = icmp sge i64 %s.offset.5, 0
+  %s.offset.6 = add i64 %s.scaled, 13
+  %is.6 = icmp sge i64 %s.offset.6, 0
+  %s.offset.7 = add i64 %s.scaled, 14
+  %is.7 = icmp sge i64 %s.offset.7, 0
+  br label %k.body
+k.body:
+  %k = phi i64 [ 0, %s.body ], [ %k.next, %endif.7 ]
+  br i1 %is, label %then, label %endif
+then:
+  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.4 = getelementptr float, ptr %out_backprop.at.3, i64 1904
+  %out_backprop.value = load float, ptr %out_backprop.at.4, align 4
   %out_backprop.splat = insertelement <8 x float> poison, float %out_backprop.value, i64 0
   %out_backprop.splat.1 = shufflevector <8 x float> %out_backprop.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.1 = mul i64 %r, 4096
-  %s.scaled.2 = mul i64 %s, 256
-  %s.offset.2 = add i64 %r.scaled.1, %s.scaled.2
   %k.scaled = mul i64 %k, 16
-  %k.offset.1 = add i64 %s.offset.2, %k.scaled
-  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %k.offset.1
-  %filter_packed.value = load <8 x float>, ptr %filter_packed.at, align 64
+  %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled
+  %filter_packed.value = load <8 x float>, ptr %filter_packed.at.2, align 64
   %acc.value = load <8 x float>, ptr %acc, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.1, <8 x float> %filter_packed.value, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc, align 64
-  %filter_packed.at.1 = getelementptr float, ptr %filter_packed.at, i64 8
-  %filter_packed.value.1 = load <8 x float>, ptr %filter_packed.at.1, align 32
+  %filter_packed.at.3 = getelementptr float, ptr %filter_packed.at.2, i64 8
+  %filter_packed.value.1 = load <8 x float>, ptr %filter_packed.at.3, align 32
   %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.1, <8 x float> %filter_packed.value.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at, align 32
   br label %endif
 endif:
-  %s.offset.3 = add i64 %s.scaled, 8
-  %is.1 = icmp sge i64 %s.offset.3, 0
   br i1 %is.1, label %then.1, label %endif.1
 then.1:
-  %quotient.scaled.1 = mul i64 %quotient, 4096
-  %remainder.scaled.1 = mul i64 %remainder, 256
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %r.scaled.2 = mul i64 %r, 256
-  %r.offset.1 = sub i64 %remainder.offset.3, %r.scaled.2
-  %s.scaled.3 = mul i64 %s, 16
-  %s.offset.4 = sub i64 %r.offset.1, %s.scaled.3
-  %k.offset.2 = add i64 %s.offset.4, %k
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop, i64 %k.offset.2
-  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 1920
-  %out_backprop.value.1 = load float, ptr %out_backprop.at.3, align 4
+  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.6 = getelementptr float, ptr %out_backprop.at.5, i64 1920
+  %out_backprop.value.1 = load float, ptr %out_backprop.at.6, align 4
   %out_backprop.splat.2 = insertelement <8 x float> poison, float %out_backprop.value.1, i64 0
   %out_backprop.splat.3 = shufflevector <8 x float> %out_backprop.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.3 = mul i64 %r, 4096
-  %s.scaled.4 = mul i64 %s, 256
-  %s.offset.5 = add i64 %r.scaled.3, %s.scaled.4
   %k.scaled.1 = mul i64 %k, 16
-  %k.offset.3 = add i64 %s.offset.5, %k.scaled.1
-  %filter_packed.at.2 = getelementptr float, ptr %filter_packed, i64 %k.offset.3
-  %filter_packed.value.2 = load <8 x float>, ptr %filter_packed.at.2, align 64
+  %filter_packed.at.4 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.1
+  %filter_packed.value.2 = load <8 x float>, ptr %filter_packed.at.4, align 64
   %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
   %fma.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.3, <8 x float> %filter_packed.value.2, <8 x float> %acc.value.2)
   store <8 x float> %fma.2, ptr %acc.at.1, align 64
-  %filter_packed.at.3 = getelementptr float, ptr %filter_packed.at.2, i64 8
-  %filter_packed.value.3 = load <8 x float>, ptr %filter_packed.at.3, align 32
+  %filter_packed.at.5 = getelementptr float, ptr %filter_packed.at.4, i64 8
+  %filter_packed.value.3 = load <8 x float>, ptr %filter_packed.at.5, align 32
   %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.3, <8 x float> %filter_packed.value.3, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.2, align 32
   br label %endif.1
 endif.1:
-  %s.offset.6 = add i64 %s.scaled, 9
-  %is.2 = icmp sge i64 %s.offset.6, 0
   br i1 %is.2, label %then.2, label %endif.2
 then.2:
-  %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.scaled.2 = mul i64 %remainder, 256
-  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.2
-  %r.scaled.4 = mul i64 %r, 256
-  %r.offset.2 = sub i64 %remainder.offset.4, %r.scaled.4
-  %s.scaled.5 = mul i64 %s, 16
-  %s.offset.7 = sub i64 %r.offset.2, %s.scaled.5
-  %k.offset.4 = add i64 %s.offset.7, %k
-  %out_backprop.at.4 = getelementptr float, ptr %out_backprop, i64 %k.offset.4
-  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.4, i64 1936
-  %out_backprop.value.2 = load float, ptr %out_backprop.at.5, align 4
+  %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.8 = getelementptr float, ptr %out_backprop.at.7, i64 1936
+  %out_backprop.value.2 = load float, ptr %out_backprop.at.8, align 4
   %out_backprop.splat.4 = insertelement <8 x float> poison, float %out_backprop.value.2, i64 0
   %out_backprop.splat.5 = shufflevector <8 x float> %out_backprop.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.5 = mul i64 %r, 4096
-  %s.scaled.6 = mul i64 %s, 256
-  %s.offset.8 = add i64 %r.scaled.5, %s.scaled.6
   %k.scaled.2 = mul i64 %k, 16
-  %k.offset.5 = add i64 %s.offset.8, %k.scaled.2
-  %filter_packed.at.4 = getelementptr float, ptr %filter_packed, i64 %k.offset.5
-  %filter_packed.value.4 = load <8 x float>, ptr %filter_packed.at.4, align 64
+  %filter_packed.at.6 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.2
+  %filter_packed.value.4 = load <8 x float>, ptr %filter_packed.at.6, align 64
   %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
   %fma.4 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.5, <8 x float> %filter_packed.value.4, <8 x float> %acc.value.4)
   store <8 x float> %fma.4, ptr %acc.at.3, align 64
-  %filter_packed.at.5 = getelementptr float, ptr %filter_packed.at.4, i64 8
-  %filter_packed.value.5 = load <8 x float>, ptr %filter_packed.at.5, align 32
+  %filter_packed.at.7 = getelementptr float, ptr %filter_packed.at.6, i64 8
+  %filter_packed.value.5 = load <8 x float>, ptr %filter_packed.at.7, align 32
   %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.5, <8 x float> %filter_packed.value.5, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.4, align 32
   br label %endif.2
 endif.2:
-  %s.offset.9 = add i64 %s.scaled, 10
-  %is.3 = icmp sge i64 %s.offset.9, 0
   br i1 %is.3, label %then.3, label %endif.3
 then.3:
-  %quotient.scaled.3 = mul i64 %quotient, 4096
-  %remainder.scaled.3 = mul i64 %remainder, 256
-  %remainder.offset.5 = add i64 %quotient.scaled.3, %remainder.scaled.3
-  %r.scaled.6 = mul i64 %r, 256
-  %r.offset.3 = sub i64 %remainder.offset.5, %r.scaled.6
-  %s.scaled.7 = mul i64 %s, 16
-  %s.offset.10 = sub i64 %r.offset.3, %s.scaled.7
-  %k.offset.6 = add i64 %s.offset.10, %k
-  %out_backprop.at.6 = getelementptr float, ptr %out_backprop, i64 %k.offset.6
-  %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.6, i64 1952
-  %out_backprop.value.3 = load float, ptr %out_backprop.at.7, align 4
+  %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.10 = getelementptr float, ptr %out_backprop.at.9, i64 1952
+  %out_backprop.value.3 = load float, ptr %out_backprop.at.10, align 4
   %out_backprop.splat.6 = insertelement <8 x float> poison, float %out_backprop.value.3, i64 0
   %out_backprop.splat.7 = shufflevector <8 x float> %out_backprop.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.7 = mul i64 %r, 4096
-  %s.scaled.8 = mul i64 %s, 256
-  %s.offset.11 = add i64 %r.scaled.7, %s.scaled.8
   %k.scaled.3 = mul i64 %k, 16
-  %k.offset.7 = add i64 %s.offset.11, %k.scaled.3
-  %filter_packed.at.6 = getelementptr float, ptr %filter_packed, i64 %k.offset.7
-  %filter_packed.value.6 = load <8 x float>, ptr %filter_packed.at.6, align 64
+  %filter_packed.at.8 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.3
+  %filter_packed.value.6 = load <8 x float>, ptr %filter_packed.at.8, align 64
   %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
   %fma.6 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.7, <8 x float> %filter_packed.value.6, <8 x float> %acc.value.6)
   store <8 x float> %fma.6, ptr %acc.at.5, align 64
-  %filter_packed.at.7 = getelementptr float, ptr %filter_packed.at.6, i64 8
-  %filter_packed.value.7 = load <8 x float>, ptr %filter_packed.at.7, align 32
+  %filter_packed.at.9 = getelementptr float, ptr %filter_packed.at.8, i64 8
+  %filter_packed.value.7 = load <8 x float>, ptr %filter_packed.at.9, align 32
   %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.7, <8 x float> %filter_packed.value.7, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.6, align 32
   br label %endif.3
 endif.3:
-  %s.offset.12 = add i64 %s.scaled, 11
-  %is.4 = icmp sge i64 %s.offset.12, 0
   br i1 %is.4, label %then.4, label %endif.4
 then.4:
-  %quotient.scaled.4 = mul i64 %quotient, 4096
-  %remainder.scaled.4 = mul i64 %remainder, 256
-  %remainder.offset.6 = add i64 %quotient.scaled.4, %remainder.scaled.4
-  %r.scaled.8 = mul i64 %r, 256
-  %r.offset.4 = sub i64 %remainder.offset.6, %r.scaled.8
-  %s.scaled.9 = mul i64 %s, 16
-  %s.offset.13 = sub i64 %r.offset.4, %s.scaled.9
-  %k.offset.8 = add i64 %s.offset.13, %k
-  %out_backprop.at.8 = getelementptr float, ptr %out_backprop, i64 %k.offset.8
-  %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.8, i64 1968
-  %out_backprop.value.4 = load float, ptr %out_backprop.at.9, align 4
+  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.12 = getelementptr float, ptr %out_backprop.at.11, i64 1968
+  %out_backprop.value.4 = load float, ptr %out_backprop.at.12, align 4
   %out_backprop.splat.8 = insertelement <8 x float> poison, float %out_backprop.value.4, i64 0
   %out_backprop.splat.9 = shufflevector <8 x float> %out_backprop.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.9 = mul i64 %r, 4096
-  %s.scaled.10 = mul i64 %s, 256
-  %s.offset.14 = add i64 %r.scaled.9, %s.scaled.10
   %k.scaled.4 = mul i64 %k, 16
-  %k.offset.9 = add i64 %s.offset.14, %k.scaled.4
-  %filter_packed.at.8 = getelementptr float, ptr %filter_packed, i64 %k.offset.9
-  %filter_packed.value.8 = load <8 x float>, ptr %filter_packed.at.8, align 64
+  %filter_packed.at.10 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.4
+  %filter_packed.value.8 = load <8 x float>, ptr %filter_packed.at.10, align 64
   %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
   %fma.8 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.9, <8 x float> %filter_packed.value.8, <8 x float> %acc.value.8)
   store <8 x float> %fma.8, ptr %acc.at.7, align 64
-  %filter_packed.at.9 = getelementptr float, ptr %filter_packed.at.8, i64 8
-  %filter_packed.value.9 = load <8 x float>, ptr %filter_packed.at.9, align 32
+  %filter_packed.at.11 = getelementptr float, ptr %filter_packed.at.10, i64 8
+  %filter_packed.value.9 = load <8 x float>, ptr %filter_packed.at.11, align 32
   %acc.value.9 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.9, <8 x float> %filter_packed.value.9, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.8, align 32
   br label %endif.4
 endif.4:
-  %s.offset.15 = add i64 %s.scaled, 12
-  %is.5 = icmp sge i64 %s.offset.15, 0
   br i1 %is.5, label %then.5, label %endif.5
 then.5:
-  %quotient.scaled.5 = mul i64 %quotient, 4096
-  %remainder.scaled.5 = mul i64 %remainder, 256
-  %remainder.offset.7 = add i64 %quotient.scaled.5, %remainder.scaled.5
-  %r.scaled.10 = mul i64 %r, 256
-  %r.offset.5 = sub i64 %remainder.offset.7, %r.scaled.10
-  %s.scaled.11 = mul i64 %s, 16
-  %s.offset.16 = sub i64 %r.offset.5, %s.scaled.11
-  %k.offset.10 = add i64 %s.offset.16, %k
-  %out_backprop.at.10 = getelementptr float, ptr %out_backprop, i64 %k.offset.10
-  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.10, i64 1984
-  %out_backprop.value.5 = load float, ptr %out_backprop.at.11, align 4
+  %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.14 = getelementptr float, ptr %out_backprop.at.13, i64 1984
+  %out_backprop.value.5 = load float, ptr %out_backprop.at.14, align 4
   %out_backprop.splat.10 = insertelement <8 x float> poison, float %out_backprop.value.5, i64 0
   %out_backprop.splat.11 = shufflevector <8 x float> %out_backprop.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.11 = mul i64 %r, 4096
-  %s.scaled.12 = mul i64 %s, 256
-  %s.offset.17 = add i64 %r.scaled.11, %s.scaled.12
   %k.scaled.5 = mul i64 %k, 16
-  %k.offset.11 = add i64 %s.offset.17, %k.scaled.5
-  %filter_packed.at.10 = getelementptr float, ptr %filter_packed, i64 %k.offset.11
-  %filter_packed.value.10 = load <8 x float>, ptr %filter_packed.at.10, align 64
+  %filter_packed.at.12 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.5
+  %filter_packed.value.10 = load <8 x float>, ptr %filter_packed.at.12, align 64
   %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
   %fma.10 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.11, <8 x float> %filter_packed.value.10, <8 x float> %acc.value.10)
   store <8 x float> %fma.10, ptr %acc.at.9, align 64
-  %filter_packed.at.11 = getelementptr float, ptr %filter_packed.at.10, i64 8
-  %filter_packed.value.11 = load <8 x float>, ptr %filter_packed.at.11, align 32
+  %filter_packed.at.13 = getelementptr float, ptr %filter_packed.at.12, i64 8
+  %filter_packed.value.11 = load <8 x float>, ptr %filter_packed.at.13, align 32
   %acc.value.11 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.11, <8 x float> %filter_packed.value.11, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.10, align 32
   br label %endif.5
 endif.5:
-  %s.offset.18 = add i64 %s.scaled, 13
-  %is.6 = icmp sge i64 %s.offset.18, 0
   br i1 %is.6, label %then.6, label %endif.6
 then.6:
-  %quotient.scaled.6 = mul i64 %quotient, 4096
-  %remainder.scaled.6 = mul i64 %remainder, 256
-  %remainder.offset.8 = add i64 %quotient.scaled.6, %remainder.scaled.6
-  %r.scaled.12 = mul i64 %r, 256
-  %r.offset.6 = sub i64 %remainder.offset.8, %r.scaled.12
-  %s.scaled.13 = mul i64 %s, 16
-  %s.offset.19 = sub i64 %r.offset.6, %s.scaled.13
-  %k.offset.12 = add i64 %s.offset.19, %k
-  %out_backprop.at.12 = getelementptr float, ptr %out_backprop, i64 %k.offset.12
-  %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.12, i64 2000
-  %out_backprop.value.6 = load float, ptr %out_backprop.at.13, align 4
+  %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.16 = getelementptr float, ptr %out_backprop.at.15, i64 2000
+  %out_backprop.value.6 = load float, ptr %out_backprop.at.16, align 4
   %out_backprop.splat.12 = insertelement <8 x float> poison, float %out_backprop.value.6, i64 0
   %out_backprop.splat.13 = shufflevector <8 x float> %out_backprop.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.13 = mul i64 %r, 4096
-  %s.scaled.14 = mul i64 %s, 256
-  %s.offset.20 = add i64 %r.scaled.13, %s.scaled.14
   %k.scaled.6 = mul i64 %k, 16
-  %k.offset.13 = add i64 %s.offset.20, %k.scaled.6
-  %filter_packed.at.12 = getelementptr float, ptr %filter_packed, i64 %k.offset.13
-  %filter_packed.value.12 = load <8 x float>, ptr %filter_packed.at.12, align 64
+  %filter_packed.at.14 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.6
+  %filter_packed.value.12 = load <8 x float>, ptr %filter_packed.at.14, align 64
   %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
   %fma.12 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.13, <8 x float> %filter_packed.value.12, <8 x float> %acc.value.12)
   store <8 x float> %fma.12, ptr %acc.at.11, align 64
-  %filter_packed.at.13 = getelementptr float, ptr %filter_packed.at.12, i64 8
-  %filter_packed.value.13 = load <8 x float>, ptr %filter_packed.at.13, align 32
+  %filter_packed.at.15 = getelementptr float, ptr %filter_packed.at.14, i64 8
+  %filter_packed.value.13 = load <8 x float>, ptr %filter_packed.at.15, align 32
   %acc.value.13 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.13, <8 x float> %filter_packed.value.13, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.12, align 32
   br label %endif.6
 endif.6:
-  %s.offset.21 = add i64 %s.scaled, 14
-  %is.7 = icmp sge i64 %s.offset.21, 0
   br i1 %is.7, label %then.7, label %endif.7
 then.7:
-  %quotient.scaled.7 = mul i64 %quotient, 4096
-  %remainder.scaled.7 = mul i64 %remainder, 256
-  %remainder.offset.9 = add i64 %quotient.scaled.7, %remainder.scaled.7
-  %r.scaled.14 = mul i64 %r, 256
-  %r.offset.7 = sub i64 %remainder.offset.9, %r.scaled.14
-  %s.scaled.15 = mul i64 %s, 16
-  %s.offset.22 = sub i64 %r.offset.7, %s.scaled.15
-  %k.offset.14 = add i64 %s.offset.22, %k
-  %out_backprop.at.14 = getelementptr float, ptr %out_backprop, i64 %k.offset.14
-  %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.14, i64 2016
-  %out_backprop.value.7 = load float, ptr %out_backprop.at.15, align 4
+  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.2, i64 %k
+  %out_backprop.at.18 = getelementptr float, ptr %out_backprop.at.17, i64 2016
+  %out_backprop.value.7 = load float, ptr %out_backprop.at.18, align 4
   %out_backprop.splat.14 = insertelement <8 x float> poison, float %out_backprop.value.7, i64 0
   %out_backprop.splat.15 = shufflevector <8 x float> %out_backprop.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.15 = mul i64 %r, 4096
-  %s.scaled.16 = mul i64 %s, 256
-  %s.offset.23 = add i64 %r.scaled.15, %s.scaled.16
   %k.scaled.7 = mul i64 %k, 16
-  %k.offset.15 = add i64 %s.offset.23, %k.scaled.7
-  %filter_packed.at.14 = getelementptr float, ptr %filter_packed, i64 %k.offset.15
-  %filter_packed.value.14 = load <8 x float>, ptr %filter_packed.at.14, align 64
+  %filter_packed.at.16 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.7
+  %filter_packed.value.14 = load <8 x float>, ptr %filter_packed.at.16, align 64
   %acc.value.14 = load <8 x float>, ptr %acc.at.13, align 64
   %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.15, <8 x float> %filter_packed.value.14, <8 x float> %acc.value.14)
   store <8 x float> %fma.14, ptr %acc.at.13, align 64
-  %filter_packed.at.15 = getelementptr float, ptr %filter_packed.at.14, i64 8
-  %filter_packed.value.15 = load <8 x float>, ptr %filter_packed.at.15, align 32
+  %filter_packed.at.17 = getelementptr float, ptr %filter_packed.at.16, i64 8
+  %filter_packed.value.15 = load <8 x float>, ptr %filter_packed.at.17, align 32
   %acc.value.15 = load <8 x float>, ptr %acc.at.14, align 32
   %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.15, <8 x float> %filter_packed.value.15, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at.14, align 32
@@ -584,10 +500,7 @@ s.done:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %quotient.scaled.8 = mul i64 %quotient, 4096
-  %remainder.scaled.8 = mul i64 %remainder, 256
-  %remainder.offset.10 = add i64 %quotient.scaled.8, %remainder.scaled.8
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.10
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.2
   store <8 x float> %acc.value.16, ptr %output.at, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -668,44 +581,55 @@ r.done:
   br i1 %r.any, label %r.body.1, label %r.done.1
 r.body.1:
   %r.1 = phi i64 [ %smax, %r.done ], [ %r.next.1, %s.done.1 ]
+  %r.scaled.2 = mul i64 %r.1, -256
+  %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at, i64 %r.scaled.2
+  %r.scaled.3 = mul i64 %r.1, 4096
+  %filter_packed.at.18 = getelementptr float, ptr %filter_packed, i64 %r.scaled.3
   br label %s.body.1
 s.body.1:
   %s.1 = phi i64 [ 0, %r.body.1 ], [ %s.next.1, %k.done.1 ]
+  %s.scaled.3 = mul i64 %s.1, -16
+  %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.19, i64 %s.scaled.3
+  %s.scaled.4 = mul i64 %s.1, 256
+  %filter_packed.at.19 = getelementptr float, ptr %filter_packed.at.18, i64 %s.scaled.4
+  %s.scaled.5 = mul i64 %s.1, -1
+  %s.offset.8 = add i64 %s.scaled.5, 16
+  %is.8 = icmp slt i64 %s.offset.8, 16
+  %s.offset.9 = add i64 %s.scaled.5, 17
+  %is.9 = icmp slt i64 %s.offset.9, 16
+  %s.offset.10 = add i64 %s.scaled.5, 18
+  %is.10 = icmp slt i64 %s.offset.10, 16
+  %s.offset.11 = add i64 %s.scaled.5, 19
+  %is.11 = icmp slt i64 %s.offset.11, 16
+  %s.offset.12 = add i64 %s.scaled.5, 20
+  %is.12 = icmp slt i64 %s.offset.12, 16
+  %s.offset.13 = add i64 %s.scaled.5, 21
+  %is.13 = icmp slt i64 %s.offset.13, 16
+  %s.offset.14 = add i64 %s.scaled.5, 22
+  %is.14 = icmp slt i64 %s.offset.14, 16
   br label %k.body.1
 k.body.1:
   %k.1 = phi i64 [ 0, %s.body.1 ], [ %k.next.1, %endif.14 ]
-  %r.scaled.16 = mul i64 %r.1, 256
-  %r.offset.8 = sub i64 %remainder.offset.10, %r.scaled.16
-  %s.scaled.17 = mul i64 %s.1, 16
-  %s.offset.24 = sub i64 %r.offset.8, %s.scaled.17
-  %k.offset.16 = add i64 %s.offset.24, %k.1
-  %out_backprop.at.16 = getelementptr float, ptr %out_backprop, i64 %k.offset.16
-  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.16, i64 2032
-  %out_backprop.value.8 = load float, ptr %out_backprop.at.17, align 4
+  %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.20, i64 %k.1
+  %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.21, i64 2032
+  %out_backprop.value.8 = load float, ptr %out_backprop.at.22, align 4
   %out_backprop.splat.16 = insertelement <8 x float> poison, float %out_backprop.value.8, i64 0
   %out_backprop.splat.17 = shufflevector <8 x float> %out_backprop.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
-  %r.scaled.17 = mul i64 %r.1, 4096
-  %s.scaled.18 = mul i64 %s.1, 256
-  %s.offset.25 = add i64 %r.scaled.17, %s.scaled.18
   %k.scaled.8 = mul i64 %k.1, 16
-  %k.offset.17 = add i64 %s.offset.25, %k.scaled.8
-  %filter_packed.at.16 = getelementptr float, ptr %filter_packed, i64 %k.offset.17
-  %filter_packed.value.16 = load <8 x float>, ptr %filter_packed.at.16, align 64
+  %filter_packed.at.20 = getelementptr float, ptr %filter_packed.at.19, i64 %k.scaled.8
+  %filter_packed.value.16 = load <8 x float>, ptr %filter_packed.at.20, align 64
   %acc.value.32 = load <8 x float>, ptr %acc.1, align 64
   %fma.16 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.17, <8 x float> %filter_packed.value.16, <8 x float> %acc.value.32)
   store <8 x float> %fma.16, ptr %acc.1, align 64
-  %filter_packed.at.17 = getelementptr float, ptr %filter_packed.at.16, i64 8
-  %filter_packed.value.17 = load <8 x float>, ptr %filter_packed.at.17, align 32
+  %filter_packed.at.21 = getelementptr float, ptr %filter_packed.at.20, i64 8
+  %filter_packed.value.17 = load <8 x float>, ptr %filter_packed.at.21, align 32
   %acc.value.33 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.17 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.splat.17, <8 x float> %filter_packed.value.17, <8 x float> %acc.value.33)
   store <8 x float> %fma.17, ptr %acc.at.15, align 32
-  %s.scaled.19 = mul i64 %s.1, -1
-  %s.offset.26 = add i64 %s.scaled.19, 16
-  %is.8 = icmp slt i64 %s.offset.26, 16
   br i1 %is.8, label %then.8, label %endif.8
 then.8:
-  %out_backprop.at.18 = getelementptr float, ptr %out_backprop.at.16, i64 2048
-  %out_backprop.value.9 = load float, ptr %out_backprop.at.18, align 4
+  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.21, i64 2048
+  %out_backprop.value.9 = load float, ptr %out_backprop.at.23, align 4
   %out_backprop.splat.18 = insertelement <8 x float> poison, float %out_backprop.value.9, i64 0
   %out_backprop.splat.19 = shufflevector <8 x float> %out_backprop.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.34 = load <8 x float>, ptr %acc.at.16, align 64
@@ -716,12 +640,10 @@ then.8:
   store <8 x float> %fma.19, ptr %acc.at.17, align 32
   br label %endif.8
 endif.8:
-  %s.offset.27 = add i64 %s.scaled.19, 17
-  %is.9 = icmp slt i64 %s.offset.27, 16
   br i1 %is.9, label %then.9, label %endif.9
 then.9:
-  %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at.16, i64 2064
-  %out_backprop.value.10 = load float, ptr %out_backprop.at.19, align 4
+  %out_backprop.at.24 = getelementptr float, ptr %out_backprop.at.21, i64 2064
+  %out_backprop.value.10 = load float, ptr %out_backprop.at.24, align 4
   %out_backprop.splat.20 = insertelement <8 x float> poison, float %out_backprop.value.10, i64 0
   %out_backprop.splat.21 = shufflevector <8 x float> %out_backprop.splat.20, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.36 = load <8 x float>, ptr %acc.at.18, align 64
@@ -732,12 +654,10 @@ then.9:
   store <8 x float> %fma.21, ptr %acc.at.19, align 32
   br label %endif.9
 endif.9:
-  %s.offset.28 = add i64 %s.scaled.19, 18
-  %is.10 = icmp slt i64 %s.offset.28, 16
   br i1 %is.10, label %then.10, label %endif.10
 then.10:
-  %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.16, i64 2080
-  %out_backprop.value.11 = load float, ptr %out_backprop.at.20, align 4
+  %out_backprop.at.25 = getelementptr float, ptr %out_backprop.at.21, i64 2080
+  %out_backprop.value.11 = load float, ptr %out_backprop.at.25, align 4
   %out_backprop.splat.22 = insertelement <8 x float> poison, float %out_backprop.value.11, i64 0
   %out_backprop.splat.23 = shufflevector <8 x float> %out_backprop.splat.22, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.38 = load <8 x float>, ptr %acc.at.20, align 64
@@ -748,12 +668,10 @@ then.10:
   store <8 x float> %fma.23, ptr %acc.at.21, align 32
   br label %endif.10
 endif.10:
-  %s.offset.29 = add i64 %s.scaled.19, 19
-  %is.11 = icmp slt i64 %s.offset.29, 16
   br i1 %is.11, label %then.11, label %endif.11
 then.11:
-  %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.16, i64 2096
-  %out_backprop.value.12 = load float, ptr %out_backprop.at.21, align 4
+  %out_backprop.at.26 = getelementptr float, ptr %out_backprop.at.21, i64 2096
+  %out_backprop.value.12 = load float, ptr %out_backprop.at.26, align 4
   %out_backprop.splat.24 = insertelement <8 x float> poison, float %out_backprop.value.12, i64 0
   %out_backprop.splat.25 = shufflevector <8 x float> %out_backprop.splat.24, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.40 = load <8 x float>, ptr %acc.at.22, align 64
@@ -764,12 +682,10 @@ then.11:
   store <8 x float> %fma.25, ptr %acc.at.23, align 32
   br label %endif.11
 endif.11:
-  %s.offset.30 = add i64 %s.scaled.19, 20
-  %is.12 = icmp slt i64 %s.offset.30, 16
   br i1 %is.12, label %then.12, label %endif.12
 then.12:
-  %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.16, i64 2112
-  %out_backprop.value.13 = load float, ptr %out_backprop.at.22, align 4
+  %out_backprop.at.27 = getelementptr float, ptr %out_backprop.at.21, i64 2112
+  %out_backprop.value.13 = load float, ptr %out_backprop.at.27, align 4
   %out_backprop.splat.26 = insertelement <8 x float> poison, float %out_backprop.value.13, i64 0
   %out_backprop.splat.27 = shufflevector <8 x float> %out_backprop.splat.26, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.42 = load <8 x float>, ptr %acc.at.24, align 64
@@ -780,12 +696,10 @@ then.12:
   store <8 x float> %fma.27, ptr %acc.at.25, align 32
   br label %endif.12
 endif.12:
-  %s.offset.31 = add i64 %s.scaled.19, 21
-  %is.13 = icmp slt i64 %s.offset.31, 16
   br i1 %is.13, label %then.13, label %endif.13
 then.13:
-  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.16, i64 2128
-  %out_backprop.value.14 = load float, ptr %out_backprop.at.23, align 4
+  %out_backprop.at.28 = getelementptr float, ptr %out_backprop.at.21, i64 2128
+  %out_backprop.value.14 = load float, ptr %out_backprop.at.28, align 4
   %out_backprop.splat.28 = insertelement <8 x float> poison, float %out_backprop.value.14, i64 0
   %out_backprop.splat.29 = shufflevector <8 x float> %out_backprop.splat.28, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.44 = load <8 x float>, ptr %acc.at.26, align 64
@@ -796,12 +710,10 @@ then.13:
   store <8 x float> %fma.29, ptr %acc.at.27, align 32
   br label %endif.13
 endif.13:
-  %s.offset.32 = add i64 %s.scaled.19, 22
-  %is.14 = icmp slt i64 %s.offset.32, 16
   br i1 %is.14, label %then.14, label %endif.14
 then.14:
-  %out_backprop.at.24 = getelementptr float, ptr %out_backprop.at.16, i64 2144
-  %out_backprop.value.15 = load float, ptr %out_backprop.at.24, align 4
+  %out_backprop.at.29 = getelementptr float, ptr %out_backprop.at.21, i64 2144
+  %out_backprop.value.15 = load float, ptr %out_backprop.at.29, align 4
   %out_backprop.splat.30 = insertelement <8 x float> poison, float %out_backprop.value.15, i64 0
   %out_backprop.splat.31 = shufflevector <8 x float> %out_backprop.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.46 = load <8 x float>, ptr %acc.at.28, align 64

@@ -21,6 +21,20 @@ n_y.body:
   %n_y = phi i64 [ %begin, %entry ], [ %n_y.next, %c.done ]
   %quotient = ashr i64 %n_y, 4
   %remainder = and i64 %n_y, 15
+  %remainder.scaled = mul i64 %remainder, -1
+  %remainder.offset = add i64 %remainder.scaled, 1
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder.scaled, 17
+  %smin = call i64 @llvm.smin.i64(i64 3, i64 %remainder.offset.1)
+  %r.any = icmp slt i64 %smax, %smin
+  %quotient.scaled = mul i64 %quotient, 4096
+  %remainder.scaled.1 = mul i64 %remainder, 256
+  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
+  %input.at = getelementptr float, ptr %input, i64 %remainder.offset.2
+  %quotient.scaled.1 = mul i64 %quotient, 65536
+  %remainder.scaled.2 = mul i64 %remainder, 4096
+  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.3
   br label %c.body
 c.body:
   %c = phi i64 [ 0, %n_y.body ], [ %c.next, %r.done.1 ]
@@ -55,41 +69,31 @@ c.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %remainder.scaled = mul i64 %remainder, -1
-  %remainder.offset = add i64 %remainder.scaled, 1
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
-  %remainder.offset.1 = add i64 %remainder.scaled, 17
-  %smin = call i64 @llvm.smin.i64(i64 3, i64 %remainder.offset.1)
-  %r.any = icmp slt i64 %smax, %smin
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %c
+  %c.scaled = mul i64 %c, 16
+  %filter.at = getelementptr float, ptr %filter, i64 %c.scaled
   br i1 %r.any, label %r.body, label %r.done
 r.body:
   %r = phi i64 [ %smax, %c.body ], [ %r.next, %r.body ]
-  %quotient.scaled = mul i64 %quotient, 4096
-  %remainder.scaled.1 = mul i64 %remainder, 256
-  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
-  %c.offset = add i64 %remainder.offset.2, %c
   %r.scaled = mul i64 %r, 256
-  %r.offset = add i64 %c.offset, %r.scaled
-  %input.at = getelementptr float, ptr %input, i64 %r.offset
-  %input.at.1 = getelementptr float, ptr %input.at, i64 -256
-  %input.value = load float, ptr %input.at.1, align 4
+  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %r.scaled
+  %input.at.3 = getelementptr float, ptr %input.at.2, i64 -256
+  %input.value = load float, ptr %input.at.3, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled = mul i64 %c, 16
   %r.scaled.1 = mul i64 %r, 768
-  %r.offset.1 = add i64 %c.scaled, %r.scaled.1
-  %filter.at = getelementptr float, ptr %filter, i64 %r.offset.1
-  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 %r.scaled.1
+  %filter.value = load <8 x float>, ptr %filter.at.1, align 4
   %acc.value = load <8 x float>, ptr %acc.at.1, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc.at.1, align 64
-  %filter.at.1 = getelementptr float, ptr %filter.at, i64 8
-  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 8
+  %filter.value.1 = load <8 x float>, ptr %filter.at.2, align 4
   %acc.value.1 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at.2, align 32
-  %input.at.2 = getelementptr float, ptr %input.at, i64 -240
-  %input.value.1 = load float, ptr %input.at.2, align 4
+  %input.at.4 = getelementptr float, ptr %input.at.2, i64 -240
+  %input.value.1 = load float, ptr %input.at.4, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.2 = load <8 x float>, ptr %acc.at.3, align 64
@@ -98,8 +102,8 @@ r.body:
   %acc.value.3 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.3, <8 x float> %filter.value.1, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.4, align 32
-  %input.at.3 = getelementptr float, ptr %input.at, i64 -224
-  %input.value.2 = load float, ptr %input.at.3, align 4
+  %input.at.5 = getelementptr float, ptr %input.at.2, i64 -224
+  %input.value.2 = load float, ptr %input.at.5, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.4 = load <8 x float>, ptr %acc.at.5, align 64
@@ -108,8 +112,8 @@ r.body:
   %acc.value.5 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.5, <8 x float> %filter.value.1, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.6, align 32
-  %input.at.4 = getelementptr float, ptr %input.at, i64 -208
-  %input.value.3 = load float, ptr %input.at.4, align 4
+  %input.at.6 = getelementptr float, ptr %input.at.2, i64 -208
+  %input.value.3 = load float, ptr %input.at.6, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.6 = load <8 x float>, ptr %acc.at.7, align 64
@@ -118,8 +122,8 @@ r.body:
   %acc.value.7 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.7, <8 x float> %filter.value.1, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.8, align 32
-  %input.at.5 = getelementptr float, ptr %input.at, i64 -192
-  %input.value.4 = load float, ptr %input.at.5, align 4
+  %input.at.7 = getelementptr float, ptr %input.at.2, i64 -192
+  %input.value.4 = load float, ptr %input.at.7, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.8 = load <8 x float>, ptr %acc.at.9, align 64
@@ -128,8 +132,8 @@ r.body:
   %acc.value.9 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.9, <8 x float> %filter.value.1, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.10, align 32
-  %input.at.6 = getelementptr float, ptr %input.at, i64 -176
-  %input.value.5 = load float, ptr %input.at.6, align 4
+  %input.at.8 = getelementptr float, ptr %input.at.2, i64 -176
+  %input.value.5 = load float, ptr %input.at.8, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.10 = load <8 x float>, ptr %acc.at.11, align 64
@@ -138,8 +142,8 @@ r.body:
   %acc.value.11 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.11, <8 x float> %filter.value.1, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.12, align 32
-  %input.at.7 = getelementptr float, ptr %input.at, i64 -160
-  %input.value.6 = load float, ptr %input.at.7, align 4
+  %input.at.9 = getelementptr float, ptr %input.at.2, i64 -160
+  %input.value.6 = load float, ptr %input.at.9, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.12 = load <8 x float>, ptr %acc.at.13, align 64
@@ -148,13 +152,13 @@ r.body:
   %acc.value.13 = load <8 x float>, ptr %acc.at.14, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.13, <8 x float> %filter.value.1, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.14, align 32
-  %filter.at.2 = getelementptr float, ptr %filter.at, i64 256
-  %filter.value.2 = load <8 x float>, ptr %filter.at.2, align 4
+  %filter.at.3 = getelementptr float, ptr %filter.at.1, i64 256
+  %filter.value.2 = load <8 x float>, ptr %filter.at.3, align 4
   %acc.value.14 = load <8 x float>, ptr %acc, align 64
   %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value.2, <8 x float> %acc.value.14)
   store <8 x float> %fma.14, ptr %acc, align 64
-  %filter.at.3 = getelementptr float, ptr %filter.at, i64 264
-  %filter.value.3 = load <8 x float>, ptr %filter.at.3, align 4
+  %filter.at.4 = getelementptr float, ptr %filter.at.1, i64 264
+  %filter.value.3 = load <8 x float>, ptr %filter.at.4, align 4
   %acc.value.15 = load <8 x float>, ptr %acc.at, align 32
   %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.1, <8 x float> %filter.value.3, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at, align 32
@@ -194,8 +198,8 @@ r.body:
   %acc.value.27 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.13, <8 x float> %filter.value.3, <8 x float> %acc.value.27)
   store <8 x float> %fma.27, ptr %acc.at.12, align 32
-  %input.at.8 = getelementptr float, ptr %input.at, i64 -144
-  %input.value.7 = load float, ptr %input.at.8, align 4
+  %input.at.10 = getelementptr float, ptr %input.at.2, i64 -144
+  %input.value.7 = load float, ptr %input.at.10, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.28 = load <8 x float>, ptr %acc.at.13, align 64
@@ -204,13 +208,13 @@ r.body:
   %acc.value.29 = load <8 x float>, ptr %acc.at.14, align 32
   %fma.29 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.15, <8 x float> %filter.value.3, <8 x float> %acc.value.29)
   store <8 x float> %fma.29, ptr %acc.at.14, align 32
-  %filter.at.4 = getelementptr float, ptr %filter.at, i64 512
-  %filter.value.4 = load <8 x float>, ptr %filter.at.4, align 4
+  %filter.at.5 = getelementptr float, ptr %filter.at.1, i64 512
+  %filter.value.4 = load <8 x float>, ptr %filter.at.5, align 4
   %acc.value.30 = load <8 x float>, ptr %acc, align 64
   %fma.30 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.3, <8 x float> %filter.value.4, <8 x float> %acc.value.30)
   store <8 x float> %fma.30, ptr %acc, align 64
-  %filter.at.5 = getelementptr float, ptr %filter.at, i64 520
-  %filter.value.5 = load <8 x float>, ptr %filter.at.5, align 4
+  %filter.at.6 = getelementptr float, ptr %filter.at.1, i64 520
+  %filter.value.5 = load <8 x float>, ptr %filter.at.6, align 4
   %acc.value.31 = load <8 x float>, ptr %acc.at, align 32
   %fma.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.3, <8 x float> %filter.value.5, <8 x float> %acc.value.31)
   store <8 x float> %fma.31, ptr %acc.at, align 32
@@ -250,8 +254,8 @@ r.body:
   %acc.value.43 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.43 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.15, <8 x float> %filter.value.5, <8 x float> %acc.value.43)
   store <8 x float> %fma.43, ptr %acc.at.12, align 32
-  %input.at.9 = getelementptr float, ptr %input.at, i64 -128
-  %input.value.8 = load float, ptr %input.at.9, align 4
+  %input.at.11 = getelementptr float, ptr %input.at.2, i64 -128
+  %input.value.8 = load float, ptr %input.at.11, align 4
   %input.splat.16 = insertelement <8 x float> poison, float %input.value.8, i64 0
   %input.splat.17 = shufflevector <8 x float> %input.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.44 = load <8 x float>, ptr %acc.at.13, align 64
@@ -265,58 +269,53 @@ r.body:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.46 = load <8 x float>, ptr %acc, align 64
-  %quotient.scaled.1 = mul i64 %quotient, 65536
-  %remainder.scaled.2 = mul i64 %remainder, 4096
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
-  %c.scaled.1 = mul i64 %c, 16
-  %c.offset.1 = add i64 %remainder.offset.3, %c.scaled.1
-  %output.at = getelementptr float, ptr %output, i64 %c.offset.1
-  store <8 x float> %acc.value.46, ptr %output.at, align 4
+  %output.at.1 = getelementptr float, ptr %output.at, i64 %c.scaled
+  store <8 x float> %acc.value.46, ptr %output.at.1, align 4
   %acc.value.47 = load <8 x float>, ptr %acc.at, align 32
-  %output.at.1 = getelementptr float, ptr %output.at, i64 8
-  store <8 x float> %acc.value.47, ptr %output.at.1, align 4
+  %output.at.2 = getelementptr float, ptr %output.at.1, i64 8
+  store <8 x float> %acc.value.47, ptr %output.at.2, align 4
   %acc.value.48 = load <8 x float>, ptr %acc.at.1, align 64
-  %output.at.2 = getelementptr float, ptr %output.at, i64 256
-  store <8 x float> %acc.value.48, ptr %output.at.2, align 4
+  %output.at.3 = getelementptr float, ptr %output.at.1, i64 256
+  store <8 x float> %acc.value.48, ptr %output.at.3, align 4
   %acc.value.49 = load <8 x float>, ptr %acc.at.2, align 32
-  %output.at.3 = getelementptr float, ptr %output.at, i64 264
-  store <8 x float> %acc.value.49, ptr %output.at.3, align 4
+  %output.at.4 = getelementptr float, ptr %output.at.1, i64 264
+  store <8 x float> %acc.value.49, ptr %output.at.4, align 4
   %acc.value.50 = load <8 x float>, ptr %acc.at.3, align 64
-  %output.at.4 = getelementptr float, ptr %output.at, i64 512
-  store <8 x float> %acc.value.50, ptr %output.at.4, align 4
+  %output.at.5 = getelementptr float, ptr %output.at.1, i64 512
+  store <8 x float> %acc.value.50, ptr %output.at.5, align 4
   %acc.value.51 = load <8 x float>, ptr %acc.at.4, align 32
-  %output.at.5 = getelementptr float, ptr %output.at, i64 520
-  store <8 x float> %acc.value.51, ptr %output.at.5, align 4
+  %output.at.6 = getelementptr float, ptr %output.at.1, i64 520
+  store <8 x float> %acc.value.51, ptr %output.at.6, align 4
   %acc.value.52 = load <8 x float>, ptr %acc.at.5, align 64
-  %output.at.6 = getelementptr float, ptr %output.at, i64 768
-  store <8 x float> %acc.value.52, ptr %output.at.6, align 4
+  %output.at.7 = getelementptr float, ptr %output.at.1, i64 768
+  store <8 x float> %acc.value.52, ptr %output.at.7, align 4
   %acc.value.53 = load <8 x float>, ptr %acc.at.6, align 32
-  %output.at.7 = getelementptr float, ptr %output.at, i64 776
-  store <8 x float> %acc.value.53, ptr %output.at.7, align 4
+  %output.at.8 = getelementptr float, ptr %output.at.1, i64 776
+  store <8 x float> %acc.value.53, ptr %output.at.8, align 4
   %acc.value.54 = load <8 x float>, ptr %acc.at.7, align 64
-  %output.at.8 = getelementptr float, ptr %output.at, i64 1024
-  store <8 x float> %acc.value.54, ptr %output.at.8, align 4
+  %output.at.9 = getelementptr float, ptr %output.at.1, i64 1024
+  store <8 x float> %acc.value.54, ptr %output.at.9, align 4
   %acc.value.55 = load <8 x float>, ptr %acc.at.8, align 32
-  %output.at.9 = getelementptr float, ptr %output.at, i64 1032
-  store <8 x float> %acc.value.55, ptr %output.at.9, align 4
+  %output.at.10 = getelementptr float, ptr %output.at.1, i64 1032
+  store <8 x float> %acc.value.55, ptr %output.at.10, align 4
   %acc.value.56 = load <8 x float>, ptr %acc.at.9, align 64
-  %output.at.10 = getelementptr float, ptr %output.at, i64 1280
-  store <8 x float> %acc.value.56, ptr %output.at.10, align 4
+  %output.at.11 = getelementptr float, ptr %output.at.1, i64 1280
+  store <8 x float> %acc.value.56, ptr %output.at.11, align 4
   %acc.value.57 = load <8 x float>, ptr %acc.at.10, align 32
-  %output.at.11 = getelementptr float, ptr %output.at, i64 1288
-  store <8 x float> %acc.value.57, ptr %output.at.11, align 4
+  %output.at.12 = getelementptr float, ptr %output.at.1, i64 1288
+  store <8 x float> %acc.value.57, ptr %output.at.12, align 4
   %acc.value.58 = load <8 x float>, ptr %acc.at.11, align 64
-  %output.at.12 = getelementptr float, ptr %output.at, i64 1536
-  store <8 x float> %acc.value.58, ptr %output.at.12, align 4
+  %output.at.13 = getelementptr float, ptr %output.at.1, i64 1536
+  store <8 x float> %acc.value.58, ptr %output.at.13, align 4
   %acc.value.59 = load <8 x float>, ptr %acc.at.12, align 32
-  %output.at.13 = getelementptr float, ptr %output.at, i64 1544
-  store <8 x float> %acc.value.59, ptr %output.at.13, align 4
+  %output.at.14 = getelementptr float, ptr %output.at.1, i64 1544
+  store <8 x float> %acc.value.59, ptr %output.at.14, align 4
   %acc.value.60 = load <8 x float>, ptr %acc.at.13, align 64
-  %output.at.14 = getelementptr float, ptr %output.at, i64 1792
-  store <8 x float> %acc.value.60, ptr %output.at.14, align 4
+  %output.at.15 = getelementptr float, ptr %output.at.1, i64 1792
+  store <8 x float> %acc.value.60, ptr %output.at.15, align 4
   %acc.value.61 = load <8 x float>, ptr %acc.at.14, align 32
-  %output.at.15 = getelementptr float, ptr %output.at, i64 1800
-  store <8 x float> %acc.value.61, ptr %output.at.15, align 4
+  %output.at.16 = getelementptr float, ptr %output.at.1, i64 1800
+  store <8 x float> %acc.value.61, ptr %output.at.16, align 4
   store <8 x float> zeroinitializer, ptr %acc.1, align 64
   %acc.at.15 = getelementptr float, ptr %acc.1, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at.15, align 32
@@ -351,31 +350,25 @@ r.done:
   br i1 %r.any, label %r.body.1, label %r.done.1
 r.body.1:
   %r.1 = phi i64 [ %smax, %r.done ], [ %r.next.1, %r.body.1 ]
-  %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.scaled.3 = mul i64 %remainder, 256
-  %remainder.offset.4 = add i64 %quotient.scaled.2, %remainder.scaled.3
-  %c.offset.2 = add i64 %remainder.offset.4, %c
   %r.scaled.2 = mul i64 %r.1, 256
-  %r.offset.2 = add i64 %c.offset.2, %r.scaled.2
-  %input.at.10 = getelementptr float, ptr %input, i64 %r.offset.2
-  %input.at.11 = getelementptr float, ptr %input.at.10, i64 -144
-  %input.value.9 = load float, ptr %input.at.11, align 4
+  %input.at.12 = getelementptr float, ptr %input.at.1, i64 %r.scaled.2
+  %input.at.13 = getelementptr float, ptr %input.at.12, i64 -144
+  %input.value.9 = load float, ptr %input.at.13, align 4
   %input.splat.18 = insertelement <8 x float> poison, float %input.value.9, i64 0
   %input.splat.19 = shufflevector <8 x float> %input.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
   %r.scaled.3 = mul i64 %r.1, 768
-  %r.offset.3 = add i64 %c.scaled.1, %r.scaled.3
-  %filter.at.6 = getelementptr float, ptr %filter, i64 %r.offset.3
-  %filter.value.6 = load <8 x float>, ptr %filter.at.6, align 4
+  %filter.at.7 = getelementptr float, ptr %filter.at, i64 %r.scaled.3
+  %filter.value.6 = load <8 x float>, ptr %filter.at.7, align 4
   %acc.value.62 = load <8 x float>, ptr %acc.1, align 64
   %fma.46 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.19, <8 x float> %filter.value.6, <8 x float> %acc.value.62)
   store <8 x float> %fma.46, ptr %acc.1, align 64
-  %filter.at.7 = getelementptr float, ptr %filter.at.6, i64 8
-  %filter.value.7 = load <8 x float>, ptr %filter.at.7, align 4
+  %filter.at.8 = getelementptr float, ptr %filter.at.7, i64 8
+  %filter.value.7 = load <8 x float>, ptr %filter.at.8, align 4
   %acc.value.63 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.47 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.19, <8 x float> %filter.value.7, <8 x float> %acc.value.63)
   store <8 x float> %fma.47, ptr %acc.at.15, align 32
-  %input.at.12 = getelementptr float, ptr %input.at.10, i64 -128
-  %input.value.10 = load float, ptr %input.at.12, align 4
+  %input.at.14 = getelementptr float, ptr %input.at.12, i64 -128
+  %input.value.10 = load float, ptr %input.at.14, align 4
   %input.splat.20 = insertelement <8 x float> poison, float %input.value.10, i64 0
   %input.splat.21 = shufflevector <8 x float> %input.splat.20, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.64 = load <8 x float>, ptr %acc.at.16, align 64
@@ -384,8 +377,8 @@ r.body.1:
   %acc.value.65 = load <8 x float>, ptr %acc.at.17, align 32
   %fma.49 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.21, <8 x float> %filter.value.7, <8 x float> %acc.value.65)
   store <8 x float> %fma.49, ptr %acc.at.17, align 32
-  %input.at.13 = getelementptr float, ptr %input.at.10, i64 -112
-  %input.value.11 = load float, ptr %input.at.13, align 4
+  %input.at.15 = getelementptr float, ptr %input.at.12, i64 -112
+  %input.value.11 = load float, ptr %input.at.15, align 4
   %input.splat.22 = insertelement <8 x float> poison, float %input.value.11, i64 0
   %input.splat.23 = shufflevector <8 x float> %input.splat.22, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.66 = load <8 x float>, ptr %acc.at.18, align 64
@@ -394,8 +387,8 @@ r.body.1:
   %acc.value.67 = load <8 x float>, ptr %acc.at.19, align 32
   %fma.51 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.23, <8 x float> %filter.value.7, <8 x float> %acc.value.67)
   store <8 x float> %fma.51, ptr %acc.at.19, align 32
-  %input.at.14 = getelementptr float, ptr %input.at.10, i64 -96
-  %input.value.12 = load float, ptr %input.at.14, align 4
+  %input.at.16 = getelementptr float, ptr %input.at.12, i64 -96
+  %input.value.12 = load float, ptr %input.at.16, align 4
   %input.splat.24 = insertelement <8 x float> poison, float %input.value.12, i64 0
   %input.splat.25 = shufflevector <8 x float> %input.splat.24, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.68 = load <8 x float>, ptr %acc.at.20, align 64
@@ -404,8 +397,8 @@ r.body.1:
   %acc.value.69 = load <8 x float>, ptr %acc.at.21, align 32
   %fma.53 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.25, <8 x float> %filter.value.7, <8 x float> %acc.value.69)
   store <8 x float> %fma.53, ptr %acc.at.21, align 32
-  %input.at.15 = getelementptr float, ptr %input.at.10, i64 -80
-  %input.value.13 = load float, ptr %input.at.15, align 4
+  %input.at.17 = getelementptr float, ptr %input.at.12, i64 -80
+  %input.value.13 = load float, ptr %input.at.17, align 4
   %input.splat.26 = insertelement <8 x float> poison, float %input.value.13, i64 0
   %input.splat.27 = shufflevector <8 x float> %input.splat.26, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.70 = load <8 x float>, ptr %acc.at.22, align 64
@@ -414,8 +407,8 @@ r.body.1:
   %acc.value.71 = load <8 x float>, ptr %acc.at.23, align 32
   %fma.55 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.27, <8 x float> %filter.value.7, <8 x float> %acc.value.71)
   store <8 x float> %fma.55, ptr %acc.at.23, align 32
-  %input.at.16 = getelementptr float, ptr %input.at.10, i64 -64
-  %input.value.14 = load float, ptr %input.at.16, align 4
+  %input.at.18 = getelementptr float, ptr %input.at.12, i64 -64
+  %input.value.14 = load float, ptr %input.at.18, align 4
   %input.splat.28 = insertelement <8 x float> poison, float %input.value.14, i64 0
   %input.splat.29 = shufflevector <8 x float> %input.splat.28, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.72 = load <8 x float>, ptr %acc.at.24, align 64
@@ -424,8 +417,8 @@ r.body.1:
   %acc.value.73 = load <8 x float>, ptr %acc.at.25, align 32
   %fma.57 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.29, <8 x float> %filter.value.7, <8 x float> %acc.value.73)
   store <8 x float> %fma.57, ptr %acc.at.25, align 32
-  %input.at.17 = getelementptr float, ptr %input.at.10, i64 -48
-  %input.value.15 = load float, ptr %input.at.17, align 4
+  %input.at.19 = getelementptr float, ptr %input.at.12, i64 -48
+  %input.value.15 = load float, ptr %input.at.19, align 4
   %input.splat.30 = insertelement <8 x float> poison, float %input.value.15, i64 0
   %input.splat.31 = shufflevector <8 x float> %input.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.74 = load <8 x float>, ptr %acc.at.26, align 64
@@ -434,8 +427,8 @@ r.body.1:
   %acc.value.75 = load <8 x float>, ptr %acc.at.27, align 32
   %fma.59 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.31, <8 x float> %filter.value.7, <8 x float> %acc.value.75)
   store <8 x float> %fma.59, ptr %acc.at.27, align 32
-  %input.at.18 = getelementptr float, ptr %input.at.10, i64 -32
-  %input.value.16 = load float, ptr %input.at.18, align 4
+  %input.at.20 = getelementptr float, ptr %input.at.12, i64 -32
+  %input.value.16 = load float, ptr %input.at.20, align 4
   %input.splat.32 = insertelement <8 x float> poison, float %input.value.16, i64 0
   %input.splat.33 = shufflevector <8 x float> %input.splat.32, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.76 = load <8 x float>, ptr %acc.at.28, align 64
@@ -444,13 +437,13 @@ r.body.1:
   %acc.value.77 = load <8 x float>, ptr %acc.at.29, align 32
   %fma.61 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.33, <8 x float> %filter.value.7, <8 x float> %acc.value.77)
   store <8 x float> %fma.61, ptr %acc.at.29, align 32
-  %filter.at.8 = getelementptr float, ptr %filter.at.6, i64 256
-  %filter.value.8 = load <8 x float>, ptr %filter.at.8, align 4
+  %filter.at.9 = getelementptr float, ptr %filter.at.7, i64 256
+  %filter.value.8 = load <8 x float>, ptr %filter.at.9, align 4
   %acc.value.78 = load <8 x float>, ptr %acc.1, align 64
   %fma.62 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.21, <8 x float> %filter.value.8, <8 x float> %acc.value.78)
   store <8 x float> %fma.62, ptr %acc.1, align 64
-  %filter.at.9 = getelementptr float, ptr %filter.at.6, i64 264
-  %filter.value.9 = load <8 x float>, ptr %filter.at.9, align 4
+  %filter.at.10 = getelementptr float, ptr %filter.at.7, i64 264
+  %filter.value.9 = load <8 x float>, ptr %filter.at.10, align 4
   %acc.value.79 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.63 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.21, <8 x float> %filter.value.9, <8 x float> %acc.value.79)
   store <8 x float> %fma.63, ptr %acc.at.15, align 32
@@ -490,8 +483,8 @@ r.body.1:
   %acc.value.91 = load <8 x float>, ptr %acc.at.27, align 32
   %fma.75 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.33, <8 x float> %filter.value.9, <8 x float> %acc.value.91)
   store <8 x float> %fma.75, ptr %acc.at.27, align 32
-  %input.at.19 = getelementptr float, ptr %input.at.10, i64 -16
-  %input.value.17 = load float, ptr %input.at.19, align 4
+  %input.at.21 = getelementptr float, ptr %input.at.12, i64 -16
+  %input.value.17 = load float, ptr %input.at.21, align 4
   %input.splat.34 = insertelement <8 x float> poison, float %input.value.17, i64 0
   %input.splat.35 = shufflevector <8 x float> %input.splat.34, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.92 = load <8 x float>, ptr %acc.at.28, align 64
@@ -500,13 +493,13 @@ r.body.1:
   %acc.value.93 = load <8 x float>, ptr %acc.at.29, align 32
   %fma.77 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.35, <8 x float> %filter.value.9, <8 x float> %acc.value.93)
   store <8 x float> %fma.77, ptr %acc.at.29, align 32
-  %filter.at.10 = getelementptr float, ptr %filter.at.6, i64 512
-  %filter.value.10 = load <8 x float>, ptr %filter.at.10, align 4
+  %filter.at.11 = getelementptr float, ptr %filter.at.7, i64 512
+  %filter.value.10 = load <8 x float>, ptr %filter.at.11, align 4
   %acc.value.94 = load <8 x float>, ptr %acc.1, align 64
   %fma.78 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.23, <8 x float> %filter.value.10, <8 x float> %acc.value.94)
   store <8 x float> %fma.78, ptr %acc.1, align 64
-  %filter.at.11 = getelementptr float, ptr %filter.at.6, i64 520
-  %filter.value.11 = load <8 x float>, ptr %filter.at.11, align 4
+  %filter.at.12 = getelementptr float, ptr %filter.at.7, i64 520
+  %filter.value.11 = load <8 x float>, ptr %filter.at.12, align 4
   %acc.value.95 = load <8 x float>, ptr %acc.at.15, align 32
   %fma.79 = call <8 x float> @llvm.fma.v8f32(<8 x float> %input.splat.23, <8 x float> %filter.value.11, <8 x float> %acc.value.95)
   store <8 x float> %fma.79, ptr %acc.at.15, align 32
@@ -551,53 +544,53 @@ r.body.1:
   br i1 %r.more.1, label %r.body.1, label %r.done.1
 r.done.1:
   %acc.value.108 = load <8 x float>, ptr %acc.1, align 64
-  %output.at.16 = getelementptr float, ptr %output.at, i64 2048
-  store <8 x float> %acc.value.108, ptr %output.at.16, align 4
+  %output.at.17 = getelementptr float, ptr %output.at.1, i64 2048
+  store <8 x float> %acc.value.108, ptr %output.at.17, align 4
   %acc.value.109 = load <8 x float>, ptr %acc.at.15, align 32
-  %output.at.17 = getelementptr float, ptr %output.at, i64 2056
-  store <8 x float> %acc.value.109, ptr %output.at.17, align 4
+  %output.at.18 = getelementptr float, ptr %output.at.1, i64 2056
+  store <8 x float> %acc.value.109, ptr %output.at.18, align 4
   %acc.value.110 = load <8 x float>, ptr %acc.at.16, align 64
-  %output.at.18 = getelementptr float, ptr %output.at, i64 2304
-  store <8 x float> %acc.value.110, ptr %output.at.18, align 4
+  %output.at.19 = getelementptr float, ptr %output.at.1, i64 2304
+  store <8 x float> %acc.value.110, ptr %output.at.19, align 4
   %acc.value.111 = load <8 x float>, ptr %acc.at.17, align 32
-  %output.at.19 = getelementptr float, ptr %output.at, i64 2312
-  store <8 x float> %acc.value.111, ptr %output.at.19, align 4
+  %output.at.20 = getelementptr float, ptr %output.at.1, i64 2312
+  store <8 x float> %acc.value.111, ptr %output.at.20, align 4
   %acc.value.112 = load <8 x float>, ptr %acc.at.18, align 64
-  %output.at.20 = getelementptr float, ptr %output.at, i64 2560
-  store <8 x float> %acc.value.112, ptr %output.at.20, align 4
+  %output.at.21 = getelementptr float, ptr %output.at.1, i64 2560
+  store <8 x float> %acc.value.112, ptr %output.at.21, align 4
   %acc.value.113 = load <8 x float>, ptr %acc.at.19, align 32
-  %output.at.21 = getelementptr float, ptr %output.at, i64 2568
-  store <8 x float> %acc.value.113, ptr %output.at.21, align 4
+  %output.at.22 = getelementptr float, ptr %output.at.1, i64 2568
+  store <8 x float> %acc.value.113, ptr %output.at.22, align 4
   %acc.value.114 = load <8 x float>, ptr %acc.at.20, align 64
-  %output.at.22 = getelementptr float, ptr %output.at, i64 2816
-  store <8 x float> %acc.value.114, ptr %output.at.22, align 4
+  %output.at.23 = getelementptr float, ptr %output.at.1, i64 2816
+  store <8 x float> %acc.value.114, ptr %output.at.23, align 4
   %acc.value.115 = load <8 x float>, ptr %acc.at.21, align 32
-  %output.at.23 = getelementptr float, ptr %output.at, i64 2824
-  store <8 x float> %acc.value.115, ptr %output.at.23, align 4
+  %output.at.24 = getelementptr float, ptr %output.at.1, i64 2824
+  store <8 x float> %acc.value.115, ptr %output.at.24, align 4
   %acc.value.116 = load <8 x float>, ptr %acc.at.22, align 64
-  %output.at.24 = getelementptr float, ptr %output.at, i64 3072
-  store <8 x float> %acc.value.116, ptr %output.at.24, align 4
+  %output.at.25 = getelementptr float, ptr %output.at.1, i64 3072
+  store <8 x float> %acc.value.116, ptr %output.at.25, align 4
   %acc.value.117 = load <8 x float>, ptr %acc.at.23, align 32
-  %output.at.25 = getelementptr float, ptr %output.at, i64 3080
-  store <8 x float> %acc.value.117, ptr %output.at.25, align 4
+  %output.at.26 = getelementptr float, ptr %output.at.1, i64 3080
+  store <8 x float> %acc.value.117, ptr %output.at.26, align 4
   %acc.value.118 = load <8 x float>, ptr %acc.at.24, align 64
-  %output.at.26 = getelementptr float, ptr %output.at, i64 3328
-  store <8 x float> %acc.value.118, ptr %output.at.26, align 4
+  %output.at.27 = getelementptr float, ptr %output.at.1, i64 3328
+  store <8 x float> %acc.value.118, ptr %output.at.27, align 4
   %acc.value.119 = load <8 x float>, ptr %acc.at.25, align 32
-  %output.at.27 = getelementptr float, ptr %output.at, i64 3336
-  store <8 x float> %acc.value.119, ptr %output.at.27, align 4
+  %output.at.28 = getelementptr float, ptr %output.at.1, i64 3336
+  store <8 x float> %acc.value.119, ptr %output.at.28, align 4
   %acc.value.120 = load <8 x float>, ptr %acc.at.26, align 64
-  %output.at.28 = getelementptr float, ptr %output.at, i64 3584
-  store <8 x float> %acc.value.120, ptr %output.at.28, align 4
+  %output.at.29 = getelementptr float, ptr %output.at.1, i64 3584
+  store <8 x float> %acc.value.120, ptr %output.at.29, align 4
   %acc.value.121 = load <8 x float>, ptr %acc.at.27, align 32
-  %output.at.29 = getelementptr float, ptr %output.at, i64 3592
-  store <8 x float> %acc.value.121, ptr %output.at.29, align 4
+  %output.at.30 = getelementptr float, ptr %output.at.1, i64 3592
+  store <8 x float> %acc.value.121, ptr %output.at.30, align 4
   %acc.value.122 = load <8 x float>, ptr %acc.at.28, align 64
-  %output.at.30 = getelementptr float, ptr %output.at, i64 3840
-  store <8 x float> %acc.value.122, ptr %output.at.30, align 4
+  %output.at.31 = getelementptr float, ptr %output.at.1, i64 3840
+  store <8 x float> %acc.value.122, ptr %output.at.31, align 4
   %acc.value.123 = load <8 x float>, ptr %acc.at.29, align 32
-  %output.at.31 = getelementptr float, ptr %output.at, i64 3848
-  store <8 x float> %acc.value.123, ptr %output.at.31, align 4
+  %output.at.32 = getelementptr float, ptr %output.at.1, i64 3848
+  store <8 x float> %acc.value.123, ptr %output.at.32, align 4
   %c.next = add nsw i64 %c, 1
   %c.more = icmp slt i64 %c.next, 16
   br i1 %c.more, label %c.body, label %c.done

@@ -16,12 +16,16 @@ entry:
   %acc = alloca [128 x float], align 64
   %acc.1 = alloca [128 x float], align 64
   %r_c.any = icmp slt i64 %begin, %end
+  %is = icmp eq i64 %n, 0
+  %n.scaled = mul i64 %n, 65536
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %n.scaled
+  %n.scaled.1 = mul i64 %n, 4096
+  %input.at = getelementptr float, ptr %input, i64 %n.scaled.1
   br i1 %r_c.any, label %r_c.body, label %r_c.done
 r_c.body:
   %r_c = phi i64 [ %begin, %entry ], [ %r_c.next, %y.done.1 ]
   %quotient = ashr i64 %r_c, 4
   %remainder = and i64 %r_c, 15
-  %is = icmp eq i64 %n, 0
   br i1 %is, label %then, label %else
 then:
   store <8 x float> zeroinitializer, ptr %acc, align 64
@@ -281,9 +285,33 @@ endif.15:
   %quotient.offset.1 = add i64 %quotient.scaled.16, 23
   %smin = call i64 @llvm.smin.i64(i64 16, i64 %quotient.offset.1)
   %y.any = icmp slt i64 %smax, %smin
+  %remainder.scaled.16 = mul i64 %remainder, 16
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %remainder.scaled.16
+  %quotient.scaled.17 = mul i64 %quotient, 256
+  %remainder.offset.16 = add i64 %quotient.scaled.17, %remainder
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %remainder.offset.16
+  %acc.at.30 = getelementptr float, ptr %acc, i64 8
+  %acc.at.31 = getelementptr float, ptr %acc, i64 16
+  %acc.at.32 = getelementptr float, ptr %acc, i64 24
+  %acc.at.33 = getelementptr float, ptr %acc, i64 32
+  %acc.at.34 = getelementptr float, ptr %acc, i64 40
+  %acc.at.35 = getelementptr float, ptr %acc, i64 48
+  %acc.at.36 = getelementptr float, ptr %acc, i64 56
+  %acc.at.37 = getelementptr float, ptr %acc, i64 64
+  %acc.at.38 = getelementptr float, ptr %acc, i64 72
+  %acc.at.39 = getelementptr float, ptr %acc, i64 80
+  %acc.at.40 = getelementptr float, ptr %acc, i64 88
+  %acc.at.41 = getelementptr float, ptr %acc, i64 96
+  %acc.at.42 = getelementptr float, ptr %acc, i64 104
+  %acc.at.43 = getelementptr float, ptr %acc, i64 112
+  %acc.at.44 = getelementptr float, ptr %acc, i64 120
   br i1 %y.any, label %y.body, label %y.done
 y.body:
   %y = phi i64 [ %smax, %endif.15 ], [ %y.next, %x.done ]
+  %y.scaled = mul i64 %y, 4096
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %y.scaled
+  %y.scaled.1 = mul i64 %y, 256
+  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %y.scaled.1
   br label %x.body
 x.body:
   %x = phi i64 [ 0, %y.body ], [ %x.next, %endif.22 ]
@@ -291,296 +319,177 @@ x.body:
   %is.1 = icmp sge i64 %x.offset, 0
   br i1 %is.1, label %then.16, label %endif.16
 then.16:
-  %n.scaled = mul i64 %n, 65536
-  %remainder.scaled.16 = mul i64 %remainder, 16
-  %remainder.offset.16 = add i64 %n.scaled, %remainder.scaled.16
-  %y.scaled = mul i64 %y, 4096
-  %y.offset = add i64 %remainder.offset.16, %y.scaled
   %x.scaled = mul i64 %x, 256
-  %x.offset.1 = add i64 %y.offset, %x.scaled
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %x.offset.1
-  %out_backprop.value = load <8 x float>, ptr %out_backprop.at, align 4
-  %n.scaled.1 = mul i64 %n, 4096
-  %quotient.scaled.17 = mul i64 %quotient, 256
-  %quotient.offset.2 = add i64 %n.scaled.1, %quotient.scaled.17
-  %remainder.offset.17 = add i64 %quotient.offset.2, %remainder
-  %y.scaled.1 = mul i64 %y, 256
-  %y.offset.1 = add i64 %remainder.offset.17, %y.scaled.1
+  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.3, align 4
   %x.scaled.1 = mul i64 %x, 16
-  %x.offset.2 = add i64 %y.offset.1, %x.scaled.1
-  %input.at = getelementptr float, ptr %input, i64 %x.offset.2
-  %input.at.1 = getelementptr float, ptr %input.at, i64 -1904
-  %input.value = load float, ptr %input.at.1, align 4
+  %input.at.3 = getelementptr float, ptr %input.at.2, i64 %x.scaled.1
+  %input.at.4 = getelementptr float, ptr %input.at.3, i64 -1904
+  %input.value = load float, ptr %input.at.4, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value = load <8 x float>, ptr %acc, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.1, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc, align 64
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 8
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.1, align 4
-  %acc.at.30 = getelementptr float, ptr %acc, i64 8
+  %out_backprop.at.4 = getelementptr float, ptr %out_backprop.at.3, i64 8
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.4, align 4
   %acc.value.1 = load <8 x float>, ptr %acc.at.30, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at.30, align 32
   br label %endif.16
 endif.16:
-  %x.offset.3 = add i64 %x, -6
-  %is.2 = icmp sge i64 %x.offset.3, 0
+  %x.offset.1 = add i64 %x, -6
+  %is.2 = icmp sge i64 %x.offset.1, 0
   br i1 %is.2, label %then.17, label %endif.17
 then.17:
-  %n.scaled.2 = mul i64 %n, 65536
-  %remainder.scaled.17 = mul i64 %remainder, 16
-  %remainder.offset.18 = add i64 %n.scaled.2, %remainder.scaled.17
-  %y.scaled.2 = mul i64 %y, 4096
-  %y.offset.2 = add i64 %remainder.offset.18, %y.scaled.2
   %x.scaled.2 = mul i64 %x, 256
-  %x.offset.4 = add i64 %y.offset.2, %x.scaled.2
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop, i64 %x.offset.4
-  %out_backprop.value.2 = load <8 x float>, ptr %out_backprop.at.2, align 4
-  %n.scaled.3 = mul i64 %n, 4096
-  %quotient.scaled.18 = mul i64 %quotient, 256
-  %quotient.offset.3 = add i64 %n.scaled.3, %quotient.scaled.18
-  %remainder.offset.19 = add i64 %quotient.offset.3, %remainder
-  %y.scaled.3 = mul i64 %y, 256
-  %y.offset.3 = add i64 %remainder.offset.19, %y.scaled.3
+  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.2
+  %out_backprop.value.2 = load <8 x float>, ptr %out_backprop.at.5, align 4
   %x.scaled.3 = mul i64 %x, 16
-  %x.offset.5 = add i64 %y.offset.3, %x.scaled.3
-  %input.at.2 = getelementptr float, ptr %input, i64 %x.offset.5
-  %input.at.3 = getelementptr float, ptr %input.at.2, i64 -1888
-  %input.value.1 = load float, ptr %input.at.3, align 4
+  %input.at.5 = getelementptr float, ptr %input.at.2, i64 %x.scaled.3
+  %input.at.6 = getelementptr float, ptr %input.at.5, i64 -1888
+  %input.value.1 = load float, ptr %input.at.6, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.31 = getelementptr float, ptr %acc, i64 16
   %acc.value.2 = load <8 x float>, ptr %acc.at.31, align 64
   %fma.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.2, <8 x float> %input.splat.3, <8 x float> %acc.value.2)
   store <8 x float> %fma.2, ptr %acc.at.31, align 64
-  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 8
-  %out_backprop.value.3 = load <8 x float>, ptr %out_backprop.at.3, align 4
-  %acc.at.32 = getelementptr float, ptr %acc, i64 24
+  %out_backprop.at.6 = getelementptr float, ptr %out_backprop.at.5, i64 8
+  %out_backprop.value.3 = load <8 x float>, ptr %out_backprop.at.6, align 4
   %acc.value.3 = load <8 x float>, ptr %acc.at.32, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %input.splat.3, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.32, align 32
   br label %endif.17
 endif.17:
-  %x.offset.6 = add i64 %x, -5
-  %is.3 = icmp sge i64 %x.offset.6, 0
+  %x.offset.2 = add i64 %x, -5
+  %is.3 = icmp sge i64 %x.offset.2, 0
   br i1 %is.3, label %then.18, label %endif.18
 then.18:
-  %n.scaled.4 = mul i64 %n, 65536
-  %remainder.scaled.18 = mul i64 %remainder, 16
-  %remainder.offset.20 = add i64 %n.scaled.4, %remainder.scaled.18
-  %y.scaled.4 = mul i64 %y, 4096
-  %y.offset.4 = add i64 %remainder.offset.20, %y.scaled.4
   %x.scaled.4 = mul i64 %x, 256
-  %x.offset.7 = add i64 %y.offset.4, %x.scaled.4
-  %out_backprop.at.4 = getelementptr float, ptr %out_backprop, i64 %x.offset.7
-  %out_backprop.value.4 = load <8 x float>, ptr %out_backprop.at.4, align 4
-  %n.scaled.5 = mul i64 %n, 4096
-  %quotient.scaled.19 = mul i64 %quotient, 256
-  %quotient.offset.4 = add i64 %n.scaled.5, %quotient.scaled.19
-  %remainder.offset.21 = add i64 %quotient.offset.4, %remainder
-  %y.scaled.5 = mul i64 %y, 256
-  %y.offset.5 = add i64 %remainder.offset.21, %y.scaled.5
+  %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.4
+  %out_backprop.value.4 = load <8 x float>, ptr %out_backprop.at.7, align 4
   %x.scaled.5 = mul i64 %x, 16
-  %x.offset.8 = add i64 %y.offset.5, %x.scaled.5
-  %input.at.4 = getelementptr float, ptr %input, i64 %x.offset.8
-  %input.at.5 = getelementptr float, ptr %input.at.4, i64 -1872
-  %input.value.2 = load float, ptr %input.at.5, align 4
+  %input.at.7 = getelementptr float, ptr %input.at.2, i64 %x.scaled.5
+  %input.at.8 = getelementptr float, ptr %input.at.7, i64 -1872
+  %input.value.2 = load float, ptr %input.at.8, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.33 = getelementptr float, ptr %acc, i64 32
   %acc.value.4 = load <8 x float>, ptr %acc.at.33, align 64
   %fma.4 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.4, <8 x float> %input.splat.5, <8 x float> %acc.value.4)
   store <8 x float> %fma.4, ptr %acc.at.33, align 64
-  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.4, i64 8
-  %out_backprop.value.5 = load <8 x float>, ptr %out_backprop.at.5, align 4
-  %acc.at.34 = getelementptr float, ptr %acc, i64 40
+  %out_backprop.at.8 = getelementptr float, ptr %out_backprop.at.7, i64 8
+  %out_backprop.value.5 = load <8 x float>, ptr %out_backprop.at.8, align 4
   %acc.value.5 = load <8 x float>, ptr %acc.at.34, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %input.splat.5, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.34, align 32
   br label %endif.18
 endif.18:
-  %x.offset.9 = add i64 %x, -4
-  %is.4 = icmp sge i64 %x.offset.9, 0
+  %x.offset.3 = add i64 %x, -4
+  %is.4 = icmp sge i64 %x.offset.3, 0
   br i1 %is.4, label %then.19, label %endif.19
 then.19:
-  %n.scaled.6 = mul i64 %n, 65536
-  %remainder.scaled.19 = mul i64 %remainder, 16
-  %remainder.offset.22 = add i64 %n.scaled.6, %remainder.scaled.19
-  %y.scaled.6 = mul i64 %y, 4096
-  %y.offset.6 = add i64 %remainder.offset.22, %y.scaled.6
   %x.scaled.6 = mul i64 %x, 256
-  %x.offset.10 = add i64 %y.offset.6, %x.scaled.6
-  %out_backprop.at.6 = getelementptr float, ptr %out_backprop, i64 %x.offset.10
-  %out_backprop.value.6 = load <8 x float>, ptr %out_backprop.at.6, align 4
-  %n.scaled.7 = mul i64 %n, 4096
-  %quotient.scaled.20 = mul i64 %quotient, 256
-  %quotient.offset.5 = add i64 %n.scaled.7, %quotient.scaled.20
-  %remainder.offset.23 = add i64 %quotient.offset.5, %remainder
-  %y.scaled.7 = mul i64 %y, 256
-  %y.offset.7 = add i64 %remainder.offset.23, %y.scaled.7
+  %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.6
+  %out_backprop.value.6 = load <8 x float>, ptr %out_backprop.at.9, align 4
   %x.scaled.7 = mul i64 %x, 16
-  %x.offset.11 = add i64 %y.offset.7, %x.scaled.7
-  %input.at.6 = getelementptr float, ptr %input, i64 %x.offset.11
-  %input.at.7 = getelementptr float, ptr %input.at.6, i64 -1856
-  %input.value.3 = load float, ptr %input.at.7, align 4
+  %input.at.9 = getelementptr float, ptr %input.at.2, i64 %x.scaled.7
+  %input.at.10 = getelementptr float, ptr %input.at.9, i64 -1856
+  %input.value.3 = load float, ptr %input.at.10, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.35 = getelementptr float, ptr %acc, i64 48
   %acc.value.6 = load <8 x float>, ptr %acc.at.35, align 64
   %fma.6 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.6, <8 x float> %input.splat.7, <8 x float> %acc.value.6)
   store <8 x float> %fma.6, ptr %acc.at.35, align 64
-  %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.6, i64 8
-  %out_backprop.value.7 = load <8 x float>, ptr %out_backprop.at.7, align 4
-  %acc.at.36 = getelementptr float, ptr %acc, i64 56
+  %out_backprop.at.10 = getelementptr float, ptr %out_backprop.at.9, i64 8
+  %out_backprop.value.7 = load <8 x float>, ptr %out_backprop.at.10, align 4
   %acc.value.7 = load <8 x float>, ptr %acc.at.36, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.7, <8 x float> %input.splat.7, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.36, align 32
   br label %endif.19
 endif.19:
-  %x.offset.12 = add i64 %x, -3
-  %is.5 = icmp sge i64 %x.offset.12, 0
+  %x.offset.4 = add i64 %x, -3
+  %is.5 = icmp sge i64 %x.offset.4, 0
   br i1 %is.5, label %then.20, label %endif.20
 then.20:
-  %n.scaled.8 = mul i64 %n, 65536
-  %remainder.scaled.20 = mul i64 %remainder, 16
-  %remainder.offset.24 = add i64 %n.scaled.8, %remainder.scaled.20
-  %y.scaled.8 = mul i64 %y, 4096
-  %y.offset.8 = add i64 %remainder.offset.24, %y.scaled.8
   %x.scaled.8 = mul i64 %x, 256
-  %x.offset.13 = add i64 %y.offset.8, %x.scaled.8
-  %out_backprop.at.8 = getelementptr float, ptr %out_backprop, i64 %x.offset.13
-  %out_backprop.value.8 = load <8 x float>, ptr %out_backprop.at.8, align 4
-  %n.scaled.9 = mul i64 %n, 4096
-  %quotient.scaled.21 = mul i64 %quotient, 256
-  %quotient.offset.6 = add i64 %n.scaled.9, %quotient.scaled.21
-  %remainder.offset.25 = add i64 %quotient.offset.6, %remainder
-  %y.scaled.9 = mul i64 %y, 256
-  %y.offset.9 = add i64 %remainder.offset.25, %y.scaled.9
+  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.8
+  %out_backprop.value.8 = load <8 x float>, ptr %out_backprop.at.11, align 4
   %x.scaled.9 = mul i64 %x, 16
-  %x.offset.14 = add i64 %y.offset.9, %x.scaled.9
-  %input.at.8 = getelementptr float, ptr %input, i64 %x.offset.14
-  %input.at.9 = getelementptr float, ptr %input.at.8, i64 -1840
-  %input.value.4 = load float, ptr %input.at.9, align 4
+  %input.at.11 = getelementptr float, ptr %input.at.2, i64 %x.scaled.9
+  %input.at.12 = getelementptr float, ptr %input.at.11, i64 -1840
+  %input.value.4 = load float, ptr %input.at.12, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.37 = getelementptr float, ptr %acc, i64 64
   %acc.value.8 = load <8 x float>, ptr %acc.at.37, align 64
   %fma.8 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.8, <8 x float> %input.splat.9, <8 x float> %acc.value.8)
   store <8 x float> %fma.8, ptr %acc.at.37, align 64
-  %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.8, i64 8
-  %out_backprop.value.9 = load <8 x float>, ptr %out_backprop.at.9, align 4
-  %acc.at.38 = getelementptr float, ptr %acc, i64 72
+  %out_backprop.at.12 = getelementptr float, ptr %out_backprop.at.11, i64 8
+  %out_backprop.value.9 = load <8 x float>, ptr %out_backprop.at.12, align 4
   %acc.value.9 = load <8 x float>, ptr %acc.at.38, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %input.splat.9, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.38, align 32
   br label %endif.20
 endif.20:
-  %x.offset.15 = add i64 %x, -2
-  %is.6 = icmp sge i64 %x.offset.15, 0
+  %x.offset.5 = add i64 %x, -2
+  %is.6 = icmp sge i64 %x.offset.5, 0
   br i1 %is.6, label %then.21, label %endif.21
 then.21:
-  %n.scaled.10 = mul i64 %n, 65536
-  %remainder.scaled.21 = mul i64 %remainder, 16
-  %remainder.offset.26 = add i64 %n.scaled.10, %remainder.scaled.21
-  %y.scaled.10 = mul i64 %y, 4096
-  %y.offset.10 = add i64 %remainder.offset.26, %y.scaled.10
   %x.scaled.10 = mul i64 %x, 256
-  %x.offset.16 = add i64 %y.offset.10, %x.scaled.10
-  %out_backprop.at.10 = getelementptr float, ptr %out_backprop, i64 %x.offset.16
-  %out_backprop.value.10 = load <8 x float>, ptr %out_backprop.at.10, align 4
-  %n.scaled.11 = mul i64 %n, 4096
-  %quotient.scaled.22 = mul i64 %quotient, 256
-  %quotient.offset.7 = add i64 %n.scaled.11, %quotient.scaled.22
-  %remainder.offset.27 = add i64 %quotient.offset.7, %remainder
-  %y.scaled.11 = mul i64 %y, 256
-  %y.offset.11 = add i64 %remainder.offset.27, %y.scaled.11
+  %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.10
+  %out_backprop.value.10 = load <8 x float>, ptr %out_backprop.at.13, align 4
   %x.scaled.11 = mul i64 %x, 16
-  %x.offset.17 = add i64 %y.offset.11, %x.scaled.11
-  %input.at.10 = getelementptr float, ptr %input, i64 %x.offset.17
-  %input.at.11 = getelementptr float, ptr %input.at.10, i64 -1824
-  %input.value.5 = load float, ptr %input.at.11, align 4
+  %input.at.13 = getelementptr float, ptr %input.at.2, i64 %x.scaled.11
+  %input.at.14 = getelementptr float, ptr %input.at.13, i64 -1824
+  %input.value.5 = load float, ptr %input.at.14, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.39 = getelementptr float, ptr %acc, i64 80
   %acc.value.10 = load <8 x float>, ptr %acc.at.39, align 64
   %fma.10 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.10, <8 x float> %input.splat.11, <8 x float> %acc.value.10)
   store <8 x float> %fma.10, ptr %acc.at.39, align 64
-  %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.10, i64 8
-  %out_backprop.value.11 = load <8 x float>, ptr %out_backprop.at.11, align 4
-  %acc.at.40 = getelementptr float, ptr %acc, i64 88
+  %out_backprop.at.14 = getelementptr float, ptr %out_backprop.at.13, i64 8
+  %out_backprop.value.11 = load <8 x float>, ptr %out_backprop.at.14, align 4
   %acc.value.11 = load <8 x float>, ptr %acc.at.40, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %input.splat.11, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.40, align 32
   br label %endif.21
 endif.21:
-  %x.offset.18 = add i64 %x, -1
-  %is.7 = icmp sge i64 %x.offset.18, 0
+  %x.offset.6 = add i64 %x, -1
+  %is.7 = icmp sge i64 %x.offset.6, 0
   br i1 %is.7, label %then.22, label %endif.22
 then.22:
-  %n.scaled.12 = mul i64 %n, 65536
-  %remainder.scaled.22 = mul i64 %remainder, 16
-  %remainder.offset.28 = add i64 %n.scaled.12, %remainder.scaled.22
-  %y.scaled.12 = mul i64 %y, 4096
-  %y.offset.12 = add i64 %remainder.offset.28, %y.scaled.12
   %x.scaled.12 = mul i64 %x, 256
-  %x.offset.19 = add i64 %y.offset.12, %x.scaled.12
-  %out_backprop.at.12 = getelementptr float, ptr %out_backprop, i64 %x.offset.19
-  %out_backprop.value.12 = load <8 x float>, ptr %out_backprop.at.12, align 4
-  %n.scaled.13 = mul i64 %n, 4096
-  %quotient.scaled.23 = mul i64 %quotient, 256
-  %quotient.offset.8 = add i64 %n.scaled.13, %quotient.scaled.23
-  %remainder.offset.29 = add i64 %quotient.offset.8, %remainder
-  %y.scaled.13 = mul i64 %y, 256
-  %y.offset.13 = add i64 %remainder.offset.29, %y.scaled.13
+  %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.12
+  %out_backprop.value.12 = load <8 x float>, ptr %out_backprop.at.15, align 4
   %x.scaled.13 = mul i64 %x, 16
-  %x.offset.20 = add i64 %y.offset.13, %x.scaled.13
-  %input.at.12 = getelementptr float, ptr %input, i64 %x.offset.20
-  %input.at.13 = getelementptr float, ptr %input.at.12, i64 -1808
-  %input.value.6 = load float, ptr %input.at.13, align 4
+  %input.at.15 = getelementptr float, ptr %input.at.2, i64 %x.scaled.13
+  %input.at.16 = getelementptr float, ptr %input.at.15, i64 -1808
+  %input.value.6 = load float, ptr %input.at.16, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.41 = getelementptr float, ptr %acc, i64 96
   %acc.value.12 = load <8 x float>, ptr %acc.at.41, align 64
   %fma.12 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.12, <8 x float> %input.splat.13, <8 x float> %acc.value.12)
   store <8 x float> %fma.12, ptr %acc.at.41, align 64
-  %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.12, i64 8
-  %out_backprop.value.13 = load <8 x float>, ptr %out_backprop.at.13, align 4
-  %acc.at.42 = getelementptr float, ptr %acc, i64 104
+  %out_backprop.at.16 = getelementptr float, ptr %out_backprop.at.15, i64 8
+  %out_backprop.value.13 = load <8 x float>, ptr %out_backprop.at.16, align 4
   %acc.value.13 = load <8 x float>, ptr %acc.at.42, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %input.splat.13, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.42, align 32
   br label %endif.22
 endif.22:
-  %n.scaled.14 = mul i64 %n, 65536
-  %remainder.scaled.23 = mul i64 %remainder, 16
-  %remainder.offset.30 = add i64 %n.scaled.14, %remainder.scaled.23
-  %y.scaled.14 = mul i64 %y, 4096
-  %y.offset.14 = add i64 %remainder.offset.30, %y.scaled.14
   %x.scaled.14 = mul i64 %x, 256
-  %x.offset.21 = add i64 %y.offset.14, %x.scaled.14
-  %out_backprop.at.14 = getelementptr float, ptr %out_backprop, i64 %x.offset.21
-  %out_backprop.value.14 = load <8 x float>, ptr %out_backprop.at.14, align 4
-  %n.scaled.15 = mul i64 %n, 4096
-  %quotient.scaled.24 = mul i64 %quotient, 256
-  %quotient.offset.9 = add i64 %n.scaled.15, %quotient.scaled.24
-  %remainder.offset.31 = add i64 %quotient.offset.9, %remainder
-  %y.scaled.15 = mul i64 %y, 256
-  %y.offset.15 = add i64 %remainder.offset.31, %y.scaled.15
+  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.14
+  %out_backprop.value.14 = load <8 x float>, ptr %out_backprop.at.17, align 4
   %x.scaled.15 = mul i64 %x, 16
-  %x.offset.22 = add i64 %y.offset.15, %x.scaled.15
-  %input.at.14 = getelementptr float, ptr %input, i64 %x.offset.22
-  %input.at.15 = getelementptr float, ptr %input.at.14, i64 -1792
-  %input.value.7 = load float, ptr %input.at.15, align 4
+  %input.at.17 = getelementptr float, ptr %input.at.2, i64 %x.scaled.15
+  %input.at.18 = getelementptr float, ptr %input.at.17, i64 -1792
+  %input.value.7 = load float, ptr %input.at.18, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.43 = getelementptr float, ptr %acc, i64 112
   %acc.value.14 = load <8 x float>, ptr %acc.at.43, align 64
   %fma.14 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.14, <8 x float> %input.splat.15, <8 x float> %acc.value.14)
   store <8 x float> %fma.14, ptr %acc.at.43, align 64
-  %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.14, i64 8
-  %out_backprop.value.15 = load <8 x float>, ptr %out_backprop.at.15, align 4
-  %acc.at.44 = getelementptr float, ptr %acc, i64 120
+  %out_backprop.at.18 = getelementptr float, ptr %out_backprop.at.17, i64 8
+  %out_backprop.value.15 = load <8 x float>, ptr %out_backprop.at.18, align 4
   %acc.value.15 = load <8 x float>, ptr %acc.at.44, align 32
   %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.15, <8 x float> %input.splat.15, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at.44, align 32
@@ -593,69 +502,53 @@ x.done:
   br i1 %y.more, label %y.body, label %y.done
 y.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %quotient.scaled.25 = mul i64 %quotient, 4096
-  %remainder.scaled.24 = mul i64 %remainder, 16
-  %remainder.offset.32 = add i64 %quotient.scaled.25, %remainder.scaled.24
-  %output.at.31 = getelementptr float, ptr %output, i64 %remainder.offset.32
+  %quotient.scaled.18 = mul i64 %quotient, 4096
+  %remainder.offset.17 = add i64 %quotient.scaled.18, %remainder.scaled.16
+  %output.at.31 = getelementptr float, ptr %output, i64 %remainder.offset.17
   store <8 x float> %acc.value.16, ptr %output.at.31, align 4
-  %acc.at.45 = getelementptr float, ptr %acc, i64 8
-  %acc.value.17 = load <8 x float>, ptr %acc.at.45, align 32
+  %acc.value.17 = load <8 x float>, ptr %acc.at.30, align 32
   %output.at.32 = getelementptr float, ptr %output.at.31, i64 8
   store <8 x float> %acc.value.17, ptr %output.at.32, align 4
-  %acc.at.46 = getelementptr float, ptr %acc, i64 16
-  %acc.value.18 = load <8 x float>, ptr %acc.at.46, align 64
+  %acc.value.18 = load <8 x float>, ptr %acc.at.31, align 64
   %output.at.33 = getelementptr float, ptr %output.at.31, i64 256
   store <8 x float> %acc.value.18, ptr %output.at.33, align 4
-  %acc.at.47 = getelementptr float, ptr %acc, i64 24
-  %acc.value.19 = load <8 x float>, ptr %acc.at.47, align 32
+  %acc.value.19 = load <8 x float>, ptr %acc.at.32, align 32
   %output.at.34 = getelementptr float, ptr %output.at.31, i64 264
   store <8 x float> %acc.value.19, ptr %output.at.34, align 4
-  %acc.at.48 = getelementptr float, ptr %acc, i64 32
-  %acc.value.20 = load <8 x float>, ptr %acc.at.48, align 64
+  %acc.value.20 = load <8 x float>, ptr %acc.at.33, align 64
   %output.at.35 = getelementptr float, ptr %output.at.31, i64 512
   store <8 x float> %acc.value.20, ptr %output.at.35, align 4
-  %acc.at.49 = getelementptr float, ptr %acc, i64 40
-  %acc.value.21 = load <8 x float>, ptr %acc.at.49, align 32
+  %acc.value.21 = load <8 x float>, ptr %acc.at.34, align 32
   %output.at.36 = getelementptr float, ptr %output.at.31, i64 520
   store <8 x float> %acc.value.21, ptr %output.at.36, align 4
-  %acc.at.50 = getelementptr float, ptr %acc, i64 48
-  %acc.value.22 = load <8 x float>, ptr %acc.at.50, align 64
+  %acc.value.22 = load <8 x float>, ptr %acc.at.35, align 64
   %output.at.37 = getelementptr float, ptr %output.at.31, i64 768
   store <8 x float> %acc.value.22, ptr %output.at.37, align 4
-  %acc.at.51 = getelementptr float, ptr %acc, i64 56
-  %acc.value.23 = load <8 x float>, ptr %acc.at.51, align 32
+  %acc.value.23 = load <8 x float>, ptr %acc.at.36, align 32
   %output.at.38 = getelementptr float, ptr %output.at.31, i64 776
   store <8 x float> %acc.value.23, ptr %output.at.38, align 4
-  %acc.at.52 = getelementptr float, ptr %acc, i64 64
-  %acc.value.24 = load <8 x float>, ptr %acc.at.52, align 64
+  %acc.value.24 = load <8 x float>, ptr %acc.at.37, align 64
   %output.at.39 = getelementptr float, ptr %output.at.31, i64 1024
   store <8 x float> %acc.value.24, ptr %output.at.39, align 4
-  %acc.at.53 = getelementptr float, ptr %acc, i64 72
-  %acc.value.25 = load <8 x float>, ptr %acc.at.53, align 32
+  %acc.value.25 = load <8 x float>, ptr %acc.at.38, align 32
   %output.at.40 = getelementptr float, ptr %output.at.31, i64 1032
   store <8 x float> %acc.value.25, ptr %output.at.40, align 4
-  %acc.at.54 = getelementptr float, ptr %acc, i64 80
-  %acc.value.26 = load <8 x float>, ptr %acc.at.54, align 64
+  %acc.value.26 = load <8 x float>, ptr %acc.at.39, align 64
   %output.at.41 = getelementptr float, ptr %output.at.31, i64 1280
   store <8 x float> %acc.value.26, ptr %output.at.41, align 4
-  %acc.at.55 = getelementptr float, ptr %acc, i64 88
-  %acc.value.27 = load <8 x float>, ptr %acc.at.55, align 32
+  %acc.value.27 = load <8 x float>, ptr %acc.at.40, align 32
   %output.at.42 = getelementptr float, ptr %output.at.31, i64 1288
   store <8 x float> %acc.value.27, ptr %output.at.42, align 4
-  %acc.at.56 = getelementptr float, ptr %acc, i64 96
-  %acc.value.28 = load <8 x float>, ptr %acc.at.56, align 64
+  %acc.value.28 = load <8 x float>, ptr %acc.at.41, align 64
   %output.at.43 = getelementptr float, ptr %output.at.31, i64 1536
   store <8 x float> %acc.value.28, ptr %output.at.43, align 4
-  %acc.at.57 = getelementptr float, ptr %acc, i64 104
-  %acc.value.29 = load <8 x float>, ptr %acc.at.57, align 32
+  %acc.value.29 = load <8 x float>, ptr %acc.at.42, align 32
   %output.at.44 = getelementptr float, ptr %output.at.31, i64 1544
   store <8 x float> %acc.value.29, ptr %output.at.44, align 4
-  %acc.at.58 = getelementptr float, ptr %acc, i64 112
-  %acc.value.30 = load <8 x float>, ptr %acc.at.58, align 64
+  %acc.value.30 = load <8 x float>, ptr %acc.at.43, align 64
   %output.at.45 = getelementptr float, ptr %output.at.31, i64 1792
   store <8 x float> %acc.value.30, ptr %output.at.45, align 4
-  %acc.at.59 = getelementptr float, ptr %acc, i64 120
-  %acc.value.31 = load <8 x float>, ptr %acc.at.59, align 32
+  %acc.value.31 = load <8 x float>, ptr %acc.at.44, align 32
   %output.at.46 = getelementptr float, ptr %output.at.31, i64 1800
   store <8 x float> %acc.value.31, ptr %output.at.46, align 4
   br i1 %is, label %then.23, label %else.16
@@ -670,483 +563,391 @@ else.16:
 endif.23:
   br i1 %is, label %then.24, label %else.17
 then.24:
-  %acc.at.60 = getelementptr float, ptr %acc.1, i64 8
-  store <8 x float> zeroinitializer, ptr %acc.at.60, align 32
+  %acc.at.45 = getelementptr float, ptr %acc.1, i64 8
+  store <8 x float> zeroinitializer, ptr %acc.at.45, align 32
   br label %endif.24
 else.17:
   %output.at.48 = getelementptr float, ptr %output.at.31, i64 2056
   %output.value.17 = load <8 x float>, ptr %output.at.48, align 4
-  %acc.at.61 = getelementptr float, ptr %acc.1, i64 8
-  store <8 x float> %output.value.17, ptr %acc.at.61, align 32
+  %acc.at.46 = getelementptr float, ptr %acc.1, i64 8
+  store <8 x float> %output.value.17, ptr %acc.at.46, align 32
   br label %endif.24
 endif.24:
   br i1 %is, label %then.25, label %else.18
 then.25:
-  %acc.at.62 = getelementptr float, ptr %acc.1, i64 16
-  store <8 x float> zeroinitializer, ptr %acc.at.62, align 64
+  %acc.at.47 = getelementptr float, ptr %acc.1, i64 16
+  store <8 x float> zeroinitializer, ptr %acc.at.47, align 64
   br label %endif.25
 else.18:
   %output.at.49 = getelementptr float, ptr %output.at.31, i64 2304
   %output.value.18 = load <8 x float>, ptr %output.at.49, align 4
-  %acc.at.63 = getelementptr float, ptr %acc.1, i64 16
-  store <8 x float> %output.value.18, ptr %acc.at.63, align 64
+  %acc.at.48 = getelementptr float, ptr %acc.1, i64 16
+  store <8 x float> %output.value.18, ptr %acc.at.48, align 64
   br label %endif.25
 endif.25:
   br i1 %is, label %then.26, label %else.19
 then.26:
-  %acc.at.64 = getelementptr float, ptr %acc.1, i64 24
-  store <8 x float> zeroinitializer, ptr %acc.at.64, align 32
+  %acc.at.49 = getelementptr float, ptr %acc.1, i64 24
+  store <8 x float> zeroinitializer, ptr %acc.at.49, align 32
   br label %endif.26
 else.19:
   %output.at.50 = getelementptr float, ptr %output.at.31, i64 2312
   %output.value.19 = load <8 x float>, ptr %output.at.50, align 4
-  %acc.at.65 = getelementptr float, ptr %acc.1, i64 24
-  store <8 x float> %output.value.19, ptr %acc.at.65, align 32
+  %acc.at.50 = getelementptr float, ptr %acc.1, i64 24
+  store <8 x float> %output.value.19, ptr %acc.at.50, align 32
   br label %endif.26
 endif.26:
   br i1 %is, label %then.27, label %else.20
 then.27:
-  %acc.at.66 = getelementptr float, ptr %acc.1, i64 32
-  store <8 x float> zeroinitializer, ptr %acc.at.66, align 64
+  %acc.at.51 = getelementptr float, ptr %acc.1, i64 32
+  store <8 x float> zeroinitializer, ptr %acc.at.51, align 64
   br label %endif.27
 else.20:
   %output.at.51 = getelementptr float, ptr %output.at.31, i64 2560
   %output.value.20 = load <8 x float>, ptr %output.at.51, align 4
-  %acc.at.67 = getelementptr float, ptr %acc.1, i64 32
-  store <8 x float> %output.value.20, ptr %acc.at.67, align 64
+  %acc.at.52 = getelementptr float, ptr %acc.1, i64 32
+  store <8 x float> %output.value.20, ptr %acc.at.52, align 64
   br label %endif.27
 endif.27:
   br i1 %is, label %then.28, label %else.21
 then.28:
-  %acc.at.68 = getelementptr float, ptr %acc.1, i64 40
-  store <8 x float> zeroinitializer, ptr %acc.at.68, align 32
+  %acc.at.53 = getelementptr float, ptr %acc.1, i64 40
+  store <8 x float> zeroinitializer, ptr %acc.at.53, align 32
   br label %endif.28
 else.21:
   %output.at.52 = getelementptr float, ptr %output.at.31, i64 2568
   %output.value.21 = load <8 x float>, ptr %output.at.52, align 4
-  %acc.at.69 = getelementptr float, ptr %acc.1, i64 40
-  store <8 x float> %output.value.21, ptr %acc.at.69, align 32
+  %acc.at.54 = getelementptr float, ptr %acc.1, i64 40
+  store <8 x float> %output.value.21, ptr %acc.at.54, align 32
   br label %endif.28
 endif.28:
   br i1 %is, label %then.29, label %else.22
 then.29:
-  %acc.at.70 = getelementptr float, ptr %acc.1, i64 48
-  store <8 x float> zeroinitializer, ptr %acc.at.70, align 64
+  %acc.at.55 = getelementptr float, ptr %acc.1, i64 48
+  store <8 x float> zeroinitializer, ptr %acc.at.55, align 64
   br label %endif.29
 else.22:
   %output.at.53 = getelementptr float, ptr %output.at.31, i64 2816
   %output.value.22 = load <8 x float>, ptr %output.at.53, align 4
-  %acc.at.71 = getelementptr float, ptr %acc.1, i64 48
-  store <8 x float> %output.value.22, ptr %acc.at.71, align 64
+  %acc.at.56 = getelementptr float, ptr %acc.1, i64 48
+  store <8 x float> %output.value.22, ptr %acc.at.56, align 64
   br label %endif.29
 endif.29:
   br i1 %is, label %then.30, label %else.23
 then.30:
-  %acc.at.72 = getelementptr float, ptr %acc.1, i64 56
-  store <8 x float> zeroinitializer, ptr %acc.at.72, align 32
+  %acc.at.57 = getelementptr float, ptr %acc.1, i64 56
+  store <8 x float> zeroinitializer, ptr %acc.at.57, align 32
   br label %endif.30
 else.23:
   %output.at.54 = getelementptr float, ptr %output.at.31, i64 2824
   %output.value.23 = load <8 x float>, ptr %output.at.54, align 4
-  %acc.at.73 = getelementptr float, ptr %acc.1, i64 56
-  store <8 x float> %output.value.23, ptr %acc.at.73, align 32
+  %acc.at.58 = getelementptr float, ptr %acc.1, i64 56
+  store <8 x float> %output.value.23, ptr %acc.at.58, align 32
   br label %endif.30
 endif.30:
   br i1 %is, label %then.31, label %else.24
 then.31:
-  %acc.at.74 = getelementptr float, ptr %acc.1, i64 64
-  store <8 x float> zeroinitializer, ptr %acc.at.74, align 64
+  %acc.at.59 = getelementptr float, ptr %acc.1, i64 64
+  store <8 x float> zeroinitializer, ptr %acc.at.59, align 64
   br label %endif.31
 else.24:
   %output.at.55 = getelementptr float, ptr %output.at.31, i64 3072
   %output.value.24 = load <8 x float>, ptr %output.at.55, align 4
-  %acc.at.75 = getelementptr float, ptr %acc.1, i64 64
-  store <8 x float> %output.value.24, ptr %acc.at.75, align 64
+  %acc.at.60 = getelementptr float, ptr %acc.1, i64 64
+  store <8 x float> %output.value.24, ptr %acc.at.60, align 64
   br label %endif.31
 endif.31:
   br i1 %is, label %then.32, label %else.25
 then.32:
-  %acc.at.76 = getelementptr float, ptr %acc.1, i64 72
-  store <8 x float> zeroinitializer, ptr %acc.at.76, align 32
+  %acc.at.61 = getelementptr float, ptr %acc.1, i64 72
+  store <8 x float> zeroinitializer, ptr %acc.at.61, align 32
   br label %endif.32
 else.25:
   %output.at.56 = getelementptr float, ptr %output.at.31, i64 3080
   %output.value.25 = load <8 x float>, ptr %output.at.56, align 4
-  %acc.at.77 = getelementptr float, ptr %acc.1, i64 72
-  store <8 x float> %output.value.25, ptr %acc.at.77, align 32
+  %acc.at.62 = getelementptr float, ptr %acc.1, i64 72
+  store <8 x float> %output.value.25, ptr %acc.at.62, align 32
   br label %endif.32
 endif.32:
   br i1 %is, label %then.33, label %else.26
 then.33:
-  %acc.at.78 = getelementptr float, ptr %acc.1, i64 80
-  store <8 x float> zeroinitializer, ptr %acc.at.78, align 64
+  %acc.at.63 = getelementptr float, ptr %acc.1, i64 80
+  store <8 x float> zeroinitializer, ptr %acc.at.63, align 64
   br label %endif.33
 else.26:
   %output.at.57 = getelementptr float, ptr %output.at.31, i64 3328
   %output.value.26 = load <8 x float>, ptr %output.at.57, align 4
-  %acc.at.79 = getelementptr float, ptr %acc.1, i64 80
-  store <8 x float> %output.value.26, ptr %acc.at.79, align 64
+  %acc.at.64 = getelementptr float, ptr %acc.1, i64 80
+  store <8 x float> %output.value.26, ptr %acc.at.64, align 64
   br label %endif.33
 endif.33:
   br i1 %is, label %then.34, label %else.27
 then.34:
-  %acc.at.80 = getelementptr float, ptr %acc.1, i64 88
-  store <8 x float> zeroinitializer, ptr %acc.at.80, align 32
+  %acc.at.65 = getelementptr float, ptr %acc.1, i64 88
+  store <8 x float> zeroinitializer, ptr %acc.at.65, align 32
   br label %endif.34
 else.27:
   %output.at.58 = getelementptr float, ptr %output.at.31, i64 3336
   %output.value.27 = load <8 x float>, ptr %output.at.58, align 4
-  %acc.at.81 = getelementptr float, ptr %acc.1, i64 88
-  store <8 x float> %output.value.27, ptr %acc.at.81, align 32
+  %acc.at.66 = getelementptr float, ptr %acc.1, i64 88
+  store <8 x float> %output.value.27, ptr %acc.at.66, align 32
   br label %endif.34
 endif.34:
   br i1 %is, label %then.35, label %else.28
 then.35:
-  %acc.at.82 = getelementptr float, ptr %acc.1, i64 96
-  store <8 x float> zeroinitializer, ptr %acc.at.82, align 64
+  %acc.at.67 = getelementptr float, ptr %acc.1, i64 96
+  store <8 x float> zeroinitializer, ptr %acc.at.67, align 64
   br label %endif.35
 else.28:
   %output.at.59 = getelementptr float, ptr %output.at.31, i64 3584
   %output.value.28 = load <8 x float>, ptr %output.at.59, align 4
-  %acc.at.83 = getelementptr float, ptr %acc.1, i64 96
-  store <8 x float> %output.value.28, ptr %acc.at.83, align 64
+  %acc.at.68 = getelementptr float, ptr %acc.1, i64 96
+  store <8 x float> %output.value.28, ptr %acc.at.68, align 64
   br label %endif.35
 endif.35:
   br i1 %is, label %then.36, label %else.29
 then.36:
-  %acc.at.84 = getelementptr float, ptr %acc.1, i64 104
-  store <8 x float> zeroinitializer, ptr %acc.at.84, align 32
+  %acc.at.69 = getelementptr float, ptr %acc.1, i64 104
+  store <8 x float> zeroinitializer, ptr %acc.at.69, align 32
   br label %endif.36
 else.29:
   %output.at.60 = getelementptr float, ptr %output.at.31, i64 3592
   %output.value.29 = load <8 x float>, ptr %output.at.60, align 4
-  %acc.at.85 = getelementptr float, ptr %acc.1, i64 104
-  store <8 x float> %output.value.29, ptr %acc.at.85, align 32
+  %acc.at.70 = getelementptr float, ptr %acc.1, i64 104
+  store <8 x float> %output.value.29, ptr %acc.at.70, align 32
   br label %endif.36
 endif.36:
   br i1 %is, label %then.37, label %else.30
 then.37:
-  %acc.at.86 = getelementptr float, ptr %acc.1, i64 112
-  store <8 x float> zeroinitializer, ptr %acc.at.86, align 64
+  %acc.at.71 = getelementptr float, ptr %acc.1, i64 112
+  store <8 x float> zeroinitializer, ptr %acc.at.71, align 64
   br label %endif.37
 else.30:
   %output.at.61 = getelementptr float, ptr %output.at.31, i64 3840
   %output.value.30 = load <8 x float>, ptr %output.at.61, align 4
-  %acc.at.87 = getelementptr float, ptr %acc.1, i64 112
-  store <8 x float> %output.value.30, ptr %acc.at.87, align 64
+  %acc.at.72 = getelementptr float, ptr %acc.1, i64 112
+  store <8 x float> %output.value.30, ptr %acc.at.72, align 64
   br label %endif.37
 endif.37:
   br i1 %is, label %then.38, label %else.31
 then.38:
-  %acc.at.88 = getelementptr float, ptr %acc.1, i64 120
-  store <8 x float> zeroinitializer, ptr %acc.at.88, align 32
+  %acc.at.73 = getelementptr float, ptr %acc.1, i64 120
+  store <8 x float> zeroinitializer, ptr %acc.at.73, align 32
   br label %endif.38
 else.31:
   %output.at.62 = getelementptr float, ptr %output.at.31, i64 3848
   %output.value.31 = load <8 x float>, ptr %output.at.62, align 4
-  %acc.at.89 = getelementptr float, ptr %acc.1, i64 120
-  store <8 x float> %output.value.31, ptr %acc.at.89, align 32
+  %acc.at.74 = getelementptr float, ptr %acc.1, i64 120
+  store <8 x float> %output.value.31, ptr %acc.at.74, align 32
   br label %endif.38
 endif.38:
+  %acc.at.75 = getelementptr float, ptr %acc.1, i64 8
+  %acc.at.76 = getelementptr float, ptr %acc.1, i64 16
+  %acc.at.77 = getelementptr float, ptr %acc.1, i64 24
+  %acc.at.78 = getelementptr float, ptr %acc.1, i64 32
+  %acc.at.79 = getelementptr float, ptr %acc.1, i64 40
+  %acc.at.80 = getelementptr float, ptr %acc.1, i64 48
+  %acc.at.81 = getelementptr float, ptr %acc.1, i64 56
+  %acc.at.82 = getelementptr float, ptr %acc.1, i64 64
+  %acc.at.83 = getelementptr float, ptr %acc.1, i64 72
+  %acc.at.84 = getelementptr float, ptr %acc.1, i64 80
+  %acc.at.85 = getelementptr float, ptr %acc.1, i64 88
+  %acc.at.86 = getelementptr float, ptr %acc.1, i64 96
+  %acc.at.87 = getelementptr float, ptr %acc.1, i64 104
+  %acc.at.88 = getelementptr float, ptr %acc.1, i64 112
+  %acc.at.89 = getelementptr float, ptr %acc.1, i64 120
   br i1 %y.any, label %y.body.1, label %y.done.1
 y.body.1:
   %y.1 = phi i64 [ %smax, %endif.38 ], [ %y.next.1, %x.done.1 ]
+  %y.scaled.2 = mul i64 %y.1, 4096
+  %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at.1, i64 %y.scaled.2
+  %y.scaled.3 = mul i64 %y.1, 256
+  %input.at.19 = getelementptr float, ptr %input.at.1, i64 %y.scaled.3
   br label %x.body.1
 x.body.1:
   %x.1 = phi i64 [ 0, %y.body.1 ], [ %x.next.1, %endif.46 ]
-  %x.offset.23 = add i64 %x.1, 1
-  %is.8 = icmp slt i64 %x.offset.23, 16
+  %x.offset.7 = add i64 %x.1, 1
+  %is.8 = icmp slt i64 %x.offset.7, 16
   br i1 %is.8, label %then.39, label %endif.39
 then.39:
-  %n.scaled.16 = mul i64 %n, 65536
-  %remainder.offset.33 = add i64 %n.scaled.16, %remainder.scaled.24
-  %y.scaled.16 = mul i64 %y.1, 4096
-  %y.offset.16 = add i64 %remainder.offset.33, %y.scaled.16
   %x.scaled.16 = mul i64 %x.1, 256
-  %x.offset.24 = add i64 %y.offset.16, %x.scaled.16
-  %out_backprop.at.16 = getelementptr float, ptr %out_backprop, i64 %x.offset.24
-  %out_backprop.value.16 = load <8 x float>, ptr %out_backprop.at.16, align 4
-  %n.scaled.17 = mul i64 %n, 4096
-  %quotient.scaled.26 = mul i64 %quotient, 256
-  %quotient.offset.10 = add i64 %n.scaled.17, %quotient.scaled.26
-  %remainder.offset.34 = add i64 %quotient.offset.10, %remainder
-  %y.scaled.17 = mul i64 %y.1, 256
-  %y.offset.17 = add i64 %remainder.offset.34, %y.scaled.17
+  %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.16
+  %out_backprop.value.16 = load <8 x float>, ptr %out_backprop.at.20, align 4
   %x.scaled.17 = mul i64 %x.1, 16
-  %x.offset.25 = add i64 %y.offset.17, %x.scaled.17
-  %input.at.16 = getelementptr float, ptr %input, i64 %x.offset.25
-  %input.at.17 = getelementptr float, ptr %input.at.16, i64 -1776
-  %input.value.8 = load float, ptr %input.at.17, align 4
+  %input.at.20 = getelementptr float, ptr %input.at.19, i64 %x.scaled.17
+  %input.at.21 = getelementptr float, ptr %input.at.20, i64 -1776
+  %input.value.8 = load float, ptr %input.at.21, align 4
   %input.splat.16 = insertelement <8 x float> poison, float %input.value.8, i64 0
   %input.splat.17 = shufflevector <8 x float> %input.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.32 = load <8 x float>, ptr %acc.1, align 64
   %fma.16 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.16, <8 x float> %input.splat.17, <8 x float> %acc.value.32)
   store <8 x float> %fma.16, ptr %acc.1, align 64
-  %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.16, i64 8
-  %out_backprop.value.17 = load <8 x float>, ptr %out_backprop.at.17, align 4
-  %acc.at.90 = getelementptr float, ptr %acc.1, i64 8
-  %acc.value.33 = load <8 x float>, ptr %acc.at.90, align 32
+  %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.20, i64 8
+  %out_backprop.value.17 = load <8 x float>, ptr %out_backprop.at.21, align 4
+  %acc.value.33 = load <8 x float>, ptr %acc.at.75, align 32
   %fma.17 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %input.splat.17, <8 x float> %acc.value.33)
-  store <8 x float> %fma.17, ptr %acc.at.90, align 32
+  store <8 x float> %fma.17, ptr %acc.at.75, align 32
   br label %endif.39
 endif.39:
-  %x.offset.26 = add i64 %x.1, 2
-  %is.9 = icmp slt i64 %x.offset.26, 16
+  %x.offset.8 = add i64 %x.1, 2
+  %is.9 = icmp slt i64 %x.offset.8, 16
   br i1 %is.9, label %then.40, label %endif.40
 then.40:
-  %n.scaled.18 = mul i64 %n, 65536
-  %remainder.offset.35 = add i64 %n.scaled.18, %remainder.scaled.24
-  %y.scaled.18 = mul i64 %y.1, 4096
-  %y.offset.18 = add i64 %remainder.offset.35, %y.scaled.18
   %x.scaled.18 = mul i64 %x.1, 256
-  %x.offset.27 = add i64 %y.offset.18, %x.scaled.18
-  %out_backprop.at.18 = getelementptr float, ptr %out_backprop, i64 %x.offset.27
-  %out_backprop.value.18 = load <8 x float>, ptr %out_backprop.at.18, align 4
-  %n.scaled.19 = mul i64 %n, 4096
-  %quotient.scaled.27 = mul i64 %quotient, 256
-  %quotient.offset.11 = add i64 %n.scaled.19, %quotient.scaled.27
-  %remainder.offset.36 = add i64 %quotient.offset.11, %remainder
-  %y.scaled.19 = mul i64 %y.1, 256
-  %y.offset.19 = add i64 %remainder.offset.36, %y.scaled.19
+  %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.18
+  %out_backprop.value.18 = load <8 x float>, ptr %out_backprop.at.22, align 4
   %x.scaled.19 = mul i64 %x.1, 16
-  %x.offset.28 = add i64 %y.offset.19, %x.scaled.19
-  %input.at.18 = getelementptr float, ptr %input, i64 %x.offset.28
-  %input.at.19 = getelementptr float, ptr %input.at.18, i64 -1760
-  %input.value.9 = load float, ptr %input.at.19, align 4
+  %input.at.22 = getelementptr float, ptr %input.at.19, i64 %x.scaled.19
+  %input.at.23 = getelementptr float, ptr %input.at.22, i64 -1760
+  %input.value.9 = load float, ptr %input.at.23, align 4
   %input.splat.18 = insertelement <8 x float> poison, float %input.value.9, i64 0
   %input.splat.19 = shufflevector <8 x float> %input.splat.18, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.91 = getelementptr float, ptr %acc.1, i64 16
-  %acc.value.34 = load <8 x float>, ptr %acc.at.91, align 64
+  %acc.value.34 = load <8 x float>, ptr %acc.at.76, align 64
   %fma.18 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.18, <8 x float> %input.splat.19, <8 x float> %acc.value.34)
-  store <8 x float> %fma.18, ptr %acc.at.91, align 64
-  %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at.18, i64 8
-  %out_backprop.value.19 = load <8 x float>, ptr %out_backprop.at.19, align 4
-  %acc.at.92 = getelementptr float, ptr %acc.1, i64 24
-  %acc.value.35 = load <8 x float>, ptr %acc.at.92, align 32
+  store <8 x float> %fma.18, ptr %acc.at.76, align 64
+  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.22, i64 8
+  %out_backprop.value.19 = load <8 x float>, ptr %out_backprop.at.23, align 4
+  %acc.value.35 = load <8 x float>, ptr %acc.at.77, align 32
   %fma.19 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %input.splat.19, <8 x float> %acc.value.35)
-  store <8 x float> %fma.19, ptr %acc.at.92, align 32
+  store <8 x float> %fma.19, ptr %acc.at.77, align 32
   br label %endif.40
 endif.40:
-  %x.offset.29 = add i64 %x.1, 3
-  %is.10 = icmp slt i64 %x.offset.29, 16
+  %x.offset.9 = add i64 %x.1, 3
+  %is.10 = icmp slt i64 %x.offset.9, 16
   br i1 %is.10, label %then.41, label %endif.41
 then.41:
-  %n.scaled.20 = mul i64 %n, 65536
-  %remainder.offset.37 = add i64 %n.scaled.20, %remainder.scaled.24
-  %y.scaled.20 = mul i64 %y.1, 4096
-  %y.offset.20 = add i64 %remainder.offset.37, %y.scaled.20
   %x.scaled.20 = mul i64 %x.1, 256
-  %x.offset.30 = add i64 %y.offset.20, %x.scaled.20
-  %out_backprop.at.20 = getelementptr float, ptr %out_backprop, i64 %x.offset.30
-  %out_backprop.value.20 = load <8 x float>, ptr %out_backprop.at.20, align 4
-  %n.scaled.21 = mul i64 %n, 4096
-  %quotient.scaled.28 = mul i64 %quotient, 256
-  %quotient.offset.12 = add i64 %n.scaled.21, %quotient.scaled.28
-  %remainder.offset.38 = add i64 %quotient.offset.12, %remainder
-  %y.scaled.21 = mul i64 %y.1, 256
-  %y.offset.21 = add i64 %remainder.offset.38, %y.scaled.21
+  %out_backprop.at.24 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.20
+  %out_backprop.value.20 = load <8 x float>, ptr %out_backprop.at.24, align 4
   %x.scaled.21 = mul i64 %x.1, 16
-  %x.offset.31 = add i64 %y.offset.21, %x.scaled.21
-  %input.at.20 = getelementptr float, ptr %input, i64 %x.offset.31
-  %input.at.21 = getelementptr float, ptr %input.at.20, i64 -1744
-  %input.value.10 = load float, ptr %input.at.21, align 4
+  %input.at.24 = getelementptr float, ptr %input.at.19, i64 %x.scaled.21
+  %input.at.25 = getelementptr float, ptr %input.at.24, i64 -1744
+  %input.value.10 = load float, ptr %input.at.25, align 4
   %input.splat.20 = insertelement <8 x float> poison, float %input.value.10, i64 0
   %input.splat.21 = shufflevector <8 x float> %input.splat.20, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.93 = getelementptr float, ptr %acc.1, i64 32
-  %acc.value.36 = load <8 x float>, ptr %acc.at.93, align 64
+  %acc.value.36 = load <8 x float>, ptr %acc.at.78, align 64
   %fma.20 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.20, <8 x float> %input.splat.21, <8 x float> %acc.value.36)
-  store <8 x float> %fma.20, ptr %acc.at.93, align 64
-  %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.20, i64 8
-  %out_backprop.value.21 = load <8 x float>, ptr %out_backprop.at.21, align 4
-  %acc.at.94 = getelementptr float, ptr %acc.1, i64 40
-  %acc.value.37 = load <8 x float>, ptr %acc.at.94, align 32
+  store <8 x float> %fma.20, ptr %acc.at.78, align 64
+  %out_backprop.at.25 = getelementptr float, ptr %out_backprop.at.24, i64 8
+  %out_backprop.value.21 = load <8 x float>, ptr %out_backprop.at.25, align 4
+  %acc.value.37 = load <8 x float>, ptr %acc.at.79, align 32
   %fma.21 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %input.splat.21, <8 x float> %acc.value.37)
-  store <8 x float> %fma.21, ptr %acc.at.94, align 32
+  store <8 x float> %fma.21, ptr %acc.at.79, align 32
   br label %endif.41
 endif.41:
-  %x.offset.32 = add i64 %x.1, 4
-  %is.11 = icmp slt i64 %x.offset.32, 16
+  %x.offset.10 = add i64 %x.1, 4
+  %is.11 = icmp slt i64 %x.offset.10, 16
   br i1 %is.11, label %then.42, label %endif.42
 then.42:
-  %n.scaled.22 = mul i64 %n, 65536
-  %remainder.offset.39 = add i64 %n.scaled.22, %remainder.scaled.24
-  %y.scaled.22 = mul i64 %y.1, 4096
-  %y.offset.22 = add i64 %remainder.offset.39, %y.scaled.22
   %x.scaled.22 = mul i64 %x.1, 256
-  %x.offset.33 = add i64 %y.offset.22, %x.scaled.22
-  %out_backprop.at.22 = getelementptr float, ptr %out_backprop, i64 %x.offset.33
-  %out_backprop.value.22 = load <8 x float>, ptr %out_backprop.at.22, align 4
-  %n.scaled.23 = mul i64 %n, 4096
-  %quotient.scaled.29 = mul i64 %quotient, 256
-  %quotient.offset.13 = add i64 %n.scaled.23, %quotient.scaled.29
-  %remainder.offset.40 = add i64 %quotient.offset.13, %remainder
-  %y.scaled.23 = mul i64 %y.1, 256
-  %y.offset.23 = add i64 %remainder.offset.40, %y.scaled.23
+  %out_backprop.at.26 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.22
+  %out_backprop.value.22 = load <8 x float>, ptr %out_backprop.at.26, align 4
   %x.scaled.23 = mul i64 %x.1, 16
-  %x.offset.34 = add i64 %y.offset.23, %x.scaled.23
-  %input.at.22 = getelementptr float, ptr %input, i64 %x.offset.34
-  %input.at.23 = getelementptr float, ptr %input.at.22, i64 -1728
-  %input.value.11 = load float, ptr %input.at.23, align 4
+  %input.at.26 = getelementptr float, ptr %input.at.19, i64 %x.scaled.23
+  %input.at.27 = getelementptr float, ptr %input.at.26, i64 -1728
+  %input.value.11 = load float, ptr %input.at.27, align 4
   %input.splat.22 = insertelement <8 x float> poison, float %input.value.11, i64 0
   %input.splat.23 = shufflevector <8 x float> %input.splat.22, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.95 = getelementptr float, ptr %acc.1, i64 48
-  %acc.value.38 = load <8 x float>, ptr %acc.at.95, align 64
+  %acc.value.38 = load <8 x float>, ptr %acc.at.80, align 64
   %fma.22 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.22, <8 x float> %input.splat.23, <8 x float> %acc.value.38)
-  store <8 x float> %fma.22, ptr %acc.at.95, align 64
-  %out_backprop.at.23 = getelementptr float, ptr %out_backprop.at.22, i64 8
-  %out_backprop.value.23 = load <8 x float>, ptr %out_backprop.at.23, align 4
-  %acc.at.96 = getelementptr float, ptr %acc.1, i64 56
-  %acc.value.39 = load <8 x float>, ptr %acc.at.96, align 32
+  store <8 x float> %fma.22, ptr %acc.at.80, align 64
+  %out_backprop.at.27 = getelementptr float, ptr %out_backprop.at.26, i64 8
+  %out_backprop.value.23 = load <8 x float>, ptr %out_backprop.at.27, align 4
+  %acc.value.39 = load <8 x float>, ptr %acc.at.81, align 32
   %fma.23 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %input.splat.23, <8 x float> %acc.value.39)
-  store <8 x float> %fma.23, ptr %acc.at.96, align 32
+  store <8 x float> %fma.23, ptr %acc.at.81, align 32
   br label %endif.42
 endif.42:
-  %x.offset.35 = add i64 %x.1, 5
-  %is.12 = icmp slt i64 %x.offset.35, 16
+  %x.offset.11 = add i64 %x.1, 5
+  %is.12 = icmp slt i64 %x.offset.11, 16
   br i1 %is.12, label %then.43, label %endif.43
 then.43:
-  %n.scaled.24 = mul i64 %n, 65536
-  %remainder.offset.41 = add i64 %n.scaled.24, %remainder.scaled.24
-  %y.scaled.24 = mul i64 %y.1, 4096
-  %y.offset.24 = add i64 %remainder.offset.41, %y.scaled.24
   %x.scaled.24 = mul i64 %x.1, 256
-  %x.offset.36 = add i64 %y.offset.24, %x.scaled.24
-  %out_backprop.at.24 = getelementptr float, ptr %out_backprop, i64 %x.offset.36
-  %out_backprop.value.24 = load <8 x float>, ptr %out_backprop.at.24, align 4
-  %n.scaled.25 = mul i64 %n, 4096
-  %quotient.scaled.30 = mul i64 %quotient, 256
-  %quotient.offset.14 = add i64 %n.scaled.25, %quotient.scaled.30
-  %remainder.offset.42 = add i64 %quotient.offset.14, %remainder
-  %y.scaled.25 = mul i64 %y.1, 256
-  %y.offset.25 = add i64 %remainder.offset.42, %y.scaled.25
+  %out_backprop.at.28 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.24
+  %out_backprop.value.24 = load <8 x float>, ptr %out_backprop.at.28, align 4
   %x.scaled.25 = mul i64 %x.1, 16
-  %x.offset.37 = add i64 %y.offset.25, %x.scaled.25
-  %input.at.24 = getelementptr float, ptr %input, i64 %x.offset.37
-  %input.at.25 = getelementptr float, ptr %input.at.24, i64 -1712
-  %input.value.12 = load float, ptr %input.at.25, align 4
+  %input.at.28 = getelementptr float, ptr %input.at.19, i64 %x.scaled.25
+  %input.at.29 = getelementptr float, ptr %input.at.28, i64 -1712
+  %input.value.12 = load float, ptr %input.at.29, align 4
   %input.splat.24 = insertelement <8 x float> poison, float %input.value.12, i64 0
   %input.splat.25 = shufflevector <8 x float> %input.splat.24, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.97 = getelementptr float, ptr %acc.1, i64 64
-  %acc.value.40 = load <8 x float>, ptr %acc.at.97, align 64
+  %acc.value.40 = load <8 x float>, ptr %acc.at.82, align 64
   %fma.24 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.24, <8 x float> %input.splat.25, <8 x float> %acc.value.40)
-  store <8 x float> %fma.24, ptr %acc.at.97, align 64
-  %out_backprop.at.25 = getelementptr float, ptr %out_backprop.at.24, i64 8
-  %out_backprop.value.25 = load <8 x float>, ptr %out_backprop.at.25, align 4
-  %acc.at.98 = getelementptr float, ptr %acc.1, i64 72
-  %acc.value.41 = load <8 x float>, ptr %acc.at.98, align 32
+  store <8 x float> %fma.24, ptr %acc.at.82, align 64
+  %out_backprop.at.29 = getelementptr float, ptr %out_backprop.at.28, i64 8
+  %out_backprop.value.25 = load <8 x float>, ptr %out_backprop.at.29, align 4
+  %acc.value.41 = load <8 x float>, ptr %acc.at.83, align 32
   %fma.25 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %input.splat.25, <8 x float> %acc.value.41)
-  store <8 x float> %fma.25, ptr %acc.at.98, align 32
+  store <8 x float> %fma.25, ptr %acc.at.83, align 32
   br label %endif.43
 endif.43:
-  %x.offset.38 = add i64 %x.1, 6
-  %is.13 = icmp slt i64 %x.offset.38, 16
+  %x.offset.12 = add i64 %x.1, 6
+  %is.13 = icmp slt i64 %x.offset.12, 16
   br i1 %is.13, label %then.44, label %endif.44
 then.44:
-  %n.scaled.26 = mul i64 %n, 65536
-  %remainder.offset.43 = add i64 %n.scaled.26, %remainder.scaled.24
-  %y.scaled.26 = mul i64 %y.1, 4096
-  %y.offset.26 = add i64 %remainder.offset.43, %y.scaled.26
   %x.scaled.26 = mul i64 %x.1, 256
-  %x.offset.39 = add i64 %y.offset.26, %x.scaled.26
-  %out_backprop.at.26 = getelementptr float, ptr %out_backprop, i64 %x.offset.39
-  %out_backprop.value.26 = load <8 x float>, ptr %out_backprop.at.26, align 4
-  %n.scaled.27 = mul i64 %n, 4096
-  %quotient.scaled.31 = mul i64 %quotient, 256
-  %quotient.offset.15 = add i64 %n.scaled.27, %quotient.scaled.31
-  %remainder.offset.44 = add i64 %quotient.offset.15, %remainder
-  %y.scaled.27 = mul i64 %y.1, 256
-  %y.offset.27 = add i64 %remainder.offset.44, %y.scaled.27
+  %out_backprop.at.30 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.26
+  %out_backprop.value.26 = load <8 x float>, ptr %out_backprop.at.30, align 4
   %x.scaled.27 = mul i64 %x.1, 16
-  %x.offset.40 = add i64 %y.offset.27, %x.scaled.27
-  %input.at.26 = getelementptr float, ptr %input, i64 %x.offset.40
-  %input.at.27 = getelementptr float, ptr %input.at.26, i64 -1696
-  %input.value.13 = load float, ptr %input.at.27, align 4
+  %input.at.30 = getelementptr float, ptr %input.at.19, i64 %x.scaled.27
+  %input.at.31 = getelementptr float, ptr %input.at.30, i64 -1696
+  %input.value.13 = load float, ptr %input.at.31, align 4
   %input.splat.26 = insertelement <8 x float> poison, float %input.value.13, i64 0
   %input.splat.27 = shufflevector <8 x float> %input.splat.26, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.99 = getelementptr float, ptr %acc.1, i64 80
-  %acc.value.42 = load <8 x float>, ptr %acc.at.99, align 64
+  %acc.value.42 = load <8 x float>, ptr %acc.at.84, align 64
   %fma.26 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.26, <8 x float> %input.splat.27, <8 x float> %acc.value.42)
-  store <8 x float> %fma.26, ptr %acc.at.99, align 64
-  %out_backprop.at.27 = getelementptr float, ptr %out_backprop.at.26, i64 8
-  %out_backprop.value.27 = load <8 x float>, ptr %out_backprop.at.27, align 4
-  %acc.at.100 = getelementptr float, ptr %acc.1, i64 88
-  %acc.value.43 = load <8 x float>, ptr %acc.at.100, align 32
+  store <8 x float> %fma.26, ptr %acc.at.84, align 64
+  %out_backprop.at.31 = getelementptr float, ptr %out_backprop.at.30, i64 8
+  %out_backprop.value.27 = load <8 x float>, ptr %out_backprop.at.31, align 4
+  %acc.value.43 = load <8 x float>, ptr %acc.at.85, align 32
   %fma.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %input.splat.27, <8 x float> %acc.value.43)
-  store <8 x float> %fma.27, ptr %acc.at.100, align 32
+  store <8 x float> %fma.27, ptr %acc.at.85, align 32
   br label %endif.44
 endif.44:
-  %x.offset.41 = add i64 %x.1, 7
-  %is.14 = icmp slt i64 %x.offset.41, 16
+  %x.offset.13 = add i64 %x.1, 7
+  %is.14 = icmp slt i64 %x.offset.13, 16
   br i1 %is.14, label %then.45, label %endif.45
 then.45:
-  %n.scaled.28 = mul i64 %n, 65536
-  %remainder.offset.45 = add i64 %n.scaled.28, %remainder.scaled.24
-  %y.scaled.28 = mul i64 %y.1, 4096
-  %y.offset.28 = add i64 %remainder.offset.45, %y.scaled.28
   %x.scaled.28 = mul i64 %x.1, 256
-  %x.offset.42 = add i64 %y.offset.28, %x.scaled.28
-  %out_backprop.at.28 = getelementptr float, ptr %out_backprop, i64 %x.offset.42
-  %out_backprop.value.28 = load <8 x float>, ptr %out_backprop.at.28, align 4
-  %n.scaled.29 = mul i64 %n, 4096
-  %quotient.scaled.32 = mul i64 %quotient, 256
-  %quotient.offset.16 = add i64 %n.scaled.29, %quotient.scaled.32
-  %remainder.offset.46 = add i64 %quotient.offset.16, %remainder
-  %y.scaled.29 = mul i64 %y.1, 256
-  %y.offset.29 = add i64 %remainder.offset.46, %y.scaled.29
+  %out_backprop.at.32 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.28
+  %out_backprop.value.28 = load <8 x float>, ptr %out_backprop.at.32, align 4
   %x.scaled.29 = mul i64 %x.1, 16
-  %x.offset.43 = add i64 %y.offset.29, %x.scaled.29
-  %input.at.28 = getelementptr float, ptr %input, i64 %x.offset.43
-  %input.at.29 = getelementptr float, ptr %input.at.28, i64 -1680
-  %input.value.14 = load float, ptr %input.at.29, align 4
+  %input.at.32 = getelementptr float, ptr %input.at.19, i64 %x.scaled.29
+  %input.at.33 = getelementptr float, ptr %input.at.32, i64 -1680
+  %input.value.14 = load float, ptr %input.at.33, align 4
   %input.splat.28 = insertelement <8 x float> poison, float %input.value.14, i64 0
   %input.splat.29 = shufflevector <8 x float> %input.splat.28, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.101 = getelementptr float, ptr %acc.1, i64 96
-  %acc.value.44 = load <8 x float>, ptr %acc.at.101, align 64
+  %acc.value.44 = load <8 x float>, ptr %acc.at.86, align 64
   %fma.28 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.28, <8 x float> %input.splat.29, <8 x float> %acc.value.44)
-  store <8 x float> %fma.28, ptr %acc.at.101, align 64
-  %out_backprop.at.29 = getelementptr float, ptr %out_backprop.at.28, i64 8
-  %out_backprop.value.29 = load <8 x float>, ptr %out_backprop.at.29, align 4
-  %acc.at.102 = getelementptr float, ptr %acc.1, i64 104
-  %acc.value.45 = load <8 x float>, ptr %acc.at.102, align 32
+  store <8 x float> %fma.28, ptr %acc.at.86, align 64
+  %out_backprop.at.33 = getelementptr float, ptr %out_backprop.at.32, i64 8
+  %out_backprop.value.29 = load <8 x float>, ptr %out_backprop.at.33, align 4
+  %acc.value.45 = load <8 x float>, ptr %acc.at.87, align 32
   %fma.29 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.29, <8 x float> %input.splat.29, <8 x float> %acc.value.45)
-  store <8 x float> %fma.29, ptr %acc.at.102, align 32
+  store <8 x float> %fma.29, ptr %acc.at.87, align 32
   br label %endif.45
 endif.45:
-  %x.offset.44 = add i64 %x.1, 8
-  %is.15 = icmp slt i64 %x.offset.44, 16
+  %x.offset.14 = add i64 %x.1, 8
+  %is.15 = icmp slt i64 %x.offset.14, 16
   br i1 %is.15, label %then.46, label %endif.46
 then.46:
-  %n.scaled.30 = mul i64 %n, 65536
-  %remainder.offset.47 = add i64 %n.scaled.30, %remainder.scaled.24
-  %y.scaled.30 = mul i64 %y.1, 4096
-  %y.offset.30 = add i64 %remainder.offset.47, %y.scaled.30
   %x.scaled.30 = mul i64 %x.1, 256
-  %x.offset.45 = add i64 %y.offset.30, %x.scaled.30
-  %out_backprop.at.30 = getelementptr float, ptr %out_backprop, i64 %x.offset.45
-  %out_backprop.value.30 = load <8 x float>, ptr %out_backprop.at.30, align 4
-  %n.scaled.31 = mul i64 %n, 4096
-  %quotient.scaled.33 = mul i64 %quotient, 256
-  %quotient.offset.17 = add i64 %n.scaled.31, %quotient.scaled.33
-  %remainder.offset.48 = add i64 %quotient.offset.17, %remainder
-  %y.scaled.31 = mul i64 %y.1, 256
-  %y.offset.31 = add i64 %remainder.offset.48, %y.scaled.31
+  %out_backprop.at.34 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.30
+  %out_backprop.value.30 = load <8 x float>, ptr %out_backprop.at.34, align 4
   %x.scaled.31 = mul i64 %x.1, 16
-  %x.offset.46 = add i64 %y.offset.31, %x.scaled.31
-  %input.at.30 = getelementptr float, ptr %input, i64 %x.offset.46
-  %input.at.31 = getelementptr float, ptr %input.at.30, i64 -1664
-  %input.value.15 = load float, ptr %input.at.31, align 4
+  %input.at.34 = getelementptr float, ptr %input.at.19, i64 %x.scaled.31
+  %input.at.35 = getelementptr float, ptr %input.at.34, i64 -1664
+  %input.value.15 = load float, ptr %input.at.35, align 4
   %input.splat.30 = insertelement <8 x float> poison, float %input.value.15, i64 0
   %input.splat.31 = shufflevector <8 x float> %input.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
-  %acc.at.103 = getelementptr float, ptr %acc.1, i64 112
-  %acc.value.46 = load <8 x float>, ptr %acc.at.103, align 64
+  %acc.value.46 = load <8 x float>, ptr %acc.at.88, align 64
   %fma.30 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.30, <8 x float> %input.splat.31, <8 x float> %acc.value.46)
-  store <8 x float> %fma.30, ptr %acc.at.103, align 64
-  %out_backprop.at.31 = getelementptr float, ptr %out_backprop.at.30, i64 8
-  %out_backprop.value.31 = load <8 x float>, ptr %out_backprop.at.31, align 4
-  %acc.at.104 = getelementptr float, ptr %acc.1, i64 120
-  %acc.value.47 = load <8 x float>, ptr %acc.at.104, align 32
+  store <8 x float> %fma.30, ptr %acc.at.88, align 64
+  %out_backprop.at.35 = getelementptr float, ptr %out_backprop.at.34, i64 8
+  %out_backprop.value.31 = load <8 x float>, ptr %out_backprop.at.35, align 4
+  %acc.value.47 = load <8 x float>, ptr %acc.at.89, align 32
   %fma.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.31, <8 x float> %input.splat.31, <8 x float> %acc.value.47)
-  store <8 x float> %fma.31, ptr %acc.at.104, align 32
+  store <8 x float> %fma.31, ptr %acc.at.89, align 32
   br label %endif.46
 endif.46:
   %x.next.1 = add nsw i64 %x.1, 1
@@ -1160,64 +961,49 @@ y.done.1:
   %acc.value.48 = load <8 x float>, ptr %acc.1, align 64
   %output.at.63 = getelementptr float, ptr %output.at.31, i64 2048
   store <8 x float> %acc.value.48, ptr %output.at.63, align 4
-  %acc.at.105 = getelementptr float, ptr %acc.1, i64 8
-  %acc.value.49 = load <8 x float>, ptr %acc.at.105, align 32
+  %acc.value.49 = load <8 x float>, ptr %acc.at.75, align 32
   %output.at.64 = getelementptr float, ptr %output.at.31, i64 2056
   store <8 x float> %acc.value.49, ptr %output.at.64, align 4
-  %acc.at.106 = getelementptr float, ptr %acc.1, i64 16
-  %acc.value.50 = load <8 x float>, ptr %acc.at.106, align 64
+  %acc.value.50 = load <8 x float>, ptr %acc.at.76, align 64
   %output.at.65 = getelementptr float, ptr %output.at.31, i64 2304
   store <8 x float> %acc.value.50, ptr %output.at.65, align 4
-  %acc.at.107 = getelementptr float, ptr %acc.1, i64 24
-  %acc.value.51 = load <8 x float>, ptr %acc.at.107, align 32
+  %acc.value.51 = load <8 x float>, ptr %acc.at.77, align 32
   %output.at.66 = getelementptr float, ptr %output.at.31, i64 2312
   store <8 x float> %acc.value.51, ptr %output.at.66, align 4
-  %acc.at.108 = getelementptr float, ptr %acc.1, i64 32
-  %acc.value.52 = load <8 x float>, ptr %acc.at.108, align 64
+  %acc.value.52 = load <8 x float>, ptr %acc.at.78, align 64
   %output.at.67 = getelementptr float, ptr %output.at.31, i64 2560
   store <8 x float> %acc.value.52, ptr %output.at.67, align 4
-  %acc.at.109 = getelementptr float, ptr %acc.1, i64 40
-  %acc.value.53 = load <8 x float>, ptr %acc.at.109, align 32
+  %acc.value.53 = load <8 x float>, ptr %acc.at.79, align 32
   %output.at.68 = getelementptr float, ptr %output.at.31, i64 2568
   store <8 x float> %acc.value.53, ptr %output.at.68, align 4
-  %acc.at.110 = getelementptr float, ptr %acc.1, i64 48
-  %acc.value.54 = load <8 x float>, ptr %acc.at.110, align 64
+  %acc.value.54 = load <8 x float>, ptr %acc.at.80, align 64
   %output.at.69 = getelementptr float, ptr %output.at.31, i64 2816
   store <8 x float> %acc.value.54, ptr %output.at.69, align 4
-  %acc.at.111 = getelementptr float, ptr %acc.1, i64 56
-  %acc.value.55 = load <8 x float>, ptr %acc.at.111, align 32
+  %acc.value.55 = load <8 x float>, ptr %acc.at.81, align 32
   %output.at.70 = getelementptr float, ptr %output.at.31, i64 2824
   store <8 x float> %acc.value.55, ptr %output.at.70, align 4
-  %acc.at.112 = getelementptr float, ptr %acc.1, i64 64
-  %acc.value.56 = load <8 x float>, ptr %acc.at.112, align 64
+  %acc.value.56 = load <8 x float>, ptr %acc.at.82, align 64
   %output.at.71 = getelementptr float, ptr %output.at.31, i64 3072
   store <8 x float> %acc.value.56, ptr %output.at.71, align 4
-  %acc.at.113 = getelementptr float, ptr %acc.1, i64 72
-  %acc.value.57 = load <8 x float>, ptr %acc.at.113, align 32
+  %acc.value.57 = load <8 x float>, ptr %acc.at.83, align 32
   %output.at.72 = getelementptr float, ptr %output.at.31, i64 3080
   store <8 x float> %acc.value.57, ptr %output.at.72, align 4
-  %acc.at.114 = getelementptr float, ptr %acc.1, i64 80
-  %acc.value.58 = load <8 x float>, ptr %acc.at.114, align 64
+  %acc.value.58 = load <8 x float>, ptr %acc.at.84, align 64
   %output.at.73 = getelementptr float, ptr %output.at.31, i64 3328
   store <8 x float> %acc.value.58, ptr %output.at.73, align 4
-  %acc.at.115 = getelementptr float, ptr %acc.1, i64 88
-  %acc.value.59 = load <8 x float>, ptr %acc.at.115, align 32
+  %acc.value.59 = load <8 x float>, ptr %acc.at.85, align 32
   %output.at.74 = getelementptr float, ptr %output.at.31, i64 3336
   store <8 x float> %acc.value.59, ptr %output.at.74, align 4
-  %acc.at.116 = getelementptr float, ptr %acc.1, i64 96
-  %acc.value.60 = load <8 x float>, ptr %acc.at.116, align 64
+  %acc.value.60 = load <8 x float>, ptr %acc.at.86, align 64
   %output.at.75 = getelementptr float, ptr %output.at.31, i64 3584
   store <8 x float> %acc.value.60, ptr %output.at.75, align 4
-  %acc.at.117 = getelementptr float, ptr %acc.1, i64 104
-  %acc.value.61 = load <8 x float>, ptr %acc.at.117, align 32
+  %acc.value.61 = load <8 x float>, ptr %acc.at.87, align 32
   %output.at.76 = getelementptr float, ptr %output.at.31, i64 3592
   store <8 x float> %acc.value.61, ptr %output.at.76, align 4
-  %acc.at.118 = getelementptr float, ptr %acc.1, i64 112
-  %acc.value.62 = load <8 x float>, ptr %acc.at.118, align 64
+  %acc.value.62 = load <8 x float>, ptr %acc.at.88, align 64
   %output.at.77 = getelementptr float, ptr %output.at.31, i64 3840
   store <8 x float> %acc.value.62, ptr %output.at.77, align 4
-  %acc.at.119 = getelementptr float, ptr %acc.1, i64 120
-  %acc.value.63 = load <8 x float>, ptr %acc.at.119, align 32
+  %acc.value.63 = load <8 x float>, ptr %acc.at.89, align 32
   %output.at.78 = getelementptr float, ptr %output.at.31, i64 3848
   store <8 x float> %acc.value.63, ptr %output.at.78, align 4
   %r_c.next = add nsw i64 %r_c, 1

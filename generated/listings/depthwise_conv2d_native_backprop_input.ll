@@ -21,9 +21,31 @@ n_h.body:
   %n_h = phi i64 [ %begin, %entry ], [ %n_h.next, %w.done ]
   %quotient = ashr i64 %n_h, 4
   %remainder = and i64 %n_h, 15
+  %remainder.offset = add i64 %remainder, -8
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder, 8
+  %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
+  %r.any = icmp slt i64 %smax, %smin
+  %quotient.scaled = mul i64 %quotient, 65536
+  %remainder.scaled = mul i64 %remainder, 4096
+  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %remainder.offset.2
+  %quotient.scaled.1 = mul i64 %quotient, 4096
+  %remainder.scaled.1 = mul i64 %remainder, 256
+  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.1
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.3
   br label %w.body
 w.body:
   %w = phi i64 [ 0, %n_h.body ], [ %w.next, %c.done ]
+  %w.offset = add i64 %w, -8
+  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %w.offset)
+  %w.offset.1 = add i64 %w, 8
+  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %w.offset.1)
+  %s.any = icmp slt i64 %smax.1, %smin.1
+  %w.scaled = mul i64 %w, 256
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %w.scaled
+  %w.scaled.1 = mul i64 %w, 16
+  %output.at.1 = getelementptr float, ptr %output.at, i64 %w.scaled.1
   br label %c.body
 c.body:
   %c = phi i64 [ 0, %w.body ], [ %c.next, %r.done ]
@@ -31,47 +53,33 @@ c.body:
   store <8 x float> zeroinitializer, ptr %acc_partial, align 64
   %acc_partial.at = getelementptr float, ptr %acc_partial, i64 8
   store <8 x float> zeroinitializer, ptr %acc_partial.at, align 32
-  %remainder.offset = add i64 %remainder, -8
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
-  %remainder.offset.1 = add i64 %remainder, 8
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
-  %r.any = icmp slt i64 %smax, %smin
+  %c.scaled = mul i64 %c, 16
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %c.scaled
+  %filter.at = getelementptr float, ptr %filter, i64 %c.scaled
   br i1 %r.any, label %r.body, label %r.done
 r.body:
   %r = phi i64 [ %smax, %c.body ], [ %r.next, %s.done ]
-  %w.offset = add i64 %w, -8
-  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %w.offset)
-  %w.offset.1 = add i64 %w, 8
-  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %w.offset.1)
-  %s.any = icmp slt i64 %smax.1, %smin.1
+  %r.scaled = mul i64 %r, -4096
+  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %r.scaled
+  %r.scaled.1 = mul i64 %r, 4096
+  %filter.at.1 = getelementptr float, ptr %filter.at, i64 %r.scaled.1
   br i1 %s.any, label %s.body, label %s.done
 s.body:
   %s = phi i64 [ %smax.1, %r.body ], [ %s.next, %s.body ]
-  %quotient.scaled = mul i64 %quotient, 65536
-  %remainder.scaled = mul i64 %remainder, 4096
-  %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
-  %w.scaled = mul i64 %w, 256
-  %w.offset.2 = add i64 %remainder.offset.2, %w.scaled
-  %c.scaled = mul i64 %c, 16
-  %c.offset = add i64 %w.offset.2, %c.scaled
-  %r.scaled = mul i64 %r, 4096
-  %r.offset = sub i64 %c.offset, %r.scaled
-  %s.scaled = mul i64 %s, 256
-  %s.offset = sub i64 %r.offset, %s.scaled
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %s.offset
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 30464
-  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.1, align 4
-  %r.offset.1 = add i64 %c.scaled, %r.scaled
-  %s.offset.1 = add i64 %r.offset.1, %s.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %s.offset.1
-  %filter.value = load <8 x float>, ptr %filter.at, align 4
+  %s.scaled = mul i64 %s, -256
+  %out_backprop.at.4 = getelementptr float, ptr %out_backprop.at.3, i64 %s.scaled
+  %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.4, i64 30464
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.5, align 4
+  %s.scaled.1 = mul i64 %s, 256
+  %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 %s.scaled.1
+  %filter.value = load <8 x float>, ptr %filter.at.2, align 4
   %acc_partial.value = load <8 x float>, ptr %acc_partial, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %filter.value, <8 x float> %acc_partial.value)
   store <8 x float> %fma, ptr %acc_partial, align 64
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at, i64 30472
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.2, align 4
-  %filter.at.1 = getelementptr float, ptr %filter.at, i64 8
-  %filter.value.1 = load <8 x float>, ptr %filter.at.1, align 4
+  %out_backprop.at.6 = getelementptr float, ptr %out_backprop.at.4, i64 30472
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.6, align 4
+  %filter.at.3 = getelementptr float, ptr %filter.at.2, i64 8
+  %filter.value.1 = load <8 x float>, ptr %filter.at.3, align 4
   %acc_partial.value.1 = load <8 x float>, ptr %acc_partial.at, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %filter.value.1, <8 x float> %acc_partial.value.1)
   store <8 x float> %fma.1, ptr %acc_partial.at, align 32
@@ -107,14 +115,8 @@ r.done:
   %add.4 = fadd float %acc.value, %acc_partial.value.10
   store float %add.4, ptr %acc, align 64
   %acc.value.1 = load float, ptr %acc, align 64
-  %quotient.scaled.1 = mul i64 %quotient, 4096
-  %remainder.scaled.1 = mul i64 %remainder, 256
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %w.scaled.1 = mul i64 %w, 16
-  %w.offset.3 = add i64 %remainder.offset.3, %w.scaled.1
-  %c.offset.1 = add i64 %w.offset.3, %c
-  %output.at = getelementptr float, ptr %output, i64 %c.offset.1
-  store float %acc.value.1, ptr %output.at, align 4
+  %output.at.2 = getelementptr float, ptr %output.at.1, i64 %c
+  store float %acc.value.1, ptr %output.at.2, align 4
   %c.next = add nsw i64 %c, 1
   %c.more = icmp slt i64 %c.next, 16
   br i1 %c.more, label %c.body, label %c.done
