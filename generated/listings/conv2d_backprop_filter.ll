@@ -11,38 +11,17 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
-define internal i32 @conv2d_backprop_filter_float32_NHWC.r_s(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @conv2d_backprop_filter_float32_NHWC.c_o_r_s(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
-  %r_s.any = icmp slt i64 %begin, %end
-  br i1 %r_s.any, label %r_s.body, label %r_s.done
-r_s.body:
-  %r_s = phi i64 [ %begin, %entry ], [ %r_s.next, %c_o.done ]
-  %quotient = ashr i64 %r_s, 4
-  %remainder = and i64 %r_s, 15
-  %quotient.scaled = mul i64 %quotient, -1
-  %quotient.offset = add i64 %quotient.scaled, 7
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %quotient.offset)
-  %quotient.offset.1 = add i64 %quotient.scaled, 23
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %quotient.offset.1)
-  %y.any = icmp slt i64 %smax, %smin
-  %remainder.scaled = mul i64 %remainder, -1
-  %remainder.offset = add i64 %remainder.scaled, 7
-  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
-  %remainder.offset.1 = add i64 %remainder.scaled, 23
-  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
-  %x.any = icmp slt i64 %smax.1, %smin.1
-  %quotient.scaled.1 = mul i64 %quotient, 256
-  %remainder.scaled.1 = mul i64 %remainder, 16
-  %remainder.offset.2 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %input.at = getelementptr float, ptr %input, i64 %remainder.offset.2
-  %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.scaled.2 = mul i64 %remainder, 256
-  %remainder.offset.3 = add i64 %quotient.scaled.2, %remainder.scaled.2
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.3
-  br label %c_o.body
-c_o.body:
-  %c_o = phi i64 [ 0, %r_s.body ], [ %c_o.next, %n.done ]
+  %c_o_r_s.any = icmp slt i64 %begin, %end
+  br i1 %c_o_r_s.any, label %c_o_r_s.body, label %c_o_r_s.done
+c_o_r_s.body:
+  %c_o_r_s = phi i64 [ %begin, %entry ], [ %c_o_r_s.next, %n.done ]
+  %quotient = ashr i64 %c_o_r_s, 4
+  %quotient.1 = ashr i64 %quotient, 4
+  %remainder = and i64 %quotient, 15
+  %remainder.1 = and i64 %c_o_r_s, 15
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -74,41 +53,57 @@ c_o.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %c_o.scaled = mul i64 %c_o, 8
-  %input.at.1 = getelementptr float, ptr %input.at, i64 %c_o.scaled
   br label %n.body
 n.body:
-  %n = phi i64 [ 0, %c_o.body ], [ %n.next, %y.done ]
-  %n.scaled = mul i64 %n, 4096
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %n.scaled
-  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %n.scaled
+  %n = phi i64 [ 0, %c_o_r_s.body ], [ %n.next, %y.done ]
+  %remainder.scaled = mul i64 %remainder, -1
+  %remainder.offset = add i64 %remainder.scaled, 7
+  %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
+  %remainder.offset.1 = add i64 %remainder.scaled, 23
+  %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
+  %y.any = icmp slt i64 %smax, %smin
   br i1 %y.any, label %y.body, label %y.done
 y.body:
   %y = phi i64 [ %smax, %n.body ], [ %y.next, %x.done ]
-  %y.scaled = mul i64 %y, 256
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %y.scaled
-  %input.at.3 = getelementptr float, ptr %input.at.2, i64 %y.scaled
+  %remainder.scaled.1 = mul i64 %remainder.1, -1
+  %remainder.offset.2 = add i64 %remainder.scaled.1, 7
+  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset.2)
+  %remainder.offset.3 = add i64 %remainder.scaled.1, 23
+  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.3)
+  %x.any = icmp slt i64 %smax.1, %smin.1
   br i1 %x.any, label %x.body, label %x.done
 x.body:
   %x = phi i64 [ %smax.1, %y.body ], [ %x.next, %x.body ]
+  %n.scaled = mul i64 %n, 4096
+  %y.scaled = mul i64 %y, 256
+  %y.offset = add i64 %n.scaled, %y.scaled
   %x.scaled = mul i64 %x, 16
-  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %x.scaled
-  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.2, align 4
-  %input.at.4 = getelementptr float, ptr %input.at.3, i64 %x.scaled
-  %input.at.5 = getelementptr float, ptr %input.at.4, i64 -1904
-  %input.value = load float, ptr %input.at.5, align 4
+  %x.offset = add i64 %y.offset, %x.scaled
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %x.offset
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at, align 4
+  %quotient.scaled = mul i64 %quotient.1, 8
+  %remainder.scaled.2 = mul i64 %remainder, 256
+  %remainder.offset.4 = add i64 %quotient.scaled, %remainder.scaled.2
+  %remainder.scaled.3 = mul i64 %remainder.1, 16
+  %remainder.offset.5 = add i64 %remainder.offset.4, %remainder.scaled.3
+  %n.offset = add i64 %remainder.offset.5, %n.scaled
+  %y.offset.1 = add i64 %n.offset, %y.scaled
+  %x.offset.1 = add i64 %y.offset.1, %x.scaled
+  %input.at = getelementptr float, ptr %input, i64 %x.offset.1
+  %input.at.1 = getelementptr float, ptr %input.at, i64 -1904
+  %input.value = load float, ptr %input.at.1, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value = load <8 x float>, ptr %acc, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.1, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc, align 64
-  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 8
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.3, align 4
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 8
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.1, align 4
   %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at, align 32
-  %input.at.6 = getelementptr float, ptr %input.at.4, i64 -1903
-  %input.value.1 = load float, ptr %input.at.6, align 4
+  %input.at.2 = getelementptr float, ptr %input.at, i64 -1903
+  %input.value.1 = load float, ptr %input.at.2, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
@@ -117,8 +112,8 @@ x.body:
   %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.3, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.2, align 32
-  %input.at.7 = getelementptr float, ptr %input.at.4, i64 -1902
-  %input.value.2 = load float, ptr %input.at.7, align 4
+  %input.at.3 = getelementptr float, ptr %input.at, i64 -1902
+  %input.value.2 = load float, ptr %input.at.3, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
@@ -127,8 +122,8 @@ x.body:
   %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.5, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.4, align 32
-  %input.at.8 = getelementptr float, ptr %input.at.4, i64 -1901
-  %input.value.3 = load float, ptr %input.at.8, align 4
+  %input.at.4 = getelementptr float, ptr %input.at, i64 -1901
+  %input.value.3 = load float, ptr %input.at.4, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
@@ -137,8 +132,8 @@ x.body:
   %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.7, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.6, align 32
-  %input.at.9 = getelementptr float, ptr %input.at.4, i64 -1900
-  %input.value.4 = load float, ptr %input.at.9, align 4
+  %input.at.5 = getelementptr float, ptr %input.at, i64 -1900
+  %input.value.4 = load float, ptr %input.at.5, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
@@ -147,8 +142,8 @@ x.body:
   %acc.value.9 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.9, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.8, align 32
-  %input.at.10 = getelementptr float, ptr %input.at.4, i64 -1899
-  %input.value.5 = load float, ptr %input.at.10, align 4
+  %input.at.6 = getelementptr float, ptr %input.at, i64 -1899
+  %input.value.5 = load float, ptr %input.at.6, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
@@ -157,8 +152,8 @@ x.body:
   %acc.value.11 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.11, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.10, align 32
-  %input.at.11 = getelementptr float, ptr %input.at.4, i64 -1898
-  %input.value.6 = load float, ptr %input.at.11, align 4
+  %input.at.7 = getelementptr float, ptr %input.at, i64 -1898
+  %input.value.6 = load float, ptr %input.at.7, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
@@ -167,8 +162,8 @@ x.body:
   %acc.value.13 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.13, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.12, align 32
-  %input.at.12 = getelementptr float, ptr %input.at.4, i64 -1897
-  %input.value.7 = load float, ptr %input.at.12, align 4
+  %input.at.8 = getelementptr float, ptr %input.at, i64 -1897
+  %input.value.7 = load float, ptr %input.at.8, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.14 = load <8 x float>, ptr %acc.at.13, align 64
@@ -190,66 +185,66 @@ y.done:
   br i1 %n.more, label %n.body, label %n.done
 n.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %c_o.scaled.1 = mul i64 %c_o, 128
-  %output.at.1 = getelementptr float, ptr %output.at, i64 %c_o.scaled.1
-  store <8 x float> %acc.value.16, ptr %output.at.1, align 4
+  %quotient.scaled.1 = mul i64 %quotient.1, 128
+  %remainder.scaled.4 = mul i64 %remainder, 4096
+  %remainder.offset.6 = add i64 %quotient.scaled.1, %remainder.scaled.4
+  %remainder.scaled.5 = mul i64 %remainder.1, 256
+  %remainder.offset.7 = add i64 %remainder.offset.6, %remainder.scaled.5
+  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.7
+  store <8 x float> %acc.value.16, ptr %output.at, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
-  %output.at.2 = getelementptr float, ptr %output.at.1, i64 8
-  store <8 x float> %acc.value.17, ptr %output.at.2, align 4
+  %output.at.1 = getelementptr float, ptr %output.at, i64 8
+  store <8 x float> %acc.value.17, ptr %output.at.1, align 4
   %acc.value.18 = load <8 x float>, ptr %acc.at.1, align 64
-  %output.at.3 = getelementptr float, ptr %output.at.1, i64 16
-  store <8 x float> %acc.value.18, ptr %output.at.3, align 4
+  %output.at.2 = getelementptr float, ptr %output.at, i64 16
+  store <8 x float> %acc.value.18, ptr %output.at.2, align 4
   %acc.value.19 = load <8 x float>, ptr %acc.at.2, align 32
-  %output.at.4 = getelementptr float, ptr %output.at.1, i64 24
-  store <8 x float> %acc.value.19, ptr %output.at.4, align 4
+  %output.at.3 = getelementptr float, ptr %output.at, i64 24
+  store <8 x float> %acc.value.19, ptr %output.at.3, align 4
   %acc.value.20 = load <8 x float>, ptr %acc.at.3, align 64
-  %output.at.5 = getelementptr float, ptr %output.at.1, i64 32
-  store <8 x float> %acc.value.20, ptr %output.at.5, align 4
+  %output.at.4 = getelementptr float, ptr %output.at, i64 32
+  store <8 x float> %acc.value.20, ptr %output.at.4, align 4
   %acc.value.21 = load <8 x float>, ptr %acc.at.4, align 32
-  %output.at.6 = getelementptr float, ptr %output.at.1, i64 40
-  store <8 x float> %acc.value.21, ptr %output.at.6, align 4
+  %output.at.5 = getelementptr float, ptr %output.at, i64 40
+  store <8 x float> %acc.value.21, ptr %output.at.5, align 4
   %acc.value.22 = load <8 x float>, ptr %acc.at.5, align 64
-  %output.at.7 = getelementptr float, ptr %output.at.1, i64 48
-  store <8 x float> %acc.value.22, ptr %output.at.7, align 4
+  %output.at.6 = getelementptr float, ptr %output.at, i64 48
+  store <8 x float> %acc.value.22, ptr %output.at.6, align 4
   %acc.value.23 = load <8 x float>, ptr %acc.at.6, align 32
-  %output.at.8 = getelementptr float, ptr %output.at.1, i64 56
-  store <8 x float> %acc.value.23, ptr %output.at.8, align 4
+  %output.at.7 = getelementptr float, ptr %output.at, i64 56
+  store <8 x float> %acc.value.23, ptr %output.at.7, align 4
   %acc.value.24 = load <8 x float>, ptr %acc.at.7, align 64
-  %output.at.9 = getelementptr float, ptr %output.at.1, i64 64
-  store <8 x float> %acc.value.24, ptr %output.at.9, align 4
+  %output.at.8 = getelementptr float, ptr %output.at, i64 64
+  store <8 x float> %acc.value.24, ptr %output.at.8, align 4
   %acc.value.25 = load <8 x float>, ptr %acc.at.8, align 32
-  %output.at.10 = getelementptr float, ptr %output.at.1, i64 72
-  store <8 x float> %acc.value.25, ptr %output.at.10, align 4
+  %output.at.9 = getelementptr float, ptr %output.at, i64 72
+  store <8 x float> %acc.value.25, ptr %output.at.9, align 4
   %acc.value.26 = load <8 x float>, ptr %acc.at.9, align 64
-  %output.at.11 = getelementptr float, ptr %output.at.1, i64 80
-  store <8 x float> %acc.value.26, ptr %output.at.11, align 4
+  %output.at.10 = getelementptr float, ptr %output.at, i64 80
+  store <8 x float> %acc.value.26, ptr %output.at.10, align 4
   %acc.value.27 = load <8 x float>, ptr %acc.at.10, align 32
-  %output.at.12 = getelementptr float, ptr %output.at.1, i64 88
-  store <8 x float> %acc.value.27, ptr %output.at.12, align 4
+  %output.at.11 = getelementptr float, ptr %output.at, i64 88
+  store <8 x float> %acc.value.27, ptr %output.at.11, align 4
   %acc.value.28 = load <8 x float>, ptr %acc.at.11, align 64
-  %output.at.13 = getelementptr float, ptr %output.at.1, i64 96
-  store <8 x float> %acc.value.28, ptr %output.at.13, align 4
+  %output.at.12 = getelementptr float, ptr %output.at, i64 96
+  store <8 x float> %acc.value.28, ptr %output.at.12, align 4
   %acc.value.29 = load <8 x float>, ptr %acc.at.12, align 32
-  %output.at.14 = getelementptr float, ptr %output.at.1, i64 104
-  store <8 x float> %acc.value.29, ptr %output.at.14, align 4
+  %output.at.13 = getelementptr float, ptr %output.at, i64 104
+  store <8 x float> %acc.value.29, ptr %output.at.13, align 4
   %acc.value.30 = load <8 x float>, ptr %acc.at.13, align 64
-  %output.at.15 = getelementptr float, ptr %output.at.1, i64 112
-  store <8 x float> %acc.value.30, ptr %output.at.15, align 4
+  %output.at.14 = getelementptr float, ptr %output.at, i64 112
+  store <8 x float> %acc.value.30, ptr %output.at.14, align 4
   %acc.value.31 = load <8 x float>, ptr %acc.at.14, align 32
-  %output.at.16 = getelementptr float, ptr %output.at.1, i64 120
-  store <8 x float> %acc.value.31, ptr %output.at.16, align 4
-  %c_o.next = add nsw i64 %c_o, 1
-  %c_o.more = icmp slt i64 %c_o.next, 2
-  br i1 %c_o.more, label %c_o.body, label %c_o.done
-c_o.done:
-  %r_s.next = add nsw i64 %r_s, 1
-  %r_s.more = icmp slt i64 %r_s.next, %end
-  br i1 %r_s.more, label %r_s.body, label %r_s.done
-r_s.done:
+  %output.at.15 = getelementptr float, ptr %output.at, i64 120
+  store <8 x float> %acc.value.31, ptr %output.at.15, align 4
+  %c_o_r_s.next = add nsw i64 %c_o_r_s, 1
+  %c_o_r_s.more = icmp slt i64 %c_o_r_s.next, %end
+  br i1 %c_o_r_s.more, label %c_o_r_s.body, label %c_o_r_s.done
+c_o_r_s.done:
   ret i32 0
 }
 
-define internal void @conv2d_backprop_filter_float32_NHWC.r_s.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @conv2d_backprop_filter_float32_NHWC.c_o_r_s.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %input.word = getelementptr i64, ptr %context, i64 1
   %input = load ptr, ptr %input.word, align 8
@@ -257,7 +252,7 @@ entry:
   %out_backprop = load ptr, ptr %out_backprop.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @conv2d_backprop_filter_float32_NHWC.r_s(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @conv2d_backprop_filter_float32_NHWC.c_o_r_s(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
   ret void
 }
 
@@ -265,7 +260,7 @@ define internal i32 @conv2d_backprop_filter_float32_NHWC.work(ptr %parallel_for,
 entry:
   %context = alloca [4 x i64], align 8
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 256
+  %several = icmp slt i64 %second, 512
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -280,12 +275,12 @@ shared:
   store ptr %out_backprop, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @conv2d_backprop_filter_float32_NHWC.r_s.chunk, ptr %context, i64 0, i64 256, i64 %threads)
+  call void %parallel_for(ptr @conv2d_backprop_filter_float32_NHWC.c_o_r_s.chunk, ptr %context, i64 0, i64 512, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @conv2d_backprop_filter_float32_NHWC.r_s(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 256)
+  %status.1 = call i32 @conv2d_backprop_filter_float32_NHWC.c_o_r_s(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 512)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]

@@ -86,7 +86,7 @@ def test_partial_sums_wait_where_inputs_do_not_fit() -> None:
     shapes = {"input": (8, 56, 56, 64), "filter": (1, 1, 64, 256)}
     text = text_of(the_kernel("filter", shapes, {"strides": [1, 1, 1, 1], "padding": "SAME"})[0])
     assert "carry n at=k_o\n" in text
-    assert "split c 16 " in text
+    assert "split c 8 " in text
 
 
 def test_few_channels_are_joined_by_the_taps_beside_them() -> None:

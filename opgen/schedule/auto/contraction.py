@@ -33,7 +33,9 @@ TILE = 7
 """Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
 for operands; few enough for the associativity of the first cache."""
 LONG = 16
-"""Positions of a tile where scalars lie along it: a line of the cache holds as many of float32."""
+"""Accumulators of a tile where scalars lie along it: in one vector, a line of the cache holds as many of float32; two
+vectors by half as many positions load less.
+"""
 OPERANDS = 4
 """Registers that are not for accumulators."""
 UNROLLED = 96
@@ -81,22 +83,26 @@ class Contraction:
     def tile(self) -> dict[str, int]:
         """How many iterations of each loop a tile holds, the vector loop last.
 
-        Where scalars lie along the tile, it is a whole line of the cache long, and one vector wide.  A short loop is
+        Where scalars lie along the tile, all of its registers are used, and no tile overlaps another.  A short loop is
         joined by the next loop of reuse.
         """
         loop = self.loop
         assert loop is not None
         width, length = self._extent(self.vector), self._extent(loop)
-        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
-        if all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients:
+        vectors = 2 if width % (2 * self.lanes) == 0 else 1
+        if self._along_scalars(loop):
             room = self.machine.registers - OPERANDS
-            if length % LONG == 0 and room >= LONG:
-                return {loop: LONG, self.vector: self.lanes}
+            if length % (LONG // vectors) == 0 and room >= LONG:
+                return {loop: LONG // vectors, self.vector: vectors * self.lanes}
             others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
             if self.joined and others and TILE < self._extent(others[0]) * length <= room:
                 return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
-        vectors = 2 if width % (2 * self.lanes) == 0 else 1
         return {loop: _positions(length), self.vector: vectors * self.lanes}
+
+    def _along_scalars(self, loop: str) -> bool:
+        """Whether all scalars that a tile reads lie consecutively along its positions."""
+        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        return all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients
 
     def _plans(self, loop: str) -> list[Plan]:
         """The nests to try, the best first; the last is one that needs no estimate."""
@@ -134,7 +140,7 @@ class Contraction:
         they are stored in order.
         """
         loops = list(self.tile)
-        if self.tile[loops[0]] != LONG or len(loops) != 2:
+        if prod(self.tile.values()) != LONG * self.lanes or len(loops) != 2 or not self._along_scalars(loops[0]):
             return None
         results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
         if 2 * results > self.machine.l2.size:
