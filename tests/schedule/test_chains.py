@@ -232,6 +232,43 @@ def test_they_are_packed_in_panels_where_they_are_large() -> None:
         np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)
 
 
+MADE = """
+kernel made(w: float32[{C}, {K}], x: float32[14, {K}]) -> (y: float32[2, 14, {C}]):
+  alloc t: float32[2, {K}, {C}] heap:
+    for k in 0..{K}:
+      for c in 0..{C}:
+        alloc part: float32[1] register
+        part[0] = w[c, k]
+        t[0, k, c] = part[0] + 1.0f32
+        t[1, k, c] = part[0] * 2.0f32
+    for i in 0..2:
+      for p in 0..14:
+        for o in 0..{C}:
+          alloc acc: float32[] register
+          acc[] = 0.0f32
+          for a in 0..{K}:
+            acc[] = fma(x[p, a], t[i, a, o], acc[])
+          y[i, p, o] = acc[]
+"""
+
+
+@pytest.mark.parametrize("size", [1 << 13, 1 << 14, 1 << 15])
+@pytest.mark.parametrize(("columns", "terms"), [(64, 64), (64, 128), (40, 128), (64, 120)])
+def test_what_blocks_are_made_of_is_packed_block_by_block(columns: int, terms: int, size: int) -> None:
+    kernel = parse_kernel(MADE.replace("{C}", str(columns)).replace("{K}", str(terms)))
+    schedule, after = scheduled(kernel, "cpu", small_caches(size))
+    text = str(schedule)
+    assert parse_schedule(text) == schedule
+    assert ("pack w 1, 0 at=" in text) == (columns == 64)  # lanes that fill their vectors
+    assert ("pack w 1, 0 at=a_b" in text) == (columns == 64 and "carry a_b" in text)
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays({"w": (columns, terms), "x": (14, terms)}, "float32", 0)
+    expected = interpret(kernel, arrays, {})["y"]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(run_kernel(legal, arrays, {}, threads, guarded=True)["y"], expected)
+
+
 def summed(seed: int) -> tuple[str, dict[str, tuple[int, ...]]]:
     """The text of a kernel whose intermediates are summed over images and rows, and the shapes of its inputs."""
     rng = random.Random(seed)

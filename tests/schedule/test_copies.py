@@ -13,7 +13,7 @@ from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import verify
-from opgen.machine import typical
+from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
@@ -47,9 +47,9 @@ def product(dtype: str, groups: int, m: int, n: int, p: int) -> Kernel:
     return simplify(parse_kernel(text))
 
 
-def assert_right(kernel: Kernel, seed: int, small: bool) -> str:
+def assert_right(kernel: Kernel, seed: int, small: bool, machine: Machine | None = None) -> str:
     """The automatic schedule gives the interpreter's bits with one and two threads; gives its text."""
-    schedule, after = scheduled(kernel, "cpu", SMALL if small else typical())
+    schedule, after = scheduled(kernel, "cpu", machine or (SMALL if small else typical()))
     assert parse_schedule(str(schedule)) == schedule
     legal = legalize(after)
     verify(legal, bounds=True)
@@ -91,6 +91,53 @@ def test_rows_of_all_lengths_come_out_right() -> None:
     for n in (16, 17, 31, 33):
         text = assert_right(product("float32", 1, 4, n, n), n, False)
         assert "transpose" in text
+
+
+CROWDED = replace(typical(), l1=Cache(4096, 2, 64, 220e9), l2=Cache(1 << 20, 8, 64, 20e9), cores=2)
+"""A machine whose first cache holds few lines that lie apart, and whose second one is slow."""
+
+ROWS = """
+kernel rows(a: {T}[{G}, {M}, {P}], b: {T}[{G}, {P}, {N}]) -> (c: {T}[{G}, {M}, {N}]):
+  for g in 0..{G}:
+    for i in 0..{M}:
+      for j in 0..{N}:
+        alloc acc: {S}[] register
+        acc[] = 0.0{F}
+        for k in 0..{P}:
+          acc[] = fma({S}(a[g, i, k]), {S}(b[g, k, j]), acc[])
+        c[g, i, j] = {T}(acc[])
+"""
+
+
+def rows_of(dtype: str, groups: int, m: int, n: int, p: int) -> Kernel:
+    """Rows times columns: lanes along the rows of the second matrix."""
+    compute = "float64" if dtype == "float64" else "float32"
+    text = ROWS.replace("{F}", "f64" if dtype == "float64" else "f32")
+    for letter, value in {"T": dtype, "S": compute, "G": groups, "M": m, "N": n, "P": p}.items():
+        text = text.replace(f"{{{letter}}}", str(value))
+    return simplify(parse_kernel(text))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_crowd_each_other(seed: int, dtype: str) -> None:
+    """Also where tiles do not divide the sizes, or blocks do not divide the lanes' loop."""
+    rng = random.Random(seed)
+    groups, m, n = rng.choice([1, 2]), rng.choice([28, 31]), rng.choice([64, 72, 128])
+    assert_right(rows_of(dtype, groups, m, n, rng.choice([17, 33])), seed, False, CROWDED)
+
+
+def test_what_lanes_read_of_rows_far_apart_is_copied_in_panels() -> None:
+    """Where enough tiles read it, the lines do not find places as they are, and fetching them would be felt."""
+    text = assert_right(rows_of("float32", 1, 35, 256, 24), 0, False, CROWDED)
+    for step in ("pack b 0, 1, 2 at=j_o -> b_panel", "vectorize b_panel_2_l", "parallel j_o"):
+        assert step in text
+    near = replace(CROWDED, l1=Cache(32 << 10, 512, 64, 220e9))
+    fast = replace(CROWDED, l2=Cache(1 << 20, 8, 64, 118e9))
+    for machine in (near, fast):
+        assert "panel" not in assert_right(rows_of("float32", 1, 35, 256, 24), 0, False, machine)
+    assert "panel" not in assert_right(rows_of("float32", 1, 21, 256, 24), 0, False, CROWDED)
+    assert "panel" not in assert_right(rows_of("float32", 1, 35, 96, 24), 0, False, CROWDED)  # three: not for two cores
 
 
 APART = """

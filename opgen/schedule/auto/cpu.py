@@ -45,6 +45,7 @@ from opgen.schedule.auto.prepare import (
     widen_reused,
 )
 from opgen.schedule.auto.results import turned
+from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.slices import Slices, sliced_loop
 from opgen.schedule.auto.trial import Trial
@@ -180,6 +181,7 @@ class CpuNest:
             return False
         turned(self.trial, marks, vector, self.machine)
         panelled_vectors(self.trial, marks, vector, self.machine)
+        panelled_rows(self.trial, marks, nest, vector, self.machine)
         return True
 
     def _in_slices(self) -> bool:

@@ -6,16 +6,16 @@ uses it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from opgen.loop.nodes import Const, Kernel, Var
-from opgen.loop.walk import loads
+from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Var
+from opgen.loop.walk import loads, walk
 from opgen.machine import Machine
 from opgen.schedule.auto.blocks import transposed_blocks
-from opgen.schedule.auto.nests import depends, inner_nests, nests
+from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split, Step, Widen
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Widen
 
 TURNS = 4
 """Blocks for each core at least: fewer would leave cores idle at the end."""
@@ -48,11 +48,38 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
     if len(copies) != 1 or split is None or split.tail != "exact":
         return
+    if panelled_around(trial, marks, vector, machine):
+        return
     found = next(n for n in inner_nests(marks.kernel) if vector in n.names)
     blocks = (found.extent(vector) or 1) // split.factor
     if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
         last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
         panelled(trial, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
+
+
+def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
+    """Replace the copy of a large input by panels, one for each iteration of the loop around a nest that makes an
+    intermediate in blocks, if they leave room in the second cache; whether that was done.
+    """
+    around = next((n for n in nests(marks.kernel) if _holds(n, vector)), None)
+    pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
+    if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
+        return False
+    again = Trial(marks.kernel)
+    if not again.take(replace(pack, at=around.names[-1])):
+        return False
+    panel = next(s.buffer for s in walk(again.kernel.body) if isinstance(s, Alloc) and s.buffer.name == pack.name)
+    if _size(panel) > machine.l2.size // 2 or not transposed_blocks(again, pack.name, machine.vector_bytes):
+        return False
+    if not again.take(*trial.steps[marks.ready :]):
+        return False
+    trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
+    return True
+
+
+def _holds(nest: Nest, loop: str) -> bool:
+    """Whether a loop is inside what the last loop of a nest holds."""
+    return any(isinstance(s, For) and s.var == loop for s in walk(nest.core))
 
 
 def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
@@ -94,8 +121,11 @@ def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
 
 def _bytes(kernel: Kernel, buffer: str) -> int:
     """The size of an input."""
-    found = next(i for i in kernel.inputs if i.name == buffer)
-    return found.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in found.shape)
+    return _size(next(i for i in kernel.inputs if i.name == buffer))
+
+
+def _size(buffer: Buffer) -> int:
+    return buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
 
 
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
@@ -118,6 +148,8 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, c
     name = trial.fresh(f"{pack.buffer}_panel")
     if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
         return False
-    if not transposed_blocks(trial, name, machine.vector_bytes, [*changing, blocks]):
+    carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
+    shared = [n for n in (*changing, blocks) if n not in carried]
+    if not transposed_blocks(trial, name, machine.vector_bytes, shared):
         return False
     return not wide or trial.take(Widen(name, trial.fresh(f"{name}_wide")))
