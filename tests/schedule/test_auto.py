@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
@@ -17,6 +18,8 @@ from opgen.loop.nodes import Call as FusedCall
 from opgen.loop.print import print_expr
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk, walk_exprs
+from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
@@ -223,10 +226,10 @@ def window_call(
     )
 
 
-def assert_scheduled_is_the_same(call: Call, seed: int) -> str:
+def assert_scheduled_is_the_same(call: Call, seed: int, machine: Machine | None = None) -> str:
     """Bit for bit, compiled, at guard pages, with one and two threads; gives the schedule's text."""
     kernel = simplify(bind(*call.kernel()))
-    schedule, after = scheduled(kernel)
+    schedule, after = scheduled(kernel, "cpu", machine)
     assert parse_schedule(str(schedule)) == schedule
     legal = legalize(after)
     arrays = random_arrays(call.shapes, call.dtype, seed)
@@ -271,10 +274,26 @@ def image_call(direction: str | None, size: int, channels: int, stride: int = 1,
 @pytest.mark.parametrize(("size", "channels", "taps"), [(14, 512, 3), (7, 1024, 3), (14, 512, 5)])
 def test_lines_that_crowd_each_other(size: int, channels: int, taps: int, direction: str | None) -> None:
     """Powers of two: blocks of vectors, and copies where not even a row's lines stay in the first cache."""
-    text = assert_scheduled_is_the_same(image_call(direction, size, channels, taps=taps), size)
+    machine = replace(typical(), l2=Cache(1 << 18, 8, 64, 118e9))
+    text = assert_scheduled_is_the_same(image_call(direction, size, channels, taps=taps), size, machine)
     assert "-> c_b, c_v" in text
     assert ("space=stack" in text) == (channels == 1024 or taps == 5)
     assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, size, 960), size)
+
+
+def test_sums_of_what_the_second_cache_holds_need_no_blocks() -> None:
+    text = assert_scheduled_is_the_same(image_call("filter", 7, 1024), 0)
+    assert "reorder c_o, y, " in text
+
+
+@pytest.mark.parametrize("channels", [32, 64, 96])
+@pytest.mark.parametrize("size", [14, 17, 28])
+def test_sums_of_what_comes_from_afar(size: int, channels: int) -> None:
+    """With little arithmetic, vectors that lie together are read together, the sums in memory."""
+    slow = replace(typical(), l2=Cache(1 << 14, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, 10e9), cores=1)
+    text = assert_scheduled_is_the_same(image_call("filter", size, channels, 2), size, slow)
+    assert ("reorder c_b, y, x_o, c_o" in text) == (size != 17)
+    assert "c_b" not in assert_scheduled_is_the_same(image_call("filter", size, channels, 2), size)
 
 
 def test_rows_are_branches_and_columns_bodies() -> None:
@@ -290,6 +309,9 @@ def test_strided_gradients_need_no_phases() -> None:
     text = assert_scheduled_is_the_same(image_call("input", 28, 32, 2), 0)
     assert "split w 4 tail=exact" in text
     assert "skew r, h_i -1" in text
+    assert "split w 2 tail=exact -> w_o, w_i\nsplit h 8 " in assert_scheduled_is_the_same(
+        image_call("input", 32, 32, 2), 0
+    )
 
 
 def test_all_sums_of_taps_stay_in_registers() -> None:

@@ -19,6 +19,8 @@ TAPS = 25
 """Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
 FAR = 2
 """What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
+ALIKE = 1.1
+"""Tiles that cost less than so much of the best are as good."""
 CROWDED = 2
 """How much more a tile costs if the first cache cannot hold its lines at once."""
 
@@ -74,7 +76,7 @@ class TileChoice:
 
     @cached_property
     def tile(self) -> Tile:
-        """The best; of equals the tallest, as rows at the border cost no code."""
+        """The best; of those that are as good the narrowest, as rows at the border cost no code."""
         steps = divisibility(self.nest)
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
@@ -86,7 +88,8 @@ class TileChoice:
             for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most
         ]
-        return min(tiles, key=lambda t: (t.cost, t.wide.size))
+        least = min(t.cost for t in tiles)
+        return min((t for t in tiles if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
 
     @cached_property
     def small(self) -> bool:

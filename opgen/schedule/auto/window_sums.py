@@ -23,6 +23,8 @@ SHARED = 4
 """So many terms share what they read well enough."""
 FAR = 2
 """Reads of more than this part of the last cache come at the rate of memory, or nearly."""
+HELD = 0.8
+"""The part of the second cache that reads can count on."""
 COPIED = 4
 """Most vectors that are copied together."""
 
@@ -97,7 +99,7 @@ class SumTile:
         if self._far:
             room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
             return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
-        return largest_divisor(vectors, COPIED) if self._crowded else 1
+        return largest_divisor(vectors, COPIED) if self._crowded and not self._held else 1
 
     @cached_property
     def _crowded(self) -> bool:
@@ -106,12 +108,27 @@ class SumTile:
         return rows * self._columns + self._cut.size > self._lines
 
     @cached_property
-    def _far(self) -> bool:
-        """Whether so much is read that it comes from afar, where what lies together had better be read together."""
+    def _bytes(self) -> int:
+        """What is read, in all."""
         read = {e.buffer: e.dtype.bytes for e in self.nest.outside_loads}
         shapes = ((self.nest.shapes[name], size) for name, size in read.items())
-        total = sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
-        return total > self.machine.l3.size // FAR
+        return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
+
+    @property
+    def _held(self) -> bool:
+        """Whether all that is read stays in the second cache, where lines far apart are as good as neighbours."""
+        return self._bytes <= HELD * self.machine.l2.size
+
+    @cached_property
+    def _far(self) -> bool:
+        """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
+        and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
+        """
+        if self._bytes > self.machine.l3.size // FAR:
+            return True
+        terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
+        computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
+        return not self._held and self._bytes / self.machine.l3.bytes_per_second > computing
 
     @property
     def _near(self) -> bool:
