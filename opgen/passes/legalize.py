@@ -8,6 +8,7 @@ from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.passes.join import join
+from opgen.passes.left_out import select_factors
 from opgen.passes.masks import masks_to_selects
 from opgen.passes.simplify import simplify
 from opgen.passes.tighten import tighten
@@ -27,8 +28,10 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("vectorize", vectorize),
     ("masks", masks_to_selects),
     ("unroll", unroll),
+    ("masks again", masks_to_selects),
     ("unmask", unmask),
     ("simplify again", _simplify_once),
+    ("left out", select_factors),
     ("join", join),
     ("tighten", tighten),
 )

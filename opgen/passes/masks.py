@@ -2,22 +2,27 @@
 
     acc[i if m] = f(acc[i if m])    ->    acc[i] = select(m, f(acc[i]), acc[i])
 
-Only for buffers in register space, where every lane is in bounds without the mask.  They begin as zeros, so that every
-lane has a value.
+Only for buffers in register space, and small ones on the stack of which every access is at a literal place, where every
+lane is in bounds without the mask.  They begin as zeros, so that every lane has a value.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Ramp, Select, Stmt, Store
-from opgen.loop.walk import map_expr, walk, with_parts
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
+from opgen.loop.walk import expressions, map_expr, walk, walk_expr, with_parts
 from opgen.passes.scope import entered
 
 Buffers = Mapping[str, Buffer]
+
+MOST = 1024
+"""Most elements of a buffer on the stack that may become registers."""
 
 
 def masks_to_selects(kernel: Kernel) -> Kernel:
@@ -31,7 +36,7 @@ def masks_to_selects(kernel: Kernel) -> Kernel:
 def _visit(s: Stmt, context: Context, local: Buffers) -> Stmt:
     if isinstance(s, Store):
         return _store(s, context, local)
-    if isinstance(s, Alloc) and s.buffer.space == "register":
+    if isinstance(s, Alloc) and _promoted(s):
         ((part, inside),) = entered(s, context)
         body = _visit(part, inside, {**local, s.buffer.name: s.buffer})
         fewer = _masked(body, s.buffer.name) < _masked(s.body, s.buffer.name)
@@ -43,15 +48,33 @@ def _masked(s: Stmt, name: str) -> int:
     return sum(isinstance(p, Store) and p.buffer == name and p.mask is not None for p in walk(s))
 
 
+def _promoted(s: Alloc) -> bool:
+    """Whether a buffer is, or becomes, registers."""
+    if s.buffer.space != "stack":
+        return s.buffer.space == "register"
+    elements = prod(int(e.value) if isinstance(e, Const) else MOST + 1 for e in s.buffer.shape)
+    return elements <= MOST and all(_literal(i) for places in _places(s.body, s.buffer.name) for i in places)
+
+
+def _places(s: Stmt, name: str) -> Iterator[tuple[Expr, ...]]:
+    """Where a buffer is accessed."""
+    for p in walk(s):
+        if isinstance(p, Store) and p.buffer == name:
+            yield p.indices
+        yield from (n.indices for e in expressions(p) for n in walk_expr(e) if isinstance(n, Load) and n.buffer == name)
+
+
+def _literal(i: Expr) -> bool:
+    return isinstance(i, Const) or (isinstance(i, Ramp) and isinstance(i.base, Const))
+
+
 def _zeros(buffer: Buffer) -> Stmt:
     """Stores of 0 to a whole buffer, a vector along its last dimension."""
     *others, last = (int(e.value) for e in buffer.shape if isinstance(e, Const))
-    counters = [f"{buffer.name}_{d}_zero" for d in range(len(others))]
     lanes = Ramp(Const(0), Const(1), last) if last > 1 else Const(0)
-    fill: Stmt = Store(buffer.name, (*(b.var(c) for c in counters), lanes), b.const(0, buffer.dtype, last))
-    for counter, size in zip(reversed(counters), reversed(others), strict=True):
-        fill = For(counter, Const(0), Const(size), fill, "unroll")
-    return fill
+    zero = b.const(0, buffer.dtype, last)
+    rows = product(*(range(size) for size in others))
+    return b.block(Store(buffer.name, (*(Const(i) for i in row), lanes), zero) for row in rows)
 
 
 def _store(s: Store, context: Context, local: Buffers) -> Stmt:

@@ -170,14 +170,18 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "vectorize",
         "masks",
         "unroll",
+        "masks again",
         "unmask",
         "simplify again",
+        "left out",
         "join",
         "tighten",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
+        True,
         True,
         True,
         True,

@@ -1,0 +1,97 @@
+"""Products that a mask leaves out of a sum become products that change nothing: -0 is added.
+
+    select(m, fma(x[i if m], w, acc), acc)    ->    fma(x[i if m], select(m, w, -0), acc)
+
+Where `m` is off, `x` is read as +0, so that `acc + (+0 * -0)` is `acc`, whatever `acc` is (`acc + 0` would make +0 of
+-0).  What is selected is a factor, often the same for many sums, and no longer stands between one addition and the
+next.  A factor that is loaded under the mask is loaded under as much of it as keeps lanes in bounds: so it is the same
+for more sums.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Binary, Broadcast, Call, Cast, Const, Expr, Kernel, Load, Ramp, Select
+from opgen.loop.walk import map_stmt, walk
+from opgen.passes.known import decided
+
+Shapes = Mapping[str, tuple[Expr, ...]]
+
+
+def select_factors(kernel: Kernel) -> Kernel:
+    """Move selects from sums to factors; the same object if there are none."""
+    shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
+    shapes |= {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
+    body = map_stmt(kernel.body, expr=lambda e: _moved(e, shapes))
+    return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def _moved(e: Expr, shapes: Shapes) -> Expr:
+    match e:
+        case Select(condition, Call("fma", (left, right, total)), if_false) if total == if_false:
+            if not total.type.dtype.is_float or condition.type.lanes == 1:
+                return e
+            if not any(on is not False for on in decided(condition)):
+                return total
+            choices = [(left, right), (right, left)]
+            choices.sort(key=lambda pair: isinstance(pair[1], Broadcast) or _loosened(pair[1], shapes) != pair[1])
+            for factor, selected in reversed(choices):
+                if _zero_unless(condition, factor):
+                    zero = b.const(-0.0, total.type.dtype, total.type.lanes)
+                    kept = Select(condition, _loosened(selected, shapes), zero)
+                    return Call("fma", (factor, kept, total) if factor is left else (kept, factor, total))
+    return e
+
+
+def _zero_unless(condition: Expr, e: Expr) -> bool:
+    """Whether an expression is +0 in the lanes in which a condition does not hold."""
+    if isinstance(e, Cast) and e.type.dtype.is_float and e.operand.type.dtype.is_float:
+        return _zero_unless(condition, e.operand)
+    return isinstance(e, Load) and e.mask is not None and set(_parts(condition)) <= set(_parts(e.mask))
+
+
+def _parts(condition: Expr) -> tuple[Expr, ...]:
+    """What a condition is a conjunction of."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*_parts(condition.left), *_parts(condition.right))
+    return (condition,)
+
+
+def _loosened(e: Expr, shapes: Shapes) -> Expr:
+    """A load (or a conversion of it) under the least of its mask that keeps it in bounds."""
+    if isinstance(e, Cast):
+        return dataclasses.replace(e, operand=_loosened(e.operand, shapes))
+    if not isinstance(e, Load) or e.mask is None:
+        return e
+    inside, on = _inside(e, shapes[e.buffer]), decided(e.mask)
+    if inside is None or True not in on:  # where a lane is on, indices that are the same for all are in bounds
+        return e
+    parts = list(dict.fromkeys(_parts(e.mask)))
+    for part in sorted(parts, key=lambda p: sum(lane is not False for lane in decided(p))):
+        rest = _conjunction([p for p in parts if p != part])
+        lanes = (True,) * len(on) if rest is None else decided(rest)
+        if all(known or lane is False for known, lane in zip(inside, lanes, strict=True)):
+            parts.remove(part)
+    return dataclasses.replace(e, mask=_conjunction(parts))
+
+
+def _inside(e: Load, shape: tuple[Expr, ...]) -> list[bool] | None:
+    """Whether each lane's place along the last dimension is in bounds, if lanes are numbers along that one alone."""
+    *others, last = e.indices
+    size = shape[-1]
+    if any(i.type.lanes != 1 for i in others) or not isinstance(last, Ramp) or not isinstance(size, Const):
+        return None
+    if not isinstance(last.base, Const) or not isinstance(last.stride, Const):
+        return None
+    places = [int(last.base.value) + k * int(last.stride.value) for k in range(last.lanes)]
+    return [0 <= place < int(size.value) for place in places]
+
+
+def _conjunction(parts: list[Expr]) -> Expr | None:
+    result: Expr | None = None
+    for part in parts:
+        result = part if result is None else Binary("and", result, part)
+    return result
