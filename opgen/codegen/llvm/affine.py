@@ -7,8 +7,10 @@ reordering it is exact; for the same reason the emitted additions and products c
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from opgen.codegen.llvm.function import Function, Lanes, Poly
-from opgen.codegen.llvm.types import listed, wrapped
+from opgen.codegen.llvm.types import Value, listed, value_type, wrapped
 from opgen.loop.nodes import INDEX, Binary, Broadcast, Const, Expr, Ramp, Type, Var
 
 ZERO: Poly = {}
@@ -103,19 +105,56 @@ def lanes(fn: Function, e: Expr) -> Lanes:
             return total(fn, lanes(fn, e.left), lanes(fn, e.right), constant(1 if e.op == "add" else -1))
         case Binary(op="mul"):
             left, right = lanes(fn, e.left), lanes(fn, e.right)
-            if not left.step and not left.rest:
+            if _uniform(left):
                 left, right = right, left
-            if not right.step and not right.rest:
+            if _uniform(right):
                 return total(fn, Lanes(ZERO, ZERO), left, right.base)
+        case Binary(op="floordiv" | "mod", right=Const(int(divisor))) if divisor > 0:
+            known = _numbers(lanes(fn, e.left), e.type.lanes)
+            if known is not None:
+                return Lanes(ZERO, ZERO, (), tuple(n // divisor if e.op == "floordiv" else n % divisor for n in known))
     return Lanes(ZERO, ZERO, ((fn.value(e), constant(1)),))
+
+
+def _uniform(at: Lanes) -> bool:
+    """Whether all lanes are the same."""
+    return not at.step and not at.rest and not at.fixed
+
+
+def _numbers(at: Lanes, count: int) -> list[int] | None:
+    """The integer of each lane, if they are known."""
+    base, step = constant_of(at.base), constant_of(at.step)
+    if base is None or step is None or at.rest:
+        return None
+    return [base + k * step + (at.fixed[k] if at.fixed else 0) for k in range(count)]
 
 
 def total(fn: Function, a: Lanes, b: Lanes, factor: Poly) -> Lanes:
     """a + b * factor."""
-    if not b.step and not b.rest:
-        return Lanes(plus(a.base, times(fn, b.base, factor)), a.step, a.rest)
+    base = plus(a.base, times(fn, b.base, factor))
+    if _uniform(b):
+        return Lanes(base, a.step, a.rest, a.fixed)
     rest = a.rest + tuple((value, times(fn, f, factor)) for value, f in b.rest)
-    return Lanes(plus(a.base, times(fn, b.base, factor)), plus(a.step, times(fn, b.step, factor)), rest)
+    fixed, scale = a.fixed, constant_of(factor)
+    if b.fixed and scale is None:
+        literal = listed("i64", [wrapped(n, 64) for n in b.fixed])
+        of = Type(INDEX.dtype, len(b.fixed))
+        rest += ((Value(literal, of, value_type(of)), factor),)
+    elif b.fixed and scale is not None:
+        fixed = tuple(n + m * scale for n, m in zip(fixed or (0,) * len(b.fixed), b.fixed, strict=True))
+    return Lanes(base, plus(a.step, times(fn, b.step, factor)), rest, fixed)
+
+
+def settled(at: Lanes) -> Lanes:
+    """The same lanes, with what is fixed in each as a step if it is one; else steps that are known are in it."""
+    step = constant_of(at.step)
+    if not at.fixed or step is None:
+        return at
+    places = [k * step + n for k, n in enumerate(at.fixed)]
+    apart = places[1] - places[0]
+    if all(after - before == apart for before, after in pairwise(places)):
+        return Lanes(plus(at.base, constant(places[0])), constant(apart), at.rest)
+    return Lanes(at.base, ZERO, at.rest, tuple(places))
 
 
 def by_loop(fn: Function, p: Poly) -> list[Poly]:
@@ -176,10 +215,14 @@ def materialise_lanes(fn: Function, at: Lanes, count: int) -> str:
     vector = f"<{count} x i64>"
     step = constant_of(at.step)
     if step is not None:
-        result = listed("i64", [wrapped(step * k, 64) for k in range(count)])
+        fixed = at.fixed or (0,) * count
+        result = listed("i64", [wrapped(step * k + n, 64) for k, n in enumerate(fixed)])
     else:
         steps = splat(fn, "i64", materialise(fn, at.step), count)
         result = fn.writer.pure("lanes", f"mul {vector} {steps}, {listed('i64', list(range(count)))}")
+        if at.fixed:
+            places = listed("i64", [wrapped(n, 64) for n in at.fixed])
+            result = fn.writer.pure("lanes", f"add {vector} {result}, {places}")
     for value, factor in at.rest:
         scaled = value.ref
         if constant_of(factor) != 1:

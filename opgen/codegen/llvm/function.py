@@ -18,11 +18,12 @@ Poly: TypeAlias = dict[tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest`."""
+    """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest` + `fixed[k]`, if any."""
 
     base: Poly
     step: Poly
     rest: tuple[tuple[Value, Poly], ...] = ()
+    fixed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

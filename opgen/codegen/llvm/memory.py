@@ -8,7 +8,7 @@ that is off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import gcd
 
 from opgen.codegen.llvm.affine import (
@@ -22,14 +22,17 @@ from opgen.codegen.llvm.affine import (
     materialise_lanes,
     plus,
     poly,
+    settled,
     splat,
     times,
+    total,
 )
 from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import Value, listed, memory_type, suffix, value_type, vector
 from opgen.codegen.llvm.types import splat as splat_literal
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Buffer, Const, Expr, Load, Store, Type
+from opgen.passes.known import decided
 
 _MOST_CHUNKS = 4
 """Up to this many elements apart, lanes are picked out of whole vectors."""
@@ -55,7 +58,8 @@ def load(fn: Function, e: Load) -> Value:
     elif mask is None:
         raw = _load_lanes(fn, memory, at, count)
     else:
-        raw = _load_masked(fn, memory, at, count, mask)
+        off = [on is False for on in decided(e.mask)] if e.mask is not None and e.mask.type.lanes == count else None
+        raw = _load_masked(fn, memory, at, count, mask, off)
     of = Type(memory.buffer.dtype, count)
     if memory.buffer.dtype.name == "bool":
         element = vector("i8", count)
@@ -99,8 +103,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
             f"{len(indices)} indices for the {len(memory.buffer.shape)} dimensions of {memory.buffer.name}"
         )
     base: Poly = {}
-    step, count = ZERO, 1
-    rest: tuple[tuple[Value, Poly], ...] = ()
+    varying, count = Lanes(ZERO, ZERO), 1
     for i, stride in zip(indices, memory.strides, strict=True):
         of = i.type
         if of.dtype.name != "int64" or (count != 1 and of.lanes not in (1, count)):
@@ -109,11 +112,9 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
             accumulate(fn, base, poly(fn, i), stride)
             continue
         count = of.lanes
-        at = lanes(fn, i)
-        accumulate(fn, base, at.base, stride)
-        step = plus(step, times(fn, at.step, stride))
-        rest += tuple((value, times(fn, factor, stride)) for value, factor in at.rest)
-    return Lanes(base, step, rest), count
+        varying = total(fn, varying, lanes(fn, i), stride)
+    accumulate(fn, base, varying.base, constant(1))
+    return settled(Lanes(base, varying.step, varying.rest, varying.fixed)), count
 
 
 def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
@@ -165,16 +166,17 @@ def _load_vector(fn: Function, memory: Memory, offset: Poly, count: int) -> str:
 
 def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
     """A vector load without a mask."""
-    if at.rest:
+    places = _places(at, count, None)
+    if at.rest or (at.fixed and places is None):
         return _gather(fn, memory, at, count, splat_literal("i1", "true", count))
     element = memory_type(memory.buffer.dtype.name)
     step = constant_of(at.step)
     if step == 1:
         return _load_vector(fn, memory, at.base, count)
-    if step == 0:
+    if step == 0 and not at.fixed:
         return splat(fn, element, _load_scalar(fn, memory, at.base), count)
-    if step is not None and abs(step) <= _MOST_CHUNKS:
-        return _load_chunks(fn, memory, at.base, step, count)
+    if places is not None:
+        return _load_chunks(fn, memory, at.base, places, None)
     result = "poison"
     for k in range(count):
         single = _load_scalar(fn, memory, plus(at.base, times(fn, at.step, constant(k))))
@@ -183,27 +185,54 @@ def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
     return result
 
 
-def _load_chunks(fn: Function, memory: Memory, base: Poly, step: int, count: int, mask: str | None = None) -> str:
-    """Lanes a few elements apart: vectors that together cover exactly first to last lane, then the lanes picked."""
+def _places(at: Lanes, count: int, off: Sequence[bool] | None) -> list[int | None] | None:
+    """How far from the base each lane lies (None where it is off anyway), if a few whole vectors hold all lanes."""
+    step = constant_of(at.step)
+    if at.rest or step is None or (not at.fixed and not 1 <= abs(step) <= _MOST_CHUNKS):
+        return None
+    places = [step * k + (at.fixed[k] if at.fixed else 0) for k in range(count)]
+    found = [None if off is not None and off[k] else place for k, place in enumerate(places)]
+    known = sorted(p for p in found if p is not None)
+    apart = len(set(known)) == len(known) > 0
+    inside = off is not None or (apart and known[-1] - known[0] >= count - 1)
+    return found if apart and inside and len(_starts(known, count)) <= _MOST_CHUNKS else None
+
+
+def _starts(places: Sequence[int], count: int) -> list[int]:
+    """Where the vectors begin that hold all places, and nothing before the first and behind the last."""
+    starts: list[int] = []
+    for place in sorted(places):
+        if not starts or place >= starts[-1] + count:
+            starts.append(min(place, max(places) - count + 1))
+    return starts
+
+
+def _load_chunks(fn: Function, memory: Memory, base: Poly, places: Sequence[int | None], mask: str | None) -> str:
+    """Lanes near each other: vectors that together hold them, then the lanes picked."""
+    count = len(places)
     element = vector(memory_type(memory.buffer.dtype.name), count)
-    lowest = min(0, step * (count - 1))
-    last_start = abs(step) * (count - 1) + 1 - count
-    positions = [step * k - lowest for k in range(count)]
-    starts = [min(p // count * count, last_start) for p in positions]
-    result = ""
-    for start in sorted(set(starts)):
-        at = plus(base, constant(lowest + start))
+    zeros = "zeroinitializer" if None in places else "poison"
+    result, picked = "", [False] * count
+    for start in _starts([p for p in places if p is not None], count):
+        found = [
+            None if done or p is None or not 0 <= p - start < count else p - start
+            for done, p in zip(picked, places, strict=True)
+        ]
+        at = plus(base, constant(start))
         if mask is None:
             chunk = _load_vector(fn, memory, at, count)
         else:
-            lanes = {p - start: k for k, (p, s) in enumerate(zip(positions, starts, strict=True)) if s == start}
+            lanes = {p: k for k, p in enumerate(found) if p is not None}
             chunk = _masked_load(fn, memory, at, count, _spread(fn, mask, count, lanes))
-        # The lanes that lie in this chunk come from it, the others stay as they are (at first: anything).
-        shift = count if result else 0
-        picks = [p - start + shift if s == start else k for k, (p, s) in enumerate(zip(positions, starts, strict=True))]
-        operands = f"{element} {result}, {element} {chunk}" if result else f"{element} {chunk}, {element} poison"
-        order = listed("i32", picks)
-        result = _read(fn, memory, "lanes", f"shufflevector {operands}, <{count} x i32> {order}")
+        # The lanes that lie in this chunk come from it, the others stay as they are: at first 0 if they are off.
+        if result:
+            picks = [k if p is None else p + count for k, p in enumerate(found)]
+            operands = f"{element} {result}, {element} {chunk}"
+        else:
+            picks = [k + (count if places[k] is None else 0) if p is None else p for k, p in enumerate(found)]
+            operands = f"{element} {chunk}, {element} {zeros}"
+        result = _read(fn, memory, "lanes", f"shufflevector {operands}, <{count} x i32> {listed('i32', picks)}")
+        picked = [done or p is not None for done, p in zip(picked, found, strict=True)]
     return result
 
 
@@ -232,12 +261,14 @@ def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> s
     return _read(fn, memory, "value", f"extractelement <1 x {element}> {result}, i64 0")
 
 
-def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:
+def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str, off: Sequence[bool] | None) -> str:
+    """A vector load under a mask, which is known to be off in some lanes."""
     step = constant_of(at.step)
-    if at.rest or step is None or not 1 <= abs(step) <= _MOST_CHUNKS:
-        return _gather(fn, memory, at, count, mask)
-    if abs(step) > 1:
-        return _load_chunks(fn, memory, at.base, step, count, mask)
+    if at.rest or at.fixed or step is None or abs(step) != 1:
+        places = _places(at, count, off or [False] * count)
+        return (
+            _gather(fn, memory, at, count, mask) if places is None else _load_chunks(fn, memory, at.base, places, mask)
+        )
     if step == 1:
         return _masked_load(fn, memory, at.base, count, mask)
     backwards = _masked_load(fn, memory, plus(at.base, constant(1 - count)), count, _reversed(fn, "i1", mask, count))
@@ -289,7 +320,7 @@ def _reversed(fn: Function, scalar: str, ref: str, count: int) -> str:
 
 def _store_lanes(fn: Function, memory: Memory, at: Lanes, count: int, ref: str) -> None:
     """A vector store without a mask; lanes at the same place are stored in order."""
-    if at.rest:
+    if at.rest or at.fixed:
         _scatter(fn, memory, at, count, ref, splat_literal("i1", "true", count))
         return
     element = memory_type(memory.buffer.dtype.name)
@@ -314,7 +345,7 @@ def _store_masked(fn: Function, memory: Memory, at: Lanes, count: int, ref: str,
         mask = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
         ref = fn.writer.pure("lane", f"insertelement <1 x {element}> poison, {element} {ref}, i64 0")
         step = 1
-    if at.rest or step not in (1, -1):
+    if at.rest or at.fixed or step not in (1, -1):
         _scatter(fn, memory, at, count, ref, mask)
         return
     base = at.base
