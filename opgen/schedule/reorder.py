@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
@@ -12,7 +12,7 @@ from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import extent, require_independent, require_loops, rewrite_loops
+from opgen.schedule.loops import extent, is_independent, require_independent, require_loops, rewrite_loops
 
 
 def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
@@ -29,7 +29,8 @@ def reorder(kernel: Kernel, loops: Sequence[str]) -> Kernel:
     It distributes over a block's statements, exchanges places with a loop whose bounds do not depend on it, gives a
     buffer that it moves past one element an iteration, and takes conditions that depend on it along.  Loops that
     already stand further in stay there, loops that are not named stay where they are.  A loop that moves must be
-    independent; it goes inside conditions that are the same for all its iterations.
+    independent, or pass nothing but loops that are, also with it inside them; it goes inside conditions that are the
+    same for all its iterations.
     """
     require_loops(kernel, "reorder", loops)
     twice = [name for i, name in enumerate(loops) if name in loops[:i]]
@@ -46,10 +47,48 @@ def _sink_below(kernel: Kernel, name: str, below: frozenset[str]) -> Kernel:
             return s
         if s.kind == "parallel" or "." in s.kind:
             raise ScheduleError(f"reorder {s.var}: the loop is already {s.kind}", "reorder it before")
-        require_independent(s, context, "reorder")
-        return _Sink(s, below).run()
+        exchanged = _exchanged(s, below, context) if _accumulates(s) else None
+        if exchanged is None:
+            require_independent(s, context, "reorder")
+        return exchanged or _Sink(s, below).run()
 
     return rewrite_loops(kernel, name, rewrite)
+
+
+def _accumulates(s: For) -> bool:
+    """Whether some element is read and written in each iteration: such a loop is not independent."""
+    own = {p.buffer.name for p in walk(s) if isinstance(p, Alloc)}
+    fixed = [p for p in walk(s) if isinstance(p, Store) and not any(s.var in free_vars(i) for i in p.indices)]
+    return any(_reads(p.value, p) for p in fixed if p.buffer not in own)
+
+
+def _reads(e: Expr, s: Store) -> bool:
+    """Whether an expression reads the element that a statement stores to."""
+    return any(isinstance(n, Load) and (n.buffer, n.indices) == (s.buffer, s.indices) for n in walk_expr(e))
+
+
+def _exchanged(s: For, below: frozenset[str], context: Context) -> Stmt | None:
+    """The loop inside independent ones: each keeps its own order of the loop's iterations; None if one is not."""
+    if any(not isinstance(p, For | If) or (isinstance(p, If) and p.otherwise is not None) for p in _above(s, below)):
+        return None
+    result = at = _Sink(s, below).run()
+    while not (isinstance(at, For) and at.var == s.var):
+        if isinstance(at, If):
+            context, at = context.with_condition(at.condition), at.then
+        elif isinstance(at, For) and is_independent(at, context):
+            context, at = context.with_loop(at.var, at.start, at.stop), at.body
+        else:
+            return None
+    return result
+
+
+def _above(s: Stmt, below: frozenset[str]) -> Iterator[Stmt]:
+    """The statements that a loop passes on its way inwards, as far as each holds only the next."""
+    while _contains(s, below):
+        yield s
+        if not isinstance(s, For | If):
+            return
+        s = s.body if isinstance(s, For) else s.then
 
 
 def _contains(s: Stmt, names: frozenset[str]) -> bool:

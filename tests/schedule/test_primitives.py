@@ -314,3 +314,27 @@ def test_random_schedules(seed: int) -> None:
     if not loop_names(kernel):
         return
     check(kernel, random_schedule(rng, kernel), sizes, seed)
+
+
+SUMMED = """kernel summed(x: float32[6, 8]) -> (y: float32[8]):
+  for t in 0..1:
+    alloc part: float32[8] stack
+    for k in 0..8:
+      part[k] = 0.0f32
+    for i in 0..6:
+      for j in 0..8:
+        part[j] = part[j] + x[i, j]
+    for m in 0..8:
+      y[m] = part[m]
+"""
+
+
+def test_a_reduction_goes_inside_independent_loops() -> None:
+    """Each element keeps the order of its terms."""
+    check(parse_kernel(SUMMED), parse_schedule("reorder j, i"), {}, 3)
+
+
+def test_a_reduction_stays_outside_loops_that_share_its_sums() -> None:
+    kernel = parse_kernel(SUMMED.replace("part[j] = part[j] + x[i, j]", "part[0] = part[0] + x[i, j]"))
+    with pytest.raises(ScheduleError, match="not known to be independent"):
+        apply(kernel, parse_schedule("reorder j, i"))
