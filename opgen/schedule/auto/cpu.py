@@ -5,6 +5,7 @@ Classes of nests, told apart by how they access memory:
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
+                or one of few results, summed along the rows of a map: `window_row_sums.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
                 or one with too few results side by side to fill vectors: `few.py`
                 or either, of sizes that are not known: `generic.py`
@@ -50,6 +51,7 @@ from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.slices import Slices, sliced_loop
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
+from opgen.schedule.auto.window_row_sums import RowSums
 from opgen.schedule.auto.window_rows import RowTile
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
@@ -78,7 +80,7 @@ class CpuNest:
             return
         if vector is not None and self._along_rows(vector):
             return
-        if self._in_slices():
+        if self._row_sums() or self._in_slices():
             return
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and self._reduction(across):
@@ -184,6 +186,14 @@ class CpuNest:
         panelled_rows(self.trial, marks, nest, vector, self.machine)
         return True
 
+    def _row_sums(self) -> bool:
+        """Partial sums along the rows of a map, where few results take terms from all of it."""
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        lanes = self._lanes(None)
+        if not constant or lanes < 2 or not reduces(self.nest) or len(self.nest.allocations) != 1:
+            return False
+        return self.trial.attempt(RowSums(self.nest, self.trial, lanes, self.machine).run)
+
     def _in_slices(self) -> bool:
         """Lanes along maps that are windows each by itself, a slice of them turned at a time."""
         loop = sliced_loop(self.nest)
@@ -196,10 +206,9 @@ class CpuNest:
 
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
-        extent = self.nest.extent(vector)
-        lanes = self._lanes(extent)
-        if extent is not None and lanes < extent and 4 * lanes <= self._lanes(None):
-            lanes *= 2  # masks cost less than vectors that are nearly empty
+        extent, lanes = self.nest.extent(vector), self._lanes(None)
+        while extent is not None and lanes >= 2 * extent:
+            lanes //= 2  # a vector that a row does not fill needs masks, which cost less than a second vector
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if not constant or lanes < 2 or len(self.nest.allocations) != 1:
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
@@ -225,6 +226,13 @@ def divisibility(nest: Nest) -> dict[str, int]:
                         if form is not None and form[0] in (Const(1), Const(-1)):
                             found[name] = step
     return found
+
+
+def touched_bytes(nest: Nest) -> int:
+    """The size of all that a nest reads and stores to, as far as it is known."""
+    types = {e.buffer: e.dtype for e in nest.outside_loads} | {s.buffer: s.value.type.dtype for s in nest.results}
+    sizes = {name: [e.value for e in nest.shapes[name] if isinstance(e, Const)] for name in types}
+    return sum(prod(int(n) for n in sizes[name]) * dtype.bytes for name, dtype in types.items())
 
 
 def width_in_bytes(nest: Nest) -> int:

@@ -13,7 +13,7 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.nests import Nest, depends, divisibility, touched_bytes
 from opgen.schedule.auto.slices import sliced_loop
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
@@ -24,6 +24,8 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stag
 
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
+FAR_ROWS = 2
+"""Most rows of a tile where what is read and written is more than the second cache holds: it streams in few rows."""
 BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
 
@@ -39,7 +41,9 @@ class RowTile:
     def run(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
-        if column is None or not self._only_taps or (self._crowded and sliced_loop(self.nest) is not None):
+        if column is None or not self._only_taps:
+            return False
+        if self._crowded and self._extent(self.vector) < self.lanes and sliced_loop(self.nest) is not None:
             return False
         fresh = self.trial.fresh
         x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
@@ -128,7 +132,8 @@ class RowTile:
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
-        return max(sizes(self._extent(row.result), unit, ACCUMULATORS // unit))
+        most = FAR_ROWS if touched_bytes(self.nest) > self.machine.l2.size else ACCUMULATORS
+        return max(sizes(self._extent(row.result), unit, most // unit))
 
     # Copies -----------------------------------------------------------------------------------------
 
