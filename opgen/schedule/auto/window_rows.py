@@ -41,9 +41,7 @@ class RowTile:
     def run(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
-        if column is None or not self._only_taps:
-            return False
-        if self._crowded and self._extent(self.vector) < self.lanes and sliced_loop(self.nest) is not None:
+        if column is None or not self._only_taps or (self._crowded and sliced_loop(self.nest) is not None):
             return False
         fresh = self.trial.fresh
         x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
