@@ -7,14 +7,15 @@
     y[... if m] = acc[ramp(0, 1, 16)]
 
 A lane that is off computes something, and nothing sees it: all accesses of an element have the same mask, and what is
-loaded goes nowhere but into stores under that mask.  So the buffer can live in registers.
+loaded goes nowhere but into stores under that mask.  So the buffer can live in registers.  A store of
+`select(m, value, acc[...])` to the same element is one under the mask `m`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Stmt, Store
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
 from opgen.loop.walk import expressions, map_stmt, walk, walk_expr
 
 Places = tuple[Expr, ...]
@@ -32,7 +33,7 @@ def unmask(kernel: Kernel) -> Kernel:
         return Load(e.buffer, e.indices, e.dtype) if isinstance(e, Load) and e.buffer in free else e
 
     def stmt(s: Stmt) -> Stmt:
-        return Store(s.buffer, s.indices, s.value) if isinstance(s, Store) and s.buffer in free else s
+        return Store(s.buffer, s.indices, _guarded(s)[1]) if isinstance(s, Store) and s.buffer in free else s
 
     body = map_stmt(kernel.body, expr=expr, stmt=stmt)
     return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, body, kernel.assumptions)
@@ -40,7 +41,15 @@ def unmask(kernel: Kernel) -> Kernel:
 
 def _masked(body: Stmt) -> set[str]:
     """The buffers that some store guards."""
-    return {s.buffer for s in walk(body) if isinstance(s, Store) and s.mask is not None}
+    return {s.buffer for s in walk(body) if isinstance(s, Store) and _guarded(s)[0] is not None}
+
+
+def _guarded(s: Store) -> tuple[Expr | None, Expr]:
+    """The mask of a store, and what it stores under that."""
+    match s.value:
+        case Select(mask, value, Load(s.buffer, s.indices, mask=None)) if s.mask is None and mask.type.lanes > 1:
+            return mask, value
+    return s.mask, s.value
 
 
 def _own(body: Stmt, name: str) -> bool:
@@ -57,15 +66,20 @@ def _own(body: Stmt, name: str) -> bool:
 
 
 def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | None]]:
-    """Each access of a buffer in a statement itself: its places, its mask, and the mask under which it has effects."""
-    effect = s.mask if isinstance(s, Store) else None
-    if isinstance(s, Store) and s.buffer == name:
-        yield s.indices, s.mask, s.mask
-    value = s.value if isinstance(s, Store) else None
-    for e in expressions(s):
+    """Each access of a buffer in a statement itself: its places, its mask, and the mask under which it has effects.
+
+    What is stored without a mask goes to lanes that are off too, where nothing sees it.
+    """
+    seen: list[tuple[Expr, Expr | None]] = [(e, None) for e in expressions(s)]
+    if isinstance(s, Store):
+        effect, value = _guarded(s)
+        seen = [(value, effect) if e is s.value else (e, None) for e, _ in seen]
+        if s.buffer == name and effect is not None:
+            yield s.indices, effect, effect
+    for e, under in seen:
         for n in walk_expr(e):
             if isinstance(n, Load) and n.buffer == name:
-                yield n.indices, n.mask, effect if e is value else None
+                yield n.indices, n.mask or under, under
 
 
 def _apart(places: Places, buffer: Buffer) -> bool:
