@@ -23,10 +23,11 @@ SMALL: tuple[Space, ...] = ("stack", "register")
 
 @dataclass(frozen=True)
 class Box:
-    """The first index and the number of places of each dimension."""
+    """The first index and the number of places of each dimension; `most` of them where that is a constant."""
 
     low: tuple[Expr, ...]
     extents: tuple[Expr, ...]
+    most: tuple[Expr, ...] = ()
 
     def within(self, shape: Indices, context: Context) -> Box:
         """What of the box lies in a buffer of that shape."""
@@ -111,21 +112,20 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
 def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> Box:
     """The bounding box where it is known, and known to lie inside the buffer; else the whole of a dimension.
 
-    What is accessed lies inside the buffer.
+    What is accessed lies inside the buffer: a box of constant extent that may reach beyond its end is cut there.
     """
-    lows: list[Expr] = []
-    extents: list[Expr] = []
+    places: list[tuple[Expr, Expr, Expr]] = [(Const(0), size, size) for size in shape]
     for d, size in enumerate(shape):
         box = bounding_box([((indices[d],), loops) for indices, loops in found], context)
-        if box is not None:
-            low, end = box.low[0], fold_all(b.add(box.low[0], box.extents[0]))
-            if context.proves(b.compare("ge", low, 0)) and context.proves(b.compare("le", end, size)):
-                lows.append(low)
-                extents.append(box.extents[0])
-                continue
-        lows.append(Const(0))
-        extents.append(size)
-    return Box(tuple(lows), tuple(extents))
+        if box is None or not context.proves(b.compare("ge", box.low[0], 0)):
+            continue
+        low, extent = box.low[0], box.extents[0]
+        if context.proves(b.compare("le", fold_all(b.add(low, extent)), size)):
+            places[d] = low, extent, extent
+        elif isinstance(extent, Const):
+            left = simplify_expr(b.maximum(b.minimum(extent, b.sub(size, low)), 0), context)
+            places[d] = low, left, extent
+    return Box(tuple(p[0] for p in places), tuple(p[1] for p in places), tuple(p[2] for p in places))
 
 
 def _range(e: Expr, loops: tuple[For, ...], context: Context) -> tuple[Expr, Expr] | None:

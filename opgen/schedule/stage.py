@@ -101,7 +101,7 @@ class _Stage:
         if box is None or any(named & free_vars(e) for e in (*box.low, *box.extents)):
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
         if not self.pad and not writes:
-            box = box.within(self.whole.shape, inside)
+            box = box if packed else box.within(self.whole.shape, inside)
         extents = tuple(simplify_expr(e, inside) for e in box.extents)
         if self.space in SMALL and not writes:
             extents = tuple(at_most(e, inside) for e in extents)
@@ -109,7 +109,8 @@ class _Stage:
             raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
         if writes:
             self._require_covered(s.body)
-        buffer = Buffer(self.local, self.whole.dtype, tuple(extents[d] for d in self.order), self.space)
+        room = box.most or extents
+        buffer = Buffer(self.local, self.whole.dtype, tuple(room[d] for d in self.order), self.space)
         copy = self._copy(Box(box.low, extents), inside, writes)
         body = redirected(s.body, name, self.local, box.low, inside, self.order)
         steps = (body, copy) if writes else (copy, body)

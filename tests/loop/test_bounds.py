@@ -86,6 +86,11 @@ MUST_PROVE = [
     ("n+", ["for i in 0 .. n:"], "ramp(i * 16, 1, 16) < broadcast(n * 16, 16)"),
     ("a b", ["if a <= b:"], "a < b or a == b"),
     ("n", ["if idx[3] < n:"], "idx[3] <= n"),
+    (
+        "c++ n+",
+        ["for f in 0 .. n * ((c + 31) // 32):", "if c % 32 == 0:", "for i in 0 .. 2:"],
+        "f % ((c + 31) // 32) * 32 + i * 16 + 15 < c",
+    ),
 ]
 
 

@@ -168,6 +168,14 @@ class Polynomial:
                 divisor = gcd(divisor, c)
         return divisor
 
+    def multiple_of(self, other: Polynomial) -> int:
+        """The number that times `other` is this; 0 if there is none."""
+        if self.terms.keys() != other.terms.keys() or not self.terms:
+            return 0
+        monomial, coefficient = next(iter(other.terms.items()))
+        times = self.terms[monomial] // coefficient
+        return times if all(c * times == self.terms[m] for m, c in other.terms.items()) else 0
+
     def divide_rounding_down(self, divisor: int) -> Polynomial:
         """The coefficients divided (the constant's rounded down): `p >= 0` iff the result is, over the integers."""
         return Polynomial({m: q for m, c in self.terms.items() if (q := c // divisor)})

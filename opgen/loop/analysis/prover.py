@@ -148,8 +148,9 @@ class Prover:
             if parts is None:
                 continue
             k = parts[0]
-            if k == a:
-                yield goal - f
+            times = a.multiple_of(k)
+            if times > 0:
+                yield goal - f * times
             elif k.value is not None:
                 if k.value * sign > 0:
                     size = abs(k.value)
