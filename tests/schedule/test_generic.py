@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
 from opgen.schedule.steps import Rfactor
 from opgen.spec import load
+from opgen.spec.model import OpSpec
 from tests.harness import Call, random_arrays
 
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
@@ -43,9 +45,24 @@ BOUND = (
 def a_call(rng: random.Random, lanes: bool, direction: str | None, taps: int, stride: int) -> Call:
     """A call with a window of that kind and any sizes: small, of one tile, ragged, of many tiles."""
     op = MODULE.op("DepthwiseConv2dNative" if lanes else "Conv2D")
-    width = rng.choice([1, 5, 7, 8, 9, 13, 14, 15, 16, 28]) * rng.choice([1, stride])
-    shapes = {"input": (rng.choice([1, 2]), rng.choice([4, 7, 8, 14, 16]), width, rng.choice([3, 8, 16, 20, 35]))}
-    shapes["filter"] = (taps, taps, shapes["input"][3], 1 if lanes else rng.choice([3, 16, 32, 40]))
+    width = rng.choice([1, 5, 7, 8, 9, 13, 14, 15, 16, 28, 40]) * rng.choice([1, stride])
+    shapes = {"input": (rng.choice([1, 2]), rng.choice([4, 7, 8, 14, 16]), width, rng.choice([3, 8, 16, 20, 35, 64]))}
+    shapes["filter"] = (taps, taps, shapes["input"][3], 1 if lanes else rng.choice([3, 16, 19, 32, 40]))
+    return with_window(rng, op, shapes, direction, stride)
+
+
+def of_a_picture(rng: random.Random, direction: str | None, taps: int, stride: int) -> Call:
+    """A call with three channels, of rows that are short, of one tile, of several."""
+    shapes = {"input": (rng.choice([1, 2]), rng.choice([7, 8]), rng.choice([7, 30, 68, 77, 101, 150, 224]), 3)}
+    shapes["filter"] = (taps, taps, 3, rng.choice([3, 16, 21, 32]))
+    return with_window(rng, MODULE.op("Conv2D"), shapes, direction, stride)
+
+
+def with_window(
+    rng: random.Random, op: OpSpec, shapes: dict[str, tuple[int, ...]], direction: str | None, stride: int
+) -> Call:
+    """A call with some padding."""
+    width, taps = shapes["input"][2], shapes["filter"][0]
     before, after = rng.randint(0, 2), rng.randint(0, 2)
     enough = min(width, shapes["input"][1]) >= taps
     padding = rng.choice(["SAME", "SAME", *(["VALID", "EXPLICIT"] if enough else [])])
@@ -63,17 +80,28 @@ def a_call(rng: random.Random, lanes: bool, direction: str | None, taps: int, st
 @pytest.mark.parametrize("lanes", [False, True])
 @pytest.mark.parametrize(("taps", "stride"), list(WINDOWS))
 def test_any_size_is_as_unscheduled(taps: int, stride: int, lanes: bool, direction: str | None) -> None:
-    seed = 100 * taps + 10 * stride + lanes
-    rng = random.Random(f"{seed} {direction}")
-    lowered, parameters = a_call(rng, lanes, direction, taps, stride).kernel()
-    fixed = {n: v for n, v in parameters.items() if n in BOUND}
+    rng = random.Random(f"{100 * taps + 10 * stride + lanes} {direction}")
+    compare_calls(rng, lambda: a_call(rng, lanes, direction, taps, stride), BOUND)
+
+
+@pytest.mark.parametrize("direction", [None, "input", "filter"])
+@pytest.mark.parametrize(("taps", "stride"), [(3, 1), (3, 2), (7, 2)])
+def test_any_picture_is_as_unscheduled(taps: int, stride: int, direction: str | None) -> None:
+    rng = random.Random(f"{100 * taps + 10 * stride} {direction}")
+    compare_calls(rng, lambda: of_a_picture(rng, direction, taps, stride), (*BOUND, "group_channels"))
+
+
+def compare_calls(rng: random.Random, a_call: Callable[[], Call], bound: Collection[str]) -> None:
+    """One kernel for all calls of a kind, against each call's own without a schedule."""
+    lowered, parameters = a_call().kernel()
+    fixed = {n: v for n, v in parameters.items() if n in bound}
     machine = typical(rng.choice([32, 64, 64]))
     schedule, after = scheduled(simplify(bind(lowered, fixed)), "cpu", machine)
     legal = legalize(after)
     verify(legal, bounds=True)
     assert parse_schedule(str(schedule)) == schedule
     for turn in range(8):
-        call = a_call(rng, lanes, direction, taps, stride)
+        call = a_call()
         parameters = call.kernel()[1]
         arrays = with_infinities(random_arrays(call.shapes, "float32", turn), rng)
         inputs = {b.name: arrays[b.name] for b in lowered.inputs}

@@ -8,7 +8,7 @@ window          a reduction in which every read depends on the lanes: `window.py
                 or one of few results, summed along the rows of a map: `window_row_sums.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
                 or one with too few results side by side to fill vectors: `few.py`
-                or either, of sizes that are not known: `generic.py`
+                or any of these, of sizes that are not known: `generic.py`, `generic_few.py`
 elementwise     anything else whose results lie consecutively: lanes along them
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
@@ -24,6 +24,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.few import Few, few
 from opgen.schedule.auto.generic import GenericNest
+from opgen.schedule.auto.generic_few import GenericFew
 from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
@@ -75,7 +76,9 @@ class CpuNest:
                 self._elementwise(vector)
             return
         if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
-            GenericNest(self.nest, self.trial, self.machine, vector).run()  # what is left of it goes on
+            open_nest = (self.nest, self.trial, self.machine, vector)
+            if not GenericFew(*open_nest).run():  # what is left of the nest goes on
+                GenericNest(*open_nest).run()
         if self._few():
             return
         if vector is not None and self._along_rows(vector):

@@ -54,7 +54,7 @@ class Few:
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
         touched = dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, self.row))
-        return all(pack_last(e, _axis(e, self.row), self.trial, self.machine.vector_bytes) for e in touched)
+        return all(pack_last(e, axis_along(e, self.row), self.trial, self.machine.vector_bytes) for e in touched)
 
     def tile(self) -> bool:
         """Split the row into classes and vectors, and keep all results of a tile in registers."""
@@ -105,8 +105,8 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
     usual = filled(nest, chosen, lanes) if chosen is not None else 0.0
     best: tuple[float, Few] | None = None
     for row in reversed(nest.names):
-        held = _held(nest, row, machine.registers * 3 // 4)
-        if held is None or not _is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
+        held = held_loop(nest, row, machine.registers * 3 // 4)
+        if held is None or not is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
             continue
         busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each
         share = _share(nest, row, lanes)
@@ -135,13 +135,13 @@ def _share(nest: Nest, row: str, lanes: int) -> float:
     return extent / max(1, -(-extent // lanes) * lanes)
 
 
-def _is_row(nest: Nest, row: str) -> bool:
+def is_row(nest: Nest, row: str) -> bool:
     """Whether what is read follows the loop step by step along one dimension, and other reads serve all positions."""
     touched = [e for e in nest.outside_loads if depends(e.indices, row)]
-    return _mixed(nest, row) and all(_axis(e, row) >= 0 for e in touched)
+    return _mixed(nest, row) and all(axis_along(e, row) >= 0 for e in touched)
 
 
-def _held(nest: Nest, row: str, most: int) -> str | None:
+def held_loop(nest: Nest, row: str, most: int) -> str | None:
     """The loop of (at `most` so many) results at one position: what follows the row does not depend on it, what does
     not, does.
     """
@@ -154,7 +154,7 @@ def _held(nest: Nest, row: str, most: int) -> str | None:
     return None
 
 
-def _axis(load: Load, row: str) -> int:
+def axis_along(load: Load, row: str) -> int:
     """The dimension along which a load follows a loop, one element an iteration (of one class); -1 if there is none."""
     axes = [d for d, e in enumerate(load.indices) if depends(e, row)]
     return axes[0] if len(axes) == 1 and _follows(load.indices[axes[0]], row) else -1

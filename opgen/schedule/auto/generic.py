@@ -14,24 +14,24 @@ from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Expr
-from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.borders import Border, Padding, borders, paddings
+from opgen.schedule.auto.generic_panels import Panel, loops_of_reuse, mixes
+from opgen.schedule.auto.generic_tiles import UNROLLED, Chosen, Lanes, Tiled
 from opgen.schedule.auto.nests import (
     Nest,
     depends,
     divisibility,
     is_contiguous,
-    loops_of_reuse,
+    own_axis,
     reduces,
     width_in_bytes,
     worth_lanes,
 )
 from opgen.schedule.auto.prepare import pack_strided
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
+from opgen.schedule.steps import Version
 
 TILE = 7
 """Positions of a tile that lie apart in memory; sizes of maps are often multiples of it."""
@@ -39,27 +39,16 @@ ROW = 8
 """Positions of a tile that lie side by side; numbers of channels are often multiples of it."""
 FEW = 3
 """The same for fewer: the channels of a picture."""
-ACCUMULATORS = 9
-"""Most results of a window's tile of taps."""
-ROWS, COLUMNS = 4, 2
-"""Positions of a window's tile in two dimensions: neighbours share most of what they read."""
-UNROLLED = 16
-"""Most taps that are unrolled so that phases are decided."""
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
+LONG = 32
+"""Terms of a sum that outweigh fetching and storing what was summed before."""
+ACCUMULATORS, MOST = 9, 25
+"""Taps of a window of which many, or some, are done in one body."""
+BLOCKS = ((7, 1), (2, 4), (4, 2))
+"""Rows and columns of a window's tile in two dimensions: neighbours share most of what they read."""
+SMALL = 16
+"""Places in a row of a map of which one vector's part stays in the first cache."""
 MASKED = 64
 """Bytes of a vector from which on a CPU masks its lanes for nothing."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A version: the condition on sizes, the tile's positions, and the paddings of the borders by position."""
-
-    condition: Expr
-    positions: int
-    paddings: dict[str, Padding]
-    rows: str | None = None
-    """Of a window: another loop whose positions share what they read, in tiles of `ROWS`."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +68,30 @@ class GenericNest:
         return self.trial.attempt(self._versions)
 
     def _versions(self) -> bool:
-        nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
+        nest = self.nest
+        if not mixes(nest, self.vector):
+            nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
         made = 0
-        if worth_lanes(nest, self.vector):
+        panels = self._panels(nest)
+        if panels or worth_lanes(nest, self.vector):
             for chosen in _versions(nest, self.vector, self._lanes, self._masked):
-                made += self.trial.attempt(partial(self._version, nest, chosen, f"v{made + 1}"))
+                near = chosen.carried or chosen.paddings
+                copied = [p for p in panels if near or p.turned]
+                made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
         return made > 0
+
+    def _panels(self, nest: Nest) -> list[Panel]:
+        """The inputs that lanes read with a stride, or in lines that lie apart: all that they read, or none."""
+        found: list[Panel] = []
+        inputs = {i.name: i for i in self.trial.kernel.inputs}
+        if not mixes(nest, self.vector):
+            return []
+        for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, self.vector)):
+            axis = own_axis(load, self.vector)
+            if axis is None or load.buffer not in inputs or any(load.buffer == p.buffer.name for p in found):
+                return []
+            found.append(Panel(inputs[load.buffer], axis))
+        return found
 
     @property
     def _lanes(self) -> int:
@@ -94,19 +101,12 @@ class GenericNest:
     def _masked(self) -> bool:
         return self.machine.vector_bytes >= MASKED
 
-    def _version(self, nest: Nest, chosen: Chosen, suffix: str) -> bool:
+    def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
         """A version and its schedule."""
         if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
             return False
-        vector = f"{self.vector}_{suffix}"
-        named = {f"{n}_{suffix}": p for n, p in chosen.paddings.items()}
-        rows = None if chosen.rows is None else f"{chosen.rows}_{suffix}"
-        return Tiled(self.trial, vector, self._lanes, chosen.positions, named, self._masked, rows).run()
-
-
-def mixes(nest: Nest, vector: str) -> bool:
-    """Whether some reads are the same for all lanes."""
-    return any(not depends(e.indices, vector) for e in nest.outside_loads)
+        lanes = Lanes(f"{self.vector}_{suffix}", self._lanes, self._masked)
+        return Tiled(self.trial, lanes, self.machine.registers, chosen.named(suffix), panels).run()
 
 
 def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | None:
@@ -124,33 +124,54 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
     tile = tile_loop(nest, vector)
     inner = {s.var for s in nest.inner_loops}
     wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
-    if not mixes(nest, vector) and inner & set(at_borders):
-        yield from (Chosen(b.both(c, wide), 0, p) for c, p in _bordered(at_borders, None, 0))
+    if inner & set(at_borders) and (tile is None or not mixes(nest, vector)):
+        sums = [s.stop for s in nest.inner_loops]
+        some = b.both(b.compare("ge", sums[0], 1), b.compare("ge", sums[1], 1))
+        carried = mixes(nest, vector)
+        for condition, chosen in _bordered(at_borders, None, 0):
+            known = b.both(condition, some) if carried else condition
+            yield Chosen(b.both(known, wide), 0, chosen, None, int(carried))
     elif tile in at_borders:
         positions = 4 if steps and not mixes(nest, vector) else TILE
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
-        for condition, chosen in _bordered(needed, tile, positions):
+        for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
             yield Chosen(b.both(condition, wide), positions, chosen)
     elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
         size = next(s.stop for s in nest.loops if s.var == tile)
+        if _side_by_side(nest, vector, tile):
+            yield from _carried(nest, size, wide)
         for positions in (ROW, FEW) if _side_by_side(nest, vector, tile) else (TILE,):
             yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
 
 
+def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
+    """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near;
+    two loops of these if rows are long.
+    """
+    sums = [s.stop for s in nest.inner_loops[:3]]
+    divided = b.both(b.both(b.compare("eq", b.mod(size, ROW), 0), b.compare("ge", sums[0], 1)), wide)
+    if len(sums) == 3:
+        long = b.both(b.compare("ge", sums[1], 1), b.compare("ge", sums[2], LONG))
+        yield Chosen(b.both(divided, long), ROW, {}, None, 2)
+    yield Chosen(divided, ROW, {}, None, 1)
+
+
 def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
-    """Of a window with few taps: tiles of rows too, where these divide the map."""
+    """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
     found = [n for n in loops_of_reuse(nest, vector) if n in at][:2]
-    if len(found) < 2 or _taps(nest) > ACCUMULATORS:
+    if len(found) < 2 or _taps(nest) > MOST:
         return
     along, down = (next(paddings(at[n])) for n in found)
-    rows = next(s.stop for s in nest.loops if s.var == found[1])
-    size = b.var(down.border.small)
-    divided = b.both(b.compare("ge", size, down.least(ROWS)), b.compare("eq", b.mod(rows, ROWS), 0))
-    fits = b.both(b.compare("ge", b.var(along.border.small), along.least(COLUMNS)), divided)
-    condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
-    yield Chosen(condition, COLUMNS, dict(zip(found, (along, down), strict=True)), found[1])
+    borders = dict(zip(found, (along, down), strict=True))
+    height, width = b.var(down.border.small), b.var(along.border.small)
+    for rows, columns in (BLOCKS[0], BLOCKS[2], BLOCKS[1]) if _taps(nest) <= ACCUMULATORS else BLOCKS[:-1]:
+        fits = b.both(b.compare("ge", width, along.least(columns)), b.compare("eq", b.mod(height, rows), 0))
+        if columns == 1:
+            fits = b.both(fits, b.compare("le", width, SMALL))
+        condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
+        yield Chosen(condition, columns, borders, (found[1], rows))
 
 
 def _taps(nest: Nest) -> int:
@@ -169,8 +190,12 @@ def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
     return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
 
 
-def _bordered(at: dict[str, Border], tile: str | None, positions: int) -> Iterator[tuple[Expr, dict[str, Padding]]]:
-    """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or of just one tile."""
+def _bordered(
+    at: dict[str, Border], tile: str | None, positions: int, single: bool = False
+) -> Iterator[tuple[Expr, dict[str, Padding]]]:
+    """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or (where a `single`
+    one is wanted) of just one tile.
+    """
     kinds = zip(*(list(paddings(e)) for e in at.values()), strict=False)
     for kind in kinds:
         chosen = dict(zip(at, kind, strict=True))
@@ -185,141 +210,5 @@ def _bordered(at: dict[str, Border], tile: str | None, positions: int) -> Iterat
         least = padding.least(positions)
         large_enough = b.compare("ge", b.var(padding.border.small), least)
         yield b.both(b.both(padding.condition(), large_enough), known), chosen
-        if least > positions and len(at) == 1 and padding.short == 0:
+        if single and least > positions and len(at) == 1 and padding.short == 0:
             yield b.both(padding.condition(positions), known), chosen
-
-
-@dataclass(frozen=True)
-class Tiled:
-    """The schedule of one version."""
-
-    trial: Trial
-    vector: str
-    lanes: int
-    positions: int
-    paddings: dict[str, Padding]
-    masked: bool
-    rows: str | None = None
-
-    def run(self) -> bool:
-        nest = self.trial.nest(self.vector)
-        if self.positions == 0:
-            return self._taps(nest)
-        if self.rows is not None:
-            return self._block(nest, self.rows)
-        remainders = self._phases(nest)
-        if remainders is None:
-            return False
-        nest = self.trial.nest(self.vector)
-        tile = self._tile(nest, remainders)
-        return tile is not None and self._positions(nest, tile, remainders)
-
-    def _tile(self, nest: Nest, remainders: Sequence[str]) -> str | None:
-        found = [n for n in loops_of_reuse(nest, self.vector) if n not in remainders]
-        return found[0] if found else None
-
-    def _phases(self, nest: Nest) -> list[str] | None:
-        """Loops split so that divisibility is decided; the inner parts."""
-        remainders = []
-        for loop, step in divisibility(nest).items():
-            outer, inner = self.trial.fresh(f"{loop}_q"), self.trial.fresh(f"{loop}_p")
-            if not any(self.trial.take(Split(loop, step, tail, outer, inner)) for tail in ("exact", "guard")):
-                return None
-            remainders.append(inner)
-        return remainders
-
-    def _lane_steps(self, vectors: int) -> tuple[list[Step], list[str], str]:
-        """Splits of the vector loop, its parts inside the tile, and the part outside."""
-        v_o, v_i, v_v, v_l = (self.trial.fresh(f"{self.vector}_{part}") for part in "oivl")
-        tail: Tail = "guard" if self.masked else "exact"
-        if vectors == 1:
-            return [Split(self.vector, self.lanes, tail, v_o, v_l)], [v_l], v_o
-        first = Split(self.vector, vectors * self.lanes, tail, v_o, v_i)
-        return [first, Split(v_i, self.lanes, "exact", v_v, v_l)], [v_v, v_l], v_o
-
-    def _positions(self, nest: Nest, tile: str, remainders: list[str]) -> bool:
-        """A tile of positions by vectors, the reduction inside."""
-        contraction = mixes(nest, self.vector)
-        splits, inside, v_o = self._lane_steps(2 if contraction else 1)
-        t_o, t_i = self.trial.fresh(f"{tile}_o"), self.trial.fresh(f"{tile}_i")
-        exact = nest.extent(tile) == self.positions
-        order = self._order(nest, tile, remainders, contraction)
-        split = Split(tile, self.positions, "exact" if exact else "overlap", t_o, t_i)
-        steps: list[Step] = [] if tuple(order) == nest.names else [Reorder(tuple(order))]
-        outer = [{self.vector: v_o, tile: t_o}.get(n, n) for n in order]
-        within = [] if contraction else [n for n in remainders if n.startswith(tile.removesuffix("_q"))]
-        outer = [n for n in outer if n not in within]
-        unrolled = [n for n in (*remainders, *self._unrolled(nest, tile, remainders)) if n not in within]
-        taps = [s.var for s in nest.inner_loops]
-        steps += [split, *splits, Reorder((*outer, *taps, t_i, *within, *inside))]
-        steps += [Unroll(n) for n in (*unrolled, t_i, *within, *inside[:-1])]
-        if not self.trial.take(*steps, Vectorize(inside[-1])):
-            return False
-        ahead = [n for n in outer[: outer.index(t_o)] if n not in remainders]
-        self.trial.fused_prefix(ahead[:PARALLEL], Parallel)
-        if tile in {n for c in nest.conditions for n in free_vars(c)} and not exact:
-            self.trial.take(Partition(t_o, (1, -1)))
-        return True
-
-    def _block(self, nest: Nest, rows: str) -> bool:
-        """Of a window: a tile in two dimensions, all taps unrolled."""
-        splits, inside, v_o = self._lane_steps(1)
-        tile = next(n for n in self.paddings if n != rows)
-        t_o, t_i, r_o, r_i = (self.trial.fresh(f"{n}_{part}") for n in (tile, rows) for part in "oi")
-        order = [n for n in nest.names if n not in (tile, rows, self.vector)]
-        taps = [s.var for s in nest.inner_loops]
-        steps: list[Step] = [Split(rows, ROWS, "exact", r_o, r_i)]
-        steps += [Split(tile, self.positions, "overlap", t_o, t_i), *splits]
-        steps.append(Reorder((*order, r_o, t_o, v_o, *taps, r_i, t_i, *inside)))
-        steps += [Unroll(n) for n in (*taps, r_i, t_i)]
-        if not self.trial.take(*steps, Vectorize(inside[-1])):
-            return False
-        self.trial.take(Parallel(r_o))
-        self.trial.take(Partition(r_o, (1, -1)))
-        self.trial.take(Partition(t_o, (1, -1)))
-        return True
-
-    def _order(self, nest: Nest, tile: str, remainders: list[str], contraction: bool) -> list[str]:
-        """What is reused stays near: of a contraction the vectors outside of rows, of phases inside of tiles."""
-        moving = [n for n in nest.names if n not in (self.vector, tile, *remainders)]
-        if not contraction and remainders:
-            return [*moving, *remainders, tile, self.vector]
-        if not contraction:  # mostly small maps, whose rows stay near for each vector
-            return [*moving[:1], self.vector, *moving[1:], tile]
-        rows = [e for e in nest.outside_loads if depends(e.indices, self.vector)]
-        first = moving[:1] if len(moving) > 1 and not remainders else []
-        changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
-        rest = [n for n in moving if n not in first and n not in changing]
-        return [*first, *changing, self.vector, *remainders, *rest, tile]
-
-    def _unrolled(self, nest: Nest, tile: str, remainders: list[str]) -> list[str]:
-        """Tap loops whose conditions the tiles, or phases, decide."""
-        deciding = {tile, *remainders}
-        names = {n for c in nest.conditions if free_vars(c) & deciding for n in free_vars(c)}
-        known = [(s.var, constant_extent(s)) for s in nest.inner_loops if s.var in names]
-        taps = [(n, e) for n, e in known if e is not None]
-        return [n for n, _ in taps] if prod(e for _, e in taps) <= UNROLLED else []
-
-    def _taps(self, nest: Nest) -> bool:
-        """A tile of taps, reductions over positions inside."""
-        splits, inside, v_o = self._lane_steps(1)
-        room, tiled = ACCUMULATORS, []
-        for n in reversed([n for n in nest.names if n != self.vector]):
-            extent = nest.extent(n)
-            if extent is not None and extent <= room:
-                tiled.append(n)
-                room //= extent
-        around = [n for n in nest.names if n not in (self.vector, *tiled)]
-        reductions = [s.var for s in nest.inner_loops]
-        steps: list[Step] = [*splits, Reorder((*around, v_o, *reductions, *reversed(tiled), *inside))]
-        steps += [*(Unroll(n) for n in tiled), Vectorize(inside[-1])]
-        if not self.trial.take(*steps):
-            return False
-        self.trial.fused_prefix([*around, v_o][:PARALLEL], Parallel)
-        for name, padding in self.paddings.items():
-            border = padding.border
-            after = border.reach - padding.offset
-            cut = (-(-padding.offset // border.stride), -(-after // border.stride))
-            if padding.short is not None and border.reach:
-                self.trial.take(Partition(name, (max(1, cut[0]), -max(1, cut[1]))))
-        return True
