@@ -53,57 +53,57 @@ c_o_r_s.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  br label %n.body
-n.body:
-  %n = phi i64 [ 0, %c_o_r_s.body ], [ %n.next, %y.done ]
   %remainder.scaled = mul i64 %remainder, -1
   %remainder.offset = add i64 %remainder.scaled, 7
   %smax = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset)
   %remainder.offset.1 = add i64 %remainder.scaled, 23
   %smin = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.1)
   %y.any = icmp slt i64 %smax, %smin
-  br i1 %y.any, label %y.body, label %y.done
-y.body:
-  %y = phi i64 [ %smax, %n.body ], [ %y.next, %x.done ]
   %remainder.scaled.1 = mul i64 %remainder.1, -1
   %remainder.offset.2 = add i64 %remainder.scaled.1, 7
   %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %remainder.offset.2)
   %remainder.offset.3 = add i64 %remainder.scaled.1, 23
   %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %remainder.offset.3)
   %x.any = icmp slt i64 %smax.1, %smin.1
-  br i1 %x.any, label %x.body, label %x.done
-x.body:
-  %x = phi i64 [ %smax.1, %y.body ], [ %x.next, %x.body ]
-  %n.scaled = mul i64 %n, 4096
-  %y.scaled = mul i64 %y, 256
-  %y.offset = add i64 %n.scaled, %y.scaled
-  %x.scaled = mul i64 %x, 16
-  %x.offset = add i64 %y.offset, %x.scaled
-  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %x.offset
-  %out_backprop.value = load <8 x float>, ptr %out_backprop.at, align 4
   %quotient.scaled = mul i64 %quotient.1, 8
   %remainder.scaled.2 = mul i64 %remainder, 256
   %remainder.offset.4 = add i64 %quotient.scaled, %remainder.scaled.2
   %remainder.scaled.3 = mul i64 %remainder.1, 16
   %remainder.offset.5 = add i64 %remainder.offset.4, %remainder.scaled.3
-  %n.offset = add i64 %remainder.offset.5, %n.scaled
-  %y.offset.1 = add i64 %n.offset, %y.scaled
-  %x.offset.1 = add i64 %y.offset.1, %x.scaled
-  %input.at = getelementptr float, ptr %input, i64 %x.offset.1
-  %input.at.1 = getelementptr float, ptr %input.at, i64 -1904
-  %input.value = load float, ptr %input.at.1, align 4
+  %input.at = getelementptr float, ptr %input, i64 %remainder.offset.5
+  br label %n.body
+n.body:
+  %n = phi i64 [ 0, %c_o_r_s.body ], [ %n.next, %y.done ]
+  %n.scaled = mul i64 %n, 4096
+  %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %n.scaled
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %n.scaled
+  br i1 %y.any, label %y.body, label %y.done
+y.body:
+  %y = phi i64 [ %smax, %n.body ], [ %y.next, %x.done ]
+  %y.scaled = mul i64 %y, 256
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %y.scaled
+  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %y.scaled
+  br i1 %x.any, label %x.body, label %x.done
+x.body:
+  %x = phi i64 [ %smax.1, %y.body ], [ %x.next, %x.body ]
+  %x.scaled = mul i64 %x, 16
+  %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %x.scaled
+  %out_backprop.value = load <8 x float>, ptr %out_backprop.at.2, align 4
+  %input.at.3 = getelementptr float, ptr %input.at.2, i64 %x.scaled
+  %input.at.4 = getelementptr float, ptr %input.at.3, i64 -1904
+  %input.value = load float, ptr %input.at.4, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value = load <8 x float>, ptr %acc, align 64
   %fma = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value, <8 x float> %input.splat.1, <8 x float> %acc.value)
   store <8 x float> %fma, ptr %acc, align 64
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 8
-  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.1, align 4
+  %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 8
+  %out_backprop.value.1 = load <8 x float>, ptr %out_backprop.at.3, align 4
   %acc.value.1 = load <8 x float>, ptr %acc.at, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at, align 32
-  %input.at.2 = getelementptr float, ptr %input.at, i64 -1903
-  %input.value.1 = load float, ptr %input.at.2, align 4
+  %input.at.5 = getelementptr float, ptr %input.at.3, i64 -1903
+  %input.value.1 = load float, ptr %input.at.5, align 4
   %input.splat.2 = insertelement <8 x float> poison, float %input.value.1, i64 0
   %input.splat.3 = shufflevector <8 x float> %input.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
@@ -112,8 +112,8 @@ x.body:
   %acc.value.3 = load <8 x float>, ptr %acc.at.2, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.3, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.2, align 32
-  %input.at.3 = getelementptr float, ptr %input.at, i64 -1902
-  %input.value.2 = load float, ptr %input.at.3, align 4
+  %input.at.6 = getelementptr float, ptr %input.at.3, i64 -1902
+  %input.value.2 = load float, ptr %input.at.6, align 4
   %input.splat.4 = insertelement <8 x float> poison, float %input.value.2, i64 0
   %input.splat.5 = shufflevector <8 x float> %input.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
@@ -122,8 +122,8 @@ x.body:
   %acc.value.5 = load <8 x float>, ptr %acc.at.4, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.5, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.4, align 32
-  %input.at.4 = getelementptr float, ptr %input.at, i64 -1901
-  %input.value.3 = load float, ptr %input.at.4, align 4
+  %input.at.7 = getelementptr float, ptr %input.at.3, i64 -1901
+  %input.value.3 = load float, ptr %input.at.7, align 4
   %input.splat.6 = insertelement <8 x float> poison, float %input.value.3, i64 0
   %input.splat.7 = shufflevector <8 x float> %input.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
@@ -132,8 +132,8 @@ x.body:
   %acc.value.7 = load <8 x float>, ptr %acc.at.6, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.7, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.6, align 32
-  %input.at.5 = getelementptr float, ptr %input.at, i64 -1900
-  %input.value.4 = load float, ptr %input.at.5, align 4
+  %input.at.8 = getelementptr float, ptr %input.at.3, i64 -1900
+  %input.value.4 = load float, ptr %input.at.8, align 4
   %input.splat.8 = insertelement <8 x float> poison, float %input.value.4, i64 0
   %input.splat.9 = shufflevector <8 x float> %input.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
@@ -142,8 +142,8 @@ x.body:
   %acc.value.9 = load <8 x float>, ptr %acc.at.8, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.9, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.8, align 32
-  %input.at.6 = getelementptr float, ptr %input.at, i64 -1899
-  %input.value.5 = load float, ptr %input.at.6, align 4
+  %input.at.9 = getelementptr float, ptr %input.at.3, i64 -1899
+  %input.value.5 = load float, ptr %input.at.9, align 4
   %input.splat.10 = insertelement <8 x float> poison, float %input.value.5, i64 0
   %input.splat.11 = shufflevector <8 x float> %input.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
@@ -152,8 +152,8 @@ x.body:
   %acc.value.11 = load <8 x float>, ptr %acc.at.10, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.11, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.10, align 32
-  %input.at.7 = getelementptr float, ptr %input.at, i64 -1898
-  %input.value.6 = load float, ptr %input.at.7, align 4
+  %input.at.10 = getelementptr float, ptr %input.at.3, i64 -1898
+  %input.value.6 = load float, ptr %input.at.10, align 4
   %input.splat.12 = insertelement <8 x float> poison, float %input.value.6, i64 0
   %input.splat.13 = shufflevector <8 x float> %input.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
@@ -162,8 +162,8 @@ x.body:
   %acc.value.13 = load <8 x float>, ptr %acc.at.12, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.13, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.12, align 32
-  %input.at.8 = getelementptr float, ptr %input.at, i64 -1897
-  %input.value.7 = load float, ptr %input.at.8, align 4
+  %input.at.11 = getelementptr float, ptr %input.at.3, i64 -1897
+  %input.value.7 = load float, ptr %input.at.11, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
   %acc.value.14 = load <8 x float>, ptr %acc.at.13, align 64
