@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import conversions, functions, memory, pairs
+from opgen.codegen.llvm import conversions, functions, loads, pairs
 from opgen.codegen.llvm.affine import is_index, materialise, poly, splat
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.integers import floor_division, floor_remainder
@@ -38,7 +38,7 @@ def evaluate(fn: Function, e: Expr) -> Value:
     """Emit an expression; what is already there is not emitted again."""
     match e:
         case Load():
-            return memory.load(fn, e)
+            return loads.load(fn, e)
         case Binary():
             return _binary(fn, e)
         case Var():

@@ -1,14 +1,7 @@
-"""Loads and stores: from indices to addresses, and from lanes to the best access that touches nothing else.
-
-Lanes next to each other are one vector access (reversed if they run backwards); a few elements apart, when loaded,
-a few vector loads that end exactly at the last lane, and a shuffle; at any other even distance, one access a lane; in
-general, LLVM's gather and scatter.  Masked accesses are LLVM's masked intrinsics, which never touch memory of a lane
-that is off.
-"""
+"""Buffers in a function, and from indices to addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import gcd
 
 from opgen.codegen.llvm.affine import (
@@ -16,11 +9,9 @@ from opgen.codegen.llvm.affine import (
     accumulate,
     by_loop,
     constant,
-    constant_of,
     lanes,
     materialise,
     materialise_lanes,
-    plus,
     poly,
     settled,
     splat,
@@ -28,14 +19,9 @@ from opgen.codegen.llvm.affine import (
     total,
 )
 from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
-from opgen.codegen.llvm.types import Value, listed, memory_type, suffix, value_type, vector
-from opgen.codegen.llvm.types import splat as splat_literal
+from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Buffer, Const, Expr, Load, Store, Type
-from opgen.passes.known import decided
-
-_MOST_CHUNKS = 4
-"""Up to this many elements apart, lanes are picked out of whole vectors."""
+from opgen.loop.nodes import Buffer, Const, Expr
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -47,48 +33,7 @@ def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool)
     fn.memories[buffer.name] = Memory(ref, buffer, own, alignment, readonly)
 
 
-def load(fn: Function, e: Load) -> Value:
-    """The value of a load; lanes that are masked off are 0."""
-    memory = fn.memory(e.buffer)
-    fn.loaded.add(e.buffer)
-    at, count = _flattened(fn, memory, e.indices)
-    mask = _mask(fn, e.mask, count)
-    if count == 1:
-        raw = _load_scalar(fn, memory, at.base) if mask is None else _load_one_masked(fn, memory, at.base, mask)
-    elif mask is None:
-        raw = _load_lanes(fn, memory, at, count)
-    else:
-        off = [on is False for on in decided(e.mask)] if e.mask is not None and e.mask.type.lanes == count else None
-        raw = _load_masked(fn, memory, at, count, mask, off)
-    of = Type(memory.buffer.dtype, count)
-    if memory.buffer.dtype.name == "bool":
-        element = vector("i8", count)
-        raw = _read(fn, memory, "flag", f"icmp ne {element} {raw}, {'0' if count == 1 else 'zeroinitializer'}")
-    return Value(raw, of, value_type(of))
-
-
-def store(fn: Function, s: Store) -> None:
-    """Emit a store."""
-    memory = fn.memory(s.buffer)
-    at, count = _flattened(fn, memory, s.indices)
-    value = _in_memory(fn, fn.value(s.value))
-    if memory.readonly:
-        raise InternalError(f"buffer {s.buffer} is stored to, but it is read only")
-    if value.type.dtype != memory.buffer.dtype or value.type.lanes not in (1, count):
-        raise InternalError(f"a {value.type} is stored to {s.buffer}, at {count} lanes of {memory.buffer.dtype}")
-    element = memory_type(memory.buffer.dtype.name)
-    ref = value.ref if value.type.lanes == count else splat(fn, element, value.ref, count)
-    mask = _mask(fn, s.mask, count)
-    if count == 1 and mask is None:
-        address, alignment = _address(fn, memory, at.base)
-        fn.writer.line(f"store {element} {ref}, ptr {address}, align {alignment}")
-    elif mask is None:
-        _store_lanes(fn, memory, at, count, ref)
-    else:
-        _store_masked(fn, memory, at, count, ref, mask)
-
-
-def _flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
+def flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
     """Row-major: the element's number, and the number of lanes.  Unrolled copies ask for the same places."""
     key = (memory.ref, *[i.value if isinstance(i, Const) and i.type.lanes == 1 else (id(i),) for i in indices])
     found = fn.places.get(key)
@@ -117,7 +62,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
     return settled(Lanes(base, varying.step, varying.rest, varying.fixed)), count
 
 
-def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
+def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     """The pointer to an element, and its alignment in bytes.
 
     What changes in outer loops is added first, the constant part last, each on its own.
@@ -146,104 +91,7 @@ def _address(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     return pointer, alignment
 
 
-def _read(fn: Function, memory: Memory, what: str, text: str) -> str:
-    """An instruction that reads a buffer (or works on what was read): shared where nothing stores to the buffer."""
-    hint = f"{memory.ref[1:].split('.', 1)[0]}.{what}"
-    return fn.writer.once(hint, text) if memory.readonly else fn.writer.define(hint, text)
-
-
-def _load_scalar(fn: Function, memory: Memory, offset: Poly) -> str:
-    address, alignment = _address(fn, memory, offset)
-    element = memory_type(memory.buffer.dtype.name)
-    return _read(fn, memory, "value", f"load {element}, ptr {address}, align {alignment}")
-
-
-def _load_vector(fn: Function, memory: Memory, offset: Poly, count: int) -> str:
-    address, alignment = _address(fn, memory, offset)
-    element = vector(memory_type(memory.buffer.dtype.name), count)
-    return _read(fn, memory, "value", f"load {element}, ptr {address}, align {alignment}")
-
-
-def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
-    """A vector load without a mask."""
-    places = _places(at, count, None)
-    if at.rest or (at.fixed and places is None):
-        return _gather(fn, memory, at, count, splat_literal("i1", "true", count))
-    element = memory_type(memory.buffer.dtype.name)
-    step = constant_of(at.step)
-    if step == 1:
-        return _load_vector(fn, memory, at.base, count)
-    if step == 0 and not at.fixed:
-        return splat(fn, element, _load_scalar(fn, memory, at.base), count)
-    if places is not None:
-        return _load_chunks(fn, memory, at.base, places, None)
-    result = "poison"
-    for k in range(count):
-        single = _load_scalar(fn, memory, plus(at.base, times(fn, at.step, constant(k))))
-        text = f"insertelement {vector(element, count)} {result}, {element} {single}, i64 {k}"
-        result = _read(fn, memory, "lanes", text)
-    return result
-
-
-def _places(at: Lanes, count: int, off: Sequence[bool] | None) -> list[int | None] | None:
-    """How far from the base each lane lies (None where it is off anyway), if a few whole vectors hold all lanes."""
-    step = constant_of(at.step)
-    if at.rest or step is None or (not at.fixed and not 1 <= abs(step) <= _MOST_CHUNKS):
-        return None
-    places = [step * k + (at.fixed[k] if at.fixed else 0) for k in range(count)]
-    found = [None if off is not None and off[k] else place for k, place in enumerate(places)]
-    known = sorted(p for p in found if p is not None)
-    apart = len(set(known)) == len(known) > 0
-    inside = off is not None or (apart and known[-1] - known[0] >= count - 1)
-    return found if apart and inside and len(_starts(known, count)) <= _MOST_CHUNKS else None
-
-
-def _starts(places: Sequence[int], count: int) -> list[int]:
-    """Where the vectors begin that hold all places, and nothing before the first and behind the last."""
-    starts: list[int] = []
-    for place in sorted(places):
-        if not starts or place >= starts[-1] + count:
-            starts.append(min(place, max(places) - count + 1))
-    return starts
-
-
-def _load_chunks(fn: Function, memory: Memory, base: Poly, places: Sequence[int | None], mask: str | None) -> str:
-    """Lanes near each other: vectors that together hold them, then the lanes picked."""
-    count = len(places)
-    element = vector(memory_type(memory.buffer.dtype.name), count)
-    zeros = "zeroinitializer" if None in places else "poison"
-    result, picked = "", [False] * count
-    for start in _starts([p for p in places if p is not None], count):
-        found = [
-            None if done or p is None or not 0 <= p - start < count else p - start
-            for done, p in zip(picked, places, strict=True)
-        ]
-        at = plus(base, constant(start))
-        if mask is None:
-            chunk = _load_vector(fn, memory, at, count)
-        else:
-            lanes = {p: k for k, p in enumerate(found) if p is not None}
-            chunk = _masked_load(fn, memory, at, count, _spread(fn, mask, count, lanes))
-        # The lanes that lie in this chunk come from it, the others stay as they are: at first 0 if they are off.
-        if result:
-            picks = [k if p is None else p + count for k, p in enumerate(found)]
-            operands = f"{element} {result}, {element} {chunk}"
-        else:
-            picks = [k + (count if places[k] is None else 0) if p is None else p for k, p in enumerate(found)]
-            operands = f"{element} {chunk}, {element} {zeros}"
-        result = _read(fn, memory, "lanes", f"shufflevector {operands}, <{count} x i32> {listed('i32', picks)}")
-        picked = [done or p is not None for done, p in zip(picked, found, strict=True)]
-    return result
-
-
-def _spread(fn: Function, mask: str, count: int, lanes: Mapping[int, int]) -> str:
-    """A mask of which lane i is lane `lanes[i]` of another, or off."""
-    whole = vector("i1", count)
-    order = listed("i32", [lanes.get(i, count) for i in range(count)])
-    return fn.writer.pure("mask", f"shufflevector {whole} {mask}, {whole} zeroinitializer, <{count} x i32> {order}")
-
-
-def _mask(fn: Function, mask: Expr | None, count: int) -> str | None:
+def mask_of(fn: Function, mask: Expr | None, count: int) -> str | None:
     """A mask's value with the access's lanes, None where every lane is on."""
     if mask is None or (isinstance(mask, Const) and mask.value):
         return None
@@ -253,117 +101,15 @@ def _mask(fn: Function, mask: Expr | None, count: int) -> str | None:
     return value.ref if value.type.lanes == count else splat(fn, "i1", value.ref, count)
 
 
-def _load_one_masked(fn: Function, memory: Memory, offset: Poly, mask: str) -> str:
-    """A masked scalar load: one lane of a vector."""
-    element = memory_type(memory.buffer.dtype.name)
-    on = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
-    result = _masked_load(fn, memory, offset, 1, on)
-    return _read(fn, memory, "value", f"extractelement <1 x {element}> {result}, i64 0")
-
-
-def _load_masked(fn: Function, memory: Memory, at: Lanes, count: int, mask: str, off: Sequence[bool] | None) -> str:
-    """A vector load under a mask, which is known to be off in some lanes."""
-    step = constant_of(at.step)
-    if at.rest or at.fixed or step is None or abs(step) != 1:
-        places = _places(at, count, off or [False] * count)
-        return (
-            _gather(fn, memory, at, count, mask) if places is None else _load_chunks(fn, memory, at.base, places, mask)
-        )
-    if step == 1:
-        return _masked_load(fn, memory, at.base, count, mask)
-    backwards = _masked_load(fn, memory, plus(at.base, constant(1 - count)), count, _reversed(fn, "i1", mask, count))
-    return _reversed(fn, memory_type(memory.buffer.dtype.name), backwards, count)
-
-
-def _masked_load(fn: Function, memory: Memory, offset: Poly, count: int, mask: str) -> str:
-    address, alignment = _address(fn, memory, offset)
-    element = memory_type(memory.buffer.dtype.name)
-    whole, on = f"<{count} x {element}>", f"<{count} x i1>"
-    mangled = f"llvm.masked.load.v{count}{suffix(element, 1)}.p0"
-    symbol = fn.module.declare(mangled, f"{whole} @{mangled}(ptr, i32, {on}, {whole})")
-    call = f"call {whole} {symbol}(ptr {address}, i32 {alignment}, {on} {mask}, {whole} zeroinitializer)"
-    return _read(fn, memory, "value", call)
-
-
-def _pointers(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
+def addresses_of(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
     """The address of each lane."""
     element = memory_type(memory.buffer.dtype.name)
-    address, _ = _address(fn, memory, at.base)
+    address, _ = address_of(fn, memory, at.base)
     offsets = materialise_lanes(fn, at, count)
     return fn.writer.pure("addresses", f"getelementptr {element}, ptr {address}, <{count} x i64> {offsets}")
 
 
-def _gather(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:
-    element = memory_type(memory.buffer.dtype.name)
-    pointers = _pointers(fn, memory, at, count)
-    whole, on, addresses = f"<{count} x {element}>", f"<{count} x i1>", f"<{count} x ptr>"
-    mangled = f"llvm.masked.gather.{suffix(element, count)}.v{count}p0"
-    symbol = fn.module.declare(mangled, f"{whole} @{mangled}({addresses}, i32, {on}, {whole})")
-    size = memory.buffer.dtype.bytes
-    call = f"call {whole} {symbol}({addresses} {pointers}, i32 {size}, {on} {mask}, {whole} zeroinitializer)"
-    return _read(fn, memory, "value", call)
-
-
-def _in_memory(fn: Function, value: Value) -> Value:
-    """A value as it is kept in memory: bools widened to bytes."""
-    if value.type.dtype.name != "bool":
-        return value
-    byte = vector("i8", value.type.lanes)
-    return Value(fn.writer.pure("byte", f"zext {value.typed} to {byte}"), value.type, byte)
-
-
-def _reversed(fn: Function, scalar: str, ref: str, count: int) -> str:
+def reversed_lanes(fn: Function, scalar: str, ref: str, count: int) -> str:
     whole = vector(scalar, count)
     order = listed("i32", list(range(count - 1, -1, -1)))
     return fn.writer.pure("reversed", f"shufflevector {whole} {ref}, {whole} poison, <{count} x i32> {order}")
-
-
-def _store_lanes(fn: Function, memory: Memory, at: Lanes, count: int, ref: str) -> None:
-    """A vector store without a mask; lanes at the same place are stored in order."""
-    if at.rest or at.fixed:
-        _scatter(fn, memory, at, count, ref, splat_literal("i1", "true", count))
-        return
-    element = memory_type(memory.buffer.dtype.name)
-    whole = vector(element, count)
-    step = constant_of(at.step)
-    if step in (1, -1):
-        base = at.base if step == 1 else plus(at.base, constant(1 - count))
-        value = ref if step == 1 else _reversed(fn, element, ref, count)
-        address, alignment = _address(fn, memory, base)
-        fn.writer.line(f"store {whole} {value}, ptr {address}, align {alignment}")
-        return
-    for k in range(count):
-        single = fn.writer.pure("lane", f"extractelement {whole} {ref}, i64 {k}")
-        address, alignment = _address(fn, memory, plus(at.base, times(fn, at.step, constant(k))))
-        fn.writer.line(f"store {element} {single}, ptr {address}, align {alignment}")
-
-
-def _store_masked(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, mask: str) -> None:
-    element = memory_type(memory.buffer.dtype.name)
-    step = constant_of(at.step)
-    if count == 1:
-        mask = fn.writer.pure("mask", f"insertelement <1 x i1> poison, i1 {mask}, i64 0")
-        ref = fn.writer.pure("lane", f"insertelement <1 x {element}> poison, {element} {ref}, i64 0")
-        step = 1
-    if at.rest or at.fixed or step not in (1, -1):
-        _scatter(fn, memory, at, count, ref, mask)
-        return
-    base = at.base
-    if step == -1:
-        base = plus(base, constant(1 - count))
-        mask, ref = _reversed(fn, "i1", mask, count), _reversed(fn, element, ref, count)
-    address, alignment = _address(fn, memory, base)
-    whole, on = f"<{count} x {element}>", f"<{count} x i1>"
-    mangled = f"llvm.masked.store.v{count}{suffix(element, 1)}.p0"
-    symbol = fn.module.declare(mangled, f"void @{mangled}({whole}, ptr, i32, {on})")
-    fn.writer.line(f"call void {symbol}({whole} {ref}, ptr {address}, i32 {alignment}, {on} {mask})")
-
-
-def _scatter(fn: Function, memory: Memory, at: Lanes, count: int, ref: str, mask: str) -> None:
-    element = memory_type(memory.buffer.dtype.name)
-    pointers = _pointers(fn, memory, at, count)
-    whole, on, addresses = f"<{count} x {element}>", f"<{count} x i1>", f"<{count} x ptr>"
-    mangled = f"llvm.masked.scatter.{suffix(element, count)}.v{count}p0"
-    symbol = fn.module.declare(mangled, f"void @{mangled}({whole}, {addresses}, i32, {on})")
-    size = memory.buffer.dtype.bytes
-    fn.writer.line(f"call void {symbol}({whole} {ref}, {addresses} {pointers}, i32 {size}, {on} {mask})")

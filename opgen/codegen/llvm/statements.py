@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.codegen.llvm import allocation, memory, parallel
+from opgen.codegen.llvm import allocation, memory, parallel, stores
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, sanitised
@@ -17,7 +17,7 @@ def emit(fn: Function, s: Stmt) -> None:
     """Emit a statement at the end of the function."""
     match s:
         case Store():
-            memory.store(fn, s)
+            stores.store(fn, s)
         case Block():
             for part in s.statements:
                 emit(fn, part)

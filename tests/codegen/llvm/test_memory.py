@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from opgen.loop import build as b
 from opgen.loop.nodes import (
     Binary,
     Broadcast,
     Buffer,
+    Cast,
     Compare,
     Const,
     Expr,
@@ -129,6 +130,21 @@ def test_lanes_that_are_masked_off_touch_no_memory(live: int, stride: int, dtype
         want[base + stride * k] = x[k]
     assert stores(x, y, live=live) == 0
     assert np.array_equal(y, want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("wide", "narrow"), [(FLOAT32, BFLOAT16), (FLOAT32, FLOAT16), (INT64, INT32)], ids=str)
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (7, 8), (3, 4), (0, 2)])
+def test_few_lanes_that_were_narrowed(first: int, last: int, wide: DType, narrow: DType, target: str) -> None:
+    """A store of one lane must not write as much as the value had before it was narrowed."""
+    x, y = Buffer("x", wide, (Const(LANES),)), Buffer("y", narrow, (Const(LANES),))
+    lanes = Ramp(Const(0), Const(1), LANES)
+    inside = b.both(Compare("ge", lanes, Const(first, lanes.type)), Compare("lt", lanes, Const(last, lanes.type)))
+    value = Cast(Type(narrow, LANES), Load("x", (lanes,), wide))
+    kernel = Compiled(Kernel("few", (x,), (y,), (), Store("y", (lanes,), value, inside)), Target.from_name(target))
+    source, result = np.arange(-8, 0).astype(NUMPY[wide.name]), np.full(LANES, 3, NUMPY[narrow.name])
+    assert kernel(source, result) == 0
+    assert result.astype(float).tolist() == [source[k] if first <= k < last else 3 for k in range(LANES)]
 
 
 @pytest.mark.parametrize("target", TARGETS)
