@@ -1,13 +1,13 @@
 """About how long a kernel takes once it is scheduled, told from its loops before they are.
 
 Arithmetic runs at the machine's rate in full vectors; what a nest reads and writes comes once from the nearest cache
-that holds it, line by line where it is read across.  That is what schedules reach; it serves to choose between
-kernels, not to predict one.
+that holds it, line by line where it is read across; intermediates that are made block by block stay in the second.
+That is what schedules reach; it serves to choose between kernels, not to predict one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from math import prod
 
 from opgen.loop.analysis.places import at_places
@@ -45,9 +45,10 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     """
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
     counted = list(_nests(kernel.body))
-    crossed = sum(_crossed(n) for n in nests(kernel) if n.loops[0] in counted)
-    lines = crossed * machine.l1.line / machine.l2.bytes_per_second
-    return lines + sum(_nest(nest, buffers, machine) for nest in counted)
+    found = [n for n in nests(kernel) if n.loops[0] in counted]
+    lines = sum(map(_crossed, found)) * machine.l1.line / machine.l2.bytes_per_second
+    near = _made_in_blocks(found, {name for name, b in buffers.items() if b.space == "heap"})
+    return lines + sum(_nest(nest, buffers, near, machine) for nest in counted)
 
 
 def _nests(s: Stmt) -> Iterable[Stmt]:
@@ -72,12 +73,34 @@ def _crossed(nest: Nest) -> float:
     return len(reads) * prod(nest.extent(n) or 1 for n in nest.names)
 
 
-def _nest(nest: Stmt, buffers: dict[str, Buffer], machine: Machine) -> float:
+def _made_in_blocks(found: Sequence[Nest], heap: Set[str]) -> set[str]:
+    """The intermediates of which a block needs a part of its own: a block of a result's outermost loop, or of what is
+    summed for something that is needed as a whole.
+    """
+    parts: dict[str, set[int]] = {name: set() for name in heap}
+    for nest in reversed(found):
+        loops: set[str] = set()
+        for s in nest.results:
+            if s.buffer in heap:
+                loops.update(*(free_vars(s.indices[d]) for d in parts[s.buffer]))
+            else:
+                loops.update([n for n in nest.names if nest.extent(n) != 1][:1])
+        if not loops:
+            loops = {s.var for s in nest.inner_loops}
+        for e in nest.outside_loads:
+            if e.buffer in heap:
+                parts[e.buffer].update(d for d, index in enumerate(e.indices) if free_vars(index) & loops)
+    return {name for name, dimensions in parts.items() if dimensions}
+
+
+def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machine) -> float:
     touched = {e.buffer for e in loads(nest)} | {s.buffer for s in stores(nest)}
-    outside = [buffers[n] for n in touched if buffers[n].space in ("global", "heap")]
+    outside = [buffers[n] for n in sorted(touched) if buffers[n].space in ("global", "heap")]
     arithmetic = _operations(nest, {}) / (machine.fma_per_second * machine.vector_bytes)
     together = sum(map(_bytes, outside))
-    return NEST + arithmetic + (together / _rate(together, machine) if together > 0 else 0)
+    kept = sum(_bytes(b) for b in outside if b.name in near)
+    slow, fast = _rate(together, machine), max(_rate(together, machine), machine.l2.bytes_per_second)
+    return NEST + arithmetic + (together - kept) / slow + kept / fast
 
 
 def _bytes(buffer: Buffer) -> int:
