@@ -37,11 +37,11 @@ def _moved(e: Expr, shapes: Shapes) -> Expr:
             if not any(on is not False for on in decided(condition)):
                 return total
             choices = [(left, right), (right, left)]
-            choices.sort(key=lambda pair: isinstance(pair[1], Broadcast) or _loosened(pair[1], shapes) != pair[1])
+            choices.sort(key=lambda p: isinstance(p[1], Broadcast) or _loosened(p[1], condition, shapes) != p[1])
             for factor, selected in reversed(choices):
                 if _zero_unless(condition, factor):
                     zero = b.const(-0.0, total.type.dtype, total.type.lanes)
-                    kept = Select(condition, _loosened(selected, shapes), zero)
+                    kept = Select(condition, _loosened(selected, condition, shapes), zero)
                     return Call("fma", (factor, kept, total) if factor is left else (kept, factor, total))
     return e
 
@@ -60,17 +60,20 @@ def _parts(condition: Expr) -> tuple[Expr, ...]:
     return (condition,)
 
 
-def _loosened(e: Expr, shapes: Shapes) -> Expr:
-    """A load (or a conversion of it) under the least of its mask that keeps it in bounds."""
+def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
+    """A load (or a conversion of it) under the least of its mask that keeps it in bounds, with the same value where a
+    condition holds.
+    """
     if isinstance(e, Cast):
-        return dataclasses.replace(e, operand=_loosened(e.operand, shapes))
+        return dataclasses.replace(e, operand=_loosened(e.operand, condition, shapes))
     if not isinstance(e, Load) or e.mask is None:
         return e
     inside, on = _inside(e, shapes[e.buffer]), decided(e.mask)
     if inside is None or True not in on:  # where a lane is on, indices that are the same for all are in bounds
         return e
     parts = list(dict.fromkeys(_parts(e.mask)))
-    for part in sorted(parts, key=lambda p: sum(lane is not False for lane in decided(p))):
+    implied = [p for p in parts if p in _parts(condition)]
+    for part in sorted(implied, key=lambda p: sum(lane is not False for lane in decided(p))):
         rest = _conjunction([p for p in parts if p != part])
         lanes = (True,) * len(on) if rest is None else decided(rest)
         if all(known or lane is False for known, lane in zip(inside, lanes, strict=True)):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
-from opgen.loop.walk import expressions, map_stmt, walk, walk_expr
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Let, Load, Ramp, Select, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
 
 Places = tuple[Expr, ...]
 
@@ -53,16 +53,24 @@ def _guarded(s: Store) -> tuple[Expr | None, Expr]:
 
 
 def _own(body: Stmt, name: str) -> bool:
-    """Whether each element of a buffer has one mask throughout, inside its bounds whatever the mask is, and what is
-    loaded of it is seen under that mask only.
+    """Whether each element of a buffer has one mask as long as it lives, is inside the bounds whatever the mask is, and
+    where it is loaded is seen under that mask only.
     """
-    shapes = [s.buffer for s in walk(body) if isinstance(s, Alloc) and s.buffer.name == name]
+    allocations = [s for s in walk(body) if isinstance(s, Alloc) and s.buffer.name == name]
+    changing = {v for a in allocations for s in walk(a.body) for v in _bound(s)}
     masks: dict[Places, Expr] = {}
     for s in walk(body):
         for places, mask, seen in _accesses(s, name):
             if mask is None or seen != mask or masks.setdefault(places, mask) != mask:
                 return False
-    return all(_apart(places, buffer) for places in masks for buffer in shapes)
+    if any(free_vars(m) & changing or any(isinstance(e, Load) for e in walk_expr(m)) for m in masks.values()):
+        return False
+    return all(_apart(places, a.buffer) for places in masks for a in allocations)
+
+
+def _bound(s: Stmt) -> tuple[str, ...]:
+    """The variables that a statement itself brings into scope."""
+    return (s.var,) if isinstance(s, For) else (s.var.name,) if isinstance(s, Let) else ()
 
 
 def _accesses(s: Stmt, name: str) -> Iterator[tuple[Places, Expr | None, Expr | None]]:

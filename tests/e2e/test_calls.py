@@ -154,6 +154,15 @@ def test_sums_over_nothing_are_zero(shapes: tuple[tuple[int, ...], tuple[int, ..
     assert not found.any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_gradients_by_nothing_are_zero(dtype: npt.DTypeLike) -> None:
+    """Rows of no places, of types that are converted before they are used."""
+    grad, filter_ = np.ones((1, 2, 2, 0), dtype), np.ones((1, 4, 2, 2), dtype)
+    found = generated(OPS).conv2d_backprop_input([1, 4, 4, 2], filter_, grad, [1, 1, 2, 2], "VALID", data_format="NCHW")
+    assert found.shape == (1, 4, 4, 2)
+    assert not found.any()
+
+
 def test_absurd_sizes_are_refused() -> None:
     most = 2**31 - 1
     for pads in ([0, 0, most, most, most, most, 0, 0], [0, 0, most, 0, 2**20, 0, 0, 0]):

@@ -35,6 +35,9 @@ CASES = {
     "not known": case(
         f"{LANE} < broadcast(n, 8)", f"x[{LANE} if {LANE} < broadcast(n, 8)]", f"w[{LANE} if {LANE} < broadcast(n, 8)]"
     ),
+    "a mask of its own": case(
+        f"{LANE} >= 3i64x8", f"x[{LANE} if {LANE} >= 3i64x8]", f"w[{LANE} if {LANE} % 2i64x8 == 0i64x8]"
+    ),
     "never": case(f"{LANE} < 0i64x8", f"x[{LANE} if {LANE} < 0i64x8]", "broadcast(w[2], 8)"),
 }
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3.0], np.float32)

@@ -83,7 +83,7 @@ def _binary(fn: Function, e: Binary) -> Value:
     if e.op in ("min", "max"):
         return functions.intrinsic(fn, ("s" if kind == "int" else "u") + e.op, [left, right])
     if kind == "int" and e.op in ("floordiv", "mod"):
-        divisor = int(e.right.value) if isinstance(e.right, Const) else None
+        divisor = int(e.right.value) or None if isinstance(e.right, Const) else None
         emit = floor_division if e.op == "floordiv" else floor_remainder
         return Value(emit(fn, scalar, lanes, left.ref, right.ref, divisor), left.type, left.text)
     if e.op not in _INTEGER or (kind == "bool" and e.op in ("add", "sub", "mul")):

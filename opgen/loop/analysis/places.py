@@ -26,7 +26,8 @@ def at_places(e: Expr, loops: Mapping[str, range]) -> np.ndarray | None:
         name: loop.start + loop.step * np.asarray(axis) for (name, loop), axis in zip(loops.items(), grid, strict=True)
     }
     try:
-        return np.broadcast_to(_value(e, variables), shape)
+        with np.errstate(divide="ignore"):  # by 0, where nothing else is evaluated either
+            return np.broadcast_to(_value(e, variables), shape)
     except LookupError:
         return None
 

@@ -210,7 +210,7 @@ class CpuNest:
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
         extent, lanes = self.nest.extent(vector), self._lanes(None)
-        while extent is not None and lanes >= 2 * extent:
+        while extent is not None and lanes >= 2 * max(1, extent):
             lanes //= 2  # a vector that a row does not fill needs masks, which cost less than a second vector
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if not constant or lanes < 2 or len(self.nest.allocations) != 1:
