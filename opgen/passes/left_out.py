@@ -14,9 +14,11 @@ import dataclasses
 from collections.abc import Mapping
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Binary, Broadcast, Call, Cast, Const, Expr, Kernel, Load, Ramp, Select
+from opgen.loop.nodes import Alloc, Broadcast, Call, Cast, Const, Expr, Kernel, Load, Ramp, Select
 from opgen.loop.walk import map_stmt, walk
 from opgen.passes.known import decided
+from opgen.passes.lanes import conjunction
+from opgen.passes.tighten import conjuncts
 
 Shapes = Mapping[str, tuple[Expr, ...]]
 
@@ -50,14 +52,7 @@ def _zero_unless(condition: Expr, e: Expr) -> bool:
     """Whether an expression is +0 in the lanes in which a condition does not hold."""
     if isinstance(e, Cast) and e.type.dtype.is_float and e.operand.type.dtype.is_float:
         return _zero_unless(condition, e.operand)
-    return isinstance(e, Load) and e.mask is not None and set(_parts(condition)) <= set(_parts(e.mask))
-
-
-def _parts(condition: Expr) -> tuple[Expr, ...]:
-    """What a condition is a conjunction of."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        return (*_parts(condition.left), *_parts(condition.right))
-    return (condition,)
+    return isinstance(e, Load) and e.mask is not None and set(conjuncts(condition)) <= set(conjuncts(e.mask))
 
 
 def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
@@ -71,14 +66,14 @@ def _loosened(e: Expr, condition: Expr, shapes: Shapes) -> Expr:
     inside, on = _inside(e, shapes[e.buffer]), decided(e.mask)
     if inside is None or True not in on:  # where a lane is on, indices that are the same for all are in bounds
         return e
-    parts = list(dict.fromkeys(_parts(e.mask)))
-    implied = [p for p in parts if p in _parts(condition)]
+    parts = list(dict.fromkeys(conjuncts(e.mask)))
+    implied = [p for p in parts if p in conjuncts(condition)]
     for part in sorted(implied, key=lambda p: sum(lane is not False for lane in decided(p))):
-        rest = _conjunction([p for p in parts if p != part])
+        rest = conjunction(tuple(p for p in parts if p != part))
         lanes = (True,) * len(on) if rest is None else decided(rest)
         if all(known or lane is False for known, lane in zip(inside, lanes, strict=True)):
             parts.remove(part)
-    return dataclasses.replace(e, mask=_conjunction(parts))
+    return dataclasses.replace(e, mask=conjunction(tuple(parts)))
 
 
 def _inside(e: Load, shape: tuple[Expr, ...]) -> list[bool] | None:
@@ -91,10 +86,3 @@ def _inside(e: Load, shape: tuple[Expr, ...]) -> list[bool] | None:
         return None
     places = [int(last.base.value) + k * int(last.stride.value) for k in range(last.lanes)]
     return [0 <= place < int(size.value) for place in places]
-
-
-def _conjunction(parts: list[Expr]) -> Expr | None:
-    result: Expr | None = None
-    for part in parts:
-        result = part if result is None else Binary("and", result, part)
-    return result

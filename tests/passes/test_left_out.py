@@ -74,7 +74,5 @@ def test_what_is_not_masked_stays_selected() -> None:
 
 
 def test_lanes_are_decided_one_by_one() -> None:
-    (condition,) = (s.value.condition for s in [CASES["a scalar"].body])  # type: ignore[union-attr]
-    assert decided(condition) == (False, *(True,) * 7)
-    (condition,) = (s.value.condition for s in [CASES["not known"].body])  # type: ignore[union-attr]
-    assert decided(condition) == (None,) * 8
+    assert decided(CASES["a scalar"].body.value.condition) == (False, *(True,) * 7)
+    assert decided(CASES["not known"].body.value.condition) == (None,) * 8

@@ -87,22 +87,25 @@ def test_a_thread_that_is_held_up_has_its_work_done_by_another(mode: int) -> Non
     words = table()
     usual = words[0]
     words[0] = mode
-    seen: dict[int, set[int]] = {}
+    done: dict[int, set[int]] = {}
+    lock = threading.Lock()
     rest_done = threading.Event()
 
     def body(context: object, first: int, last: int) -> None:
-        seen.setdefault(threading.get_native_id(), set()).update(range(first, last))
-        if first == 0:
-            assert rest_done.wait(30)
-        elif set().union(*seen.values()) == set(range(64)):
-            rest_done.set()
+        with lock:
+            holds = not done
+            done.setdefault(threading.get_native_id(), set()).update(range(first, last))
+            if set().union(*done.values()) == set(range(64)):
+                rest_done.set()
+        if holds:
+            rest_done.wait(60)
 
     try:
         Loop(threads.parallel_for().address)(Body(body), None, 0, 64, 2)
     finally:
         words[0] = usual
     assert rest_done.is_set()
-    assert len(seen) == 2
+    assert len(done) == 2
 
 
 @pytest.mark.parametrize("failing", ["all", "odd"])
