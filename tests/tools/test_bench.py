@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tools import reference
 from tools.bench import __main__ as bench
 from tools.bench import peers
-from tools.bench.contestants import Contestant, Worker, WorkerError, own_worker, peer_worker, places
+from tools.bench.contestants import Contestant, Worker, WorkerError, limits_worker, own_worker, peer_worker, places
 from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, QUICK, Case, Choice, read_cases
 from tools.bench.limits import Limits
 from tools.bench.limits import measure as measure_limits
@@ -138,6 +138,20 @@ def test_a_sitting_gives_each_contestant_a_median(worker: Worker) -> None:
     assert 0 < row.seconds["opgen"] < 1
     assert row.spread["opgen"] >= 0
     assert (row.refused, row.disagree) == ({}, {})
+
+
+def test_the_machine_takes_its_turns_too(worker: Worker) -> None:
+    machine = limits_worker(1)
+    try:
+        yardsticks = [Contestant(machine, variant) for variant in machine.variants]
+        row = measure(SMALL, 1, [Contestant(worker, "generated")], 0, 2, yardsticks)
+    finally:
+        machine.close()
+    assert set(row.seconds) == set(row.spread) == {"opgen"}
+    assert row.pace is not None
+    best = measure_limits(1)
+    assert 0.02 < row.pace.flops / best.flops < 1.5
+    assert 0.02 < row.pace.bytes / best.bytes < 5
 
 
 def test_what_a_worker_refuses_is_a_row_and_not_the_end(worker: Worker) -> None:
@@ -330,7 +344,7 @@ def test_mistakes_on_the_command_line_are_said(layers: Path, arguments: tuple[st
 
 def test_files_that_are_no_results_are_said(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
-    for text, message in (("[]", "holds no results"), ('{"format": 1}', "has format 1, this benchmark reads 2")):
+    for text, message in (("[]", "holds no results"), ('{"format": 1}', "has format 1, this benchmark reads 3")):
         path.write_text(text)
         result = invoke("--show", path)
         assert result.exit_code == 1

@@ -17,8 +17,9 @@ from tools.bench.results import Overhead, Results, ResultsError, Row, read_json,
 SMALL = Case("small", "dense", 1, 6, 7, 3, 8, 3, 3, 2, "SAME")
 INPUT = replace(SMALL, direction="input")
 CHANNELWISE = Case("small_channels", "depthwise", 1, 6, 7, 4, 8, 3, 3, 1, "VALID", "filter")
+PACE = Limits(1, SMALL.flops / 0.8, 1e9)
 WON, LOST, REFUSED, ALONE = (
-    Row(SMALL, 1, {"opgen": 1.0, "peer": 2.0, "other": 4.0}, {"opgen": 0.1}),
+    Row(SMALL, 1, {"opgen": 1.0, "peer": 2.0, "other": 4.0}, {"opgen": 0.1}, pace=PACE),
     Row(CHANNELWISE, 1, {"opgen": 4.0, "peer": 2.0, "other": 5.0}, disagree={"other": 0.25}),
     Row(SMALL, 2, {"peer": 2.0}, refused={"opgen": "no"}),
     Row(INPUT, 1, {"opgen": 2.0}, refused={"peer": "never", "other": "never"}),
@@ -52,6 +53,9 @@ def test_a_row_is_held_against_its_best_peer_and_the_limit() -> None:
     assert [summary.against_best(row, "opgen", RESULTS.peers) for row in RESULTS.rows] == [2.0, 0.5, 0.0, None]
     assert summary.share(RESULTS, WON) == pytest.approx(0.5)
     assert summary.share(RESULTS, REFUSED) is None
+    assert summary.share_meanwhile(RESULTS, WON) == pytest.approx(0.8)
+    assert summary.share_meanwhile(RESULTS, LOST) == summary.share(RESULTS, LOST)
+    assert summary.share_meanwhile(RESULTS, REFUSED) is None
 
 
 def test_what_is_lost_comes_first_and_is_all_listed() -> None:
@@ -69,9 +73,9 @@ def test_what_is_lost_comes_first_and_is_all_listed() -> None:
         ("small", "forward", "2"), ("small_channels", "filter", "1"),
         ("small", "forward", "1"), ("small", "input", "1"),
     ]  # fmt: skip
-    assert rows[0][4:] == ["refused", "", "", "", "", ""]
+    assert rows[0][4:] == ["refused", "", "", "", "", "", ""]
     assert rows[1][-2:] == ["0.50", "1.25 differs"]
-    assert rows[2][4:8] == ["1000.000", "5", f"{SMALL.flops / 1e9:.1f}", "50"]
+    assert rows[2][4:9] == ["1000.000", "5", f"{SMALL.flops / 1e9:.1f}", "50", "80"]
 
 
 def test_what_no_cache_holds_is_also_held_against_memory() -> None:
@@ -95,7 +99,7 @@ def test_means_are_geometric_and_over_each_sort() -> None:
     (dense,) = (g for g in summary.groups(RESULTS.rows) if g.words == ("dense", "all", "all", "1"))
     assert dense.rows == (WON, ALONE)
     found = next(r for r in cells(text_of(report.show_means, RESULTS), "dense") if r[1] == "all" and r[3] == "1")
-    assert found[4:] == ["2", "35 (25)", "2.00 (2.00)", "0", "2.00", "4.00"]
+    assert found[4:] == ["2", "35 (25)", "45 (25)", "2.00 (2.00)", "0", "2.00", "4.00"]
 
 
 def test_other_formats_and_types_are_other_sorts() -> None:
@@ -107,7 +111,7 @@ def test_results_come_back_from_the_file_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write_json(path, RESULTS)
     assert read_json(path) == RESULTS
-    path.write_text('{"format": 2}')
+    path.write_text('{"format": 3}')
     with pytest.raises(ResultsError, match="holds no results"):
         read_json(path)
 

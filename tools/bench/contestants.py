@@ -129,6 +129,11 @@ def own_worker(module: Path, threads: int = 1) -> Worker:
     return Worker(sys.executable, "opgen_worker", threads, str(module))
 
 
+def limits_worker(threads: int = 1) -> Worker:
+    """The machine's limits, as a contestant that is measured in the others' turns."""
+    return Worker(sys.executable, "limits_worker", threads)
+
+
 def peer_worker(peer: Peer, threads: int) -> Worker:
     """A library in the interpreter that has it."""
     return Worker(peer.python, peer.script, threads)

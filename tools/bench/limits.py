@@ -1,4 +1,8 @@
-"""The machine's limits, measured here and now with opgen's own loops: multiply-adds and reads a second."""
+"""The machine's limits, measured with opgen's own loops: multiply-adds and reads a second.
+
+What it can do at best is measured by itself, the least time of several turns.  What it did while a case was measured is
+measured in that case's turns (`pace`): where others use the machine the two differ.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from opgen.runtime import measure as own
 from opgen.runtime import toolchain
 from tools.bench.layers import Case
 
+VARIANTS = ("multiply-adds", "last cache")
+"""Of the worker that does `Loops.multiply` and `Loops.read`."""
 ROUNDS = 400_000
 """Of the multiply-add loop: about a millisecond."""
 TURNS = 9
@@ -48,41 +54,65 @@ class Limits:
 
 def measure(threads: int) -> Limits:
     """The limits of that many threads together."""
+    loops, machine = Loops(threads), toolchain.host().machine
+    at_best = pace(threads, {VARIANTS[0]: _least(loops.multiply), VARIANTS[1]: _least(loops.read)})
+    size = min(2 * machine.l3.size, own.LARGEST)
+    far = threads * size / _least(Loops(threads, size).read)
+    return Limits(threads, at_best.flops, at_best.bytes, machine.l3.size, far)
+
+
+def pace(threads: int, seconds: dict[str, float]) -> Limits:
+    """The rates of threads that took so many seconds for each of the `VARIANTS`."""
     machine = toolchain.host().machine
     lanes = machine.vector_bytes // 4
-    multiply = own.fma_loop(lanes)
-    seconds = _together(threads, lambda _: multiply(ROUNDS))
-    flops = threads * ROUNDS * own.CHAINS * lanes * 2 / seconds
-    near = _read_rate(threads, machine, max(machine.l3.size // 8, 2 * machine.l2.size))
-    far = _read_rate(threads, machine, min(2 * machine.l3.size, own.LARGEST))
-    return Limits(threads, flops, near, machine.l3.size, far)
+    multiply, read = (seconds[name] for name in VARIANTS)
+    flops = threads * ROUNDS * own.CHAINS * lanes * 2
+    return Limits(threads, flops / multiply, threads * _near(machine) / read)
 
 
-def _read_rate(threads: int, machine: Machine, size: int) -> float:
-    """Bytes a second that threads with arrays of that size read."""
-    arrays = [own.Array(size) for _ in range(threads)]
-    read = own.read_loop(machine.vector_bytes)
-    return threads * size / _together(threads, lambda i: read(arrays[i].address, size, 1))
+def _near(machine: Machine) -> int:
+    """The size of an array that lies in the last level of cache and not in the one before."""
+    return max(machine.l3.size // 8, 2 * machine.l2.size)
 
 
-def _together(threads: int, work: Callable[[int], object]) -> float:
-    """The least time in which all threads, started at once, do their work (which releases Python's lock)."""
-    times = []
-    for _ in range(TURNS):
-        gate = threading.Barrier(threads)
+class Loops:
+    """The loops on that many threads at once; each has an array of its own, of `size` bytes."""
+
+    def __init__(self, threads: int, size: int | None = None) -> None:
+        machine = toolchain.host().machine
+        self._threads = threads
+        self._multiply = own.fma_loop(machine.vector_bytes // 4)
+        self._read = own.read_loop(machine.vector_bytes)
+        self._size = size or _near(machine)
+        self._arrays = [own.Array(self._size) for _ in range(threads)]
+
+    def multiply(self) -> float:
+        """ROUNDS of multiply-adds on each thread; the seconds that they took."""
+        return self._together(lambda _: self._multiply(ROUNDS))
+
+    def read(self) -> float:
+        """Each thread reads its array once; the seconds that they took."""
+        return self._together(lambda number: self._read(self._arrays[number].address, self._size, 1))
+
+    def _together(self, work: Callable[[int], object]) -> float:
+        """The seconds in which all threads, started at once, do their work (which releases Python's lock)."""
+        gate = threading.Barrier(self._threads)
         spans: list[tuple[float, float]] = []
 
-        def turn(number: int, gate: threading.Barrier = gate, spans: list[tuple[float, float]] = spans) -> None:
+        def turn(number: int) -> None:
             gate.wait()
             begin = time.perf_counter()
             work(number)
             spans.append((begin, time.perf_counter()))
 
-        others = [threading.Thread(target=turn, args=(i,)) for i in range(1, threads)]
+        others = [threading.Thread(target=turn, args=(i,)) for i in range(1, self._threads)]
         for other in others:
             other.start()
         turn(0)
         for other in others:
             other.join()
-        times.append(max(end for _, end in spans) - min(begin for begin, _ in spans))
-    return min(times)  # a limit is what the machine can do, not what it usually does
+        return max(end for _, end in spans) - min(begin for begin, _ in spans)
+
+
+def _least(run: Callable[[], float]) -> float:
+    return min(run() for _ in range(TURNS))  # a limit is what the machine can do, not what it usually does

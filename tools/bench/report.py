@@ -35,7 +35,7 @@ def show_rows(console: Console, results: Results) -> None:
     )
     table.add_column("layer")
     table.add_column("direction")
-    for name in ("batch", "threads", "ms", "±%", "GFLOP/s", "% of limit"):
+    for name in ("batch", "threads", "ms", "±%", "GFLOP/s", "% of limit", "meanwhile"):
         table.add_column(name, justify="right")
     for peer in results.peers:
         table.add_column(peer, justify="right")
@@ -45,21 +45,26 @@ def show_rows(console: Console, results: Results) -> None:
         cells = (case.layer, " ".join(words), str(case.batch), str(row.threads))
         table.add_row(*cells, *_own(results, row), *_peers(row, results.own, results.peers))
     console.print(table)
+    console.print(
+        "(meanwhile: of what the machine did in the same turns, which is less than its limit where others use it)",
+        highlight=False,
+    )
     if any(results.limit(row).seconds_in_memory(row.case) for row in results.rows):
         console.print(
             "(in brackets: of memory's limit, where the last cache does not hold the tensors)", highlight=False
         )
 
 
-def _own(results: Results, row: Row) -> tuple[str, str, str, str]:
-    own, part = results.own, summary.share(results, row)
-    if part is None:
-        return "refused", "", "", ""
+def _own(results: Results, row: Row) -> tuple[str, ...]:
+    own, part, meanwhile = results.own, summary.share(results, row), summary.share_meanwhile(results, row)
+    if part is None or meanwhile is None:
+        return "refused", "", "", "", ""
     seconds = row.seconds[own]
     spread = f"{50 * row.spread.get(own, 0.0):.0f}"
     memory = results.limit(row).seconds_in_memory(row.case)
     of_memory = "" if memory is None else f" ({100 * memory / seconds:.0f})"
-    return f"{seconds * 1e3:.3f}", spread, f"{row.case.flops / seconds / 1e9:.1f}", f"{100 * part:.0f}{of_memory}"
+    rate = f"{row.case.flops / seconds / 1e9:.1f}"
+    return f"{seconds * 1e3:.3f}", spread, rate, f"{100 * part:.0f}{of_memory}", f"{100 * meanwhile:.0f}"
 
 
 def _peers(row: Row, own: str, peers: Sequence[str]) -> list[str]:
@@ -77,16 +82,18 @@ def show_means(console: Console, results: Results) -> None:
     table = Table(title="geometric means (least), and how many rows are lost", title_justify="left")
     for name in summary.COLUMNS:
         table.add_column(name, justify="left" if name in ("kind", "direction") else "right")
-    for name in ("rows", "% of limit", "best peer", "lost", *results.peers):
+    for name in ("rows", "% of limit", "meanwhile", "best peer", "lost", *results.peers):
         table.add_column(name, justify="right")
     for group in summary.groups(results.rows):
         shares = [s for row in group.rows if (s := summary.share(results, row)) is not None]
+        paced = [s for row in group.rows if (s := summary.share_meanwhile(results, row)) is not None]
         against = [r for row in group.rows if (r := summary.against_best(row, results.own, results.peers)) is not None]
         peers = [summary.geometric_mean(summary.speedup(r, results.own, p) for r in group.rows) for p in results.peers]
         table.add_row(
             *group.words,
             str(len(group.rows)),
             _mean(shares, 100, 0),
+            _mean(paced, 100, 0),
             _mean(against, 1, 2),
             str(sum(r < 1 for r in against)) if against else "",
             *("" if p is None else f"{p:.2f}" for p in peers),

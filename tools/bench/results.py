@@ -10,7 +10,7 @@ from typing import Any
 from tools.bench.layers import Case
 from tools.bench.limits import Limits
 
-FORMAT = 2
+FORMAT = 3
 """Of the JSON file."""
 
 
@@ -23,7 +23,8 @@ class Row:
     """A case on a number of threads: the median seconds of a call for each contestant that did it, in order.
 
     `spread` is the distance of the quartiles over the median.  `refused` holds why a contestant could not; `disagree`
-    the largest difference from our result of those that differ by more than rounding explains.
+    the largest difference from our result of those that differ by more than rounding explains.  `pace` is what the
+    machine did in the same turns, in the median; without one the limits of the sitting stand for it.
     """
 
     case: Case
@@ -32,6 +33,7 @@ class Row:
     spread: dict[str, float] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     disagree: dict[str, float] = field(default_factory=dict)
+    pace: Limits | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -62,6 +64,10 @@ class Results:
     def least(self, row: Row) -> float:
         """The least seconds that the machine needs for a row."""
         return self.limit(row).seconds(row.case)
+
+    def least_meanwhile(self, row: Row) -> float:
+        """The least seconds that the machine needed for a row at the pace at which it ran meanwhile."""
+        return (row.pace or self.limit(row)).seconds(row.case)
 
     def limit(self, row: Row) -> Limits:
         return next(limit for limit in self.limits if limit.threads == row.threads)
@@ -119,4 +125,6 @@ def read_json(path: Path) -> Results:
 
 def _row(entry: dict[str, Any]) -> Row:
     case = Case(**entry["case"])
-    return Row(case, *(entry[name] for name in ("threads", "seconds", "spread", "refused", "disagree")))
+    pace = None if entry["pace"] is None else Limits(**entry["pace"])
+    words = ("threads", "seconds", "spread", "refused", "disagree")
+    return Row(case, **{name: entry[name] for name in words}, pace=pace)

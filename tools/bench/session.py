@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tools.bench import limits
 from tools.bench.contestants import Contestant, WorkerError
 from tools.bench.layers import Case, DType
 from tools.bench.results import Row
@@ -25,8 +26,18 @@ LONG = 0.015
 """Seconds of a call from which one sample a turn is enough."""
 
 
-def measure(case: Case, threads: int, contestants: Sequence[Contestant], seed: int, rounds: int) -> Row:
-    """Medians over `rounds` turns of up to three samples.  The others' results are checked against the first's."""
+def measure(
+    case: Case,
+    threads: int,
+    contestants: Sequence[Contestant],
+    seed: int,
+    rounds: int,
+    yardsticks: Sequence[Contestant] = (),
+) -> Row:
+    """Medians over `rounds` turns of up to three samples.  The others' results are checked against the first's.
+
+    The `yardsticks` (the variants of a `limits_worker`) take part in the turns, and give the row's pace.
+    """
     refused: dict[str, str] = {}
     ready: dict[str, Contestant] = {}
     samples: dict[str, int] = {}
@@ -39,11 +50,19 @@ def measure(case: Case, threads: int, contestants: Sequence[Contestant], seed: i
             except WorkerError as error:
                 refused[c.title] = str(error)
         disagree = differences(case, {title: results[title] for title in ready})
+    measures = {c.variant: c for c in yardsticks}
+    for variant, c in measures.items():
+        c.prepare(case, seed, None)
+        samples[variant] = 1
+    ready = {**measures, **ready}
     taken = _take_turns(ready, refused, rounds, samples)
     for c in ready.values():
         c.forget()
     medians = {title: statistics.median(times) for title, times in taken.items()}
-    return Row(case, threads, medians, {t: _spread(times) for t, times in taken.items()}, refused, disagree)
+    paces = {name: medians.pop(name) for name in measures if name in medians}
+    rates = limits.pace(threads, paces) if paces.keys() == set(limits.VARIANTS) else None
+    spread = {title: _spread(taken[title]) for title in medians}
+    return Row(case, threads, medians, spread, refused, disagree, rates)
 
 
 def _take_turns(ready: dict[str, Contestant], refused: dict[str, str], rounds: int, samples: dict[str, int]) -> Times:

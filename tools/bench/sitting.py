@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from tools.bench import limits, overheads
-from tools.bench.contestants import Contestant, Worker, WorkerError, own_worker, peer_worker
+from tools.bench.contestants import Contestant, Worker, WorkerError, limits_worker, own_worker, peer_worker
 from tools.bench.layers import Case
 from tools.bench.peers import Found
 from tools.bench.results import Overhead, Results, Row
@@ -39,6 +39,7 @@ class Team:
     contestants: tuple[Contestant, ...]
     versions: dict[str, str]
     missing: dict[str, str]
+    yardsticks: tuple[Contestant, ...] = ()
 
 
 @contextmanager
@@ -55,8 +56,11 @@ def team(module: Path, found: Found, threads: int) -> Iterator[Team]:
                 continue
             stack.callback(worker.close)
             workers.append(worker)
+        machine = limits_worker(threads)
+        stack.callback(machine.close)
         contestants = tuple(Contestant(worker, variant) for worker in workers for variant in worker.variants)
-        yield Team(contestants, {worker.library: worker.version for worker in workers}, missing)
+        yardsticks = tuple(Contestant(machine, variant) for variant in machine.variants)
+        yield Team(contestants, {worker.library: worker.version for worker in workers}, missing, yardsticks)
 
 
 def run(options: Options, found: Found) -> Results:
@@ -73,7 +77,9 @@ def run(options: Options, found: Found) -> Results:
             with team(options.module, found, threads) as members:
                 for case in options.cases:
                     progress.update(task, advance=1, description=f"{case.name}, {threads} threads")
-                    rows.append(measure(case, threads, members.contestants, options.seed, options.rounds))
+                    rows.append(
+                        measure(case, threads, members.contestants, options.seed, options.rounds, members.yardsticks)
+                    )
                 titles |= dict.fromkeys(c.title for c in members.contestants)
                 versions |= members.versions
                 missing |= members.missing

@@ -34,6 +34,11 @@ def share(results: Results, row: Row) -> float | None:
     return results.least(row) / row.seconds[results.own] if results.own in row.seconds else None
 
 
+def share_meanwhile(results: Results, row: Row) -> float | None:
+    """Of what the machine could do while the row was measured: others who use it slow both."""
+    return results.least_meanwhile(row) / row.seconds[results.own] if results.own in row.seconds else None
+
+
 def worst_first(results: Results) -> list[Row]:
     """The rows, those that lose most to their best peer first; without peers, those farthest from the limit."""
 
