@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,6 +58,7 @@ def command(
         module = load(path)
         if not module.ops:
             continue
+        begin = time.perf_counter()
         with _bar() as progress:
             found = list(_specials(module, specials))
             chosen = replace(
@@ -67,7 +69,10 @@ def command(
             built = build_libraries(module, path.name, folder, chosen, progress)
         for file in built.files:
             click.echo(f"wrote  {file}")
-        click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now")
+        seconds = time.perf_counter() - begin
+        click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
+        for library in (f for f in built.files if f.suffix in (".so", ".a")):
+            click.echo(f"{library.stat().st_size / 1e6:.1f} MB  {library}")
 
 
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:

@@ -138,43 +138,44 @@ class BoundKernel:
 
 # Building --------------------------------------------------------------------------------------------------------
 
-_memo: OrderedDict[str, CompiledKernel] = OrderedDict()
+_memo: OrderedDict[tuple[str, bool | None], CompiledKernel] = OrderedDict()
+"""By the key of the code, and whether parallel loops are shared out (None: if the kernel has some)."""
 
 
-def _remembered(key: str) -> CompiledKernel | None:
+def _remembered(key: str, parallel: bool | None) -> CompiledKernel | None:
     """The kernel of that key if it is loaded; it becomes the last to be forgotten."""
-    found = _memo.get(key)
+    found = _memo.get((key, parallel))
     if found is not None:
         with contextlib.suppress(KeyError):  # another thread may just have forgotten it
-            _memo.move_to_end(key)
+            _memo.move_to_end((key, parallel))
     return found
 
 
-def _remember(key: str, compiled: CompiledKernel) -> None:
-    _memo[key] = compiled
+def _remember(key: str, parallel: bool | None, compiled: CompiledKernel) -> None:
+    _memo[key, parallel] = compiled
     while len(_memo) > MEMO_LIMIT:
         _memo.popitem(last=False)
 
 
-def _loaded(key: str, kernel: Kernel, code: bytes, alone: bool) -> CompiledKernel:
+def _loaded(key: str, kernel: Kernel, code: bytes, parallel: bool | None) -> CompiledKernel:
     library = load_library(code, toolchain.entry_name(kernel))
-    return CompiledKernel(kernel, library, key, parallel=False if alone else None)
+    return CompiledKernel(kernel, library, key, parallel=parallel)
 
 
-def _from_disk(key: str, kernel: Kernel, alone: bool) -> CompiledKernel | None:
+def _from_disk(key: str, kernel: Kernel, parallel: bool | None) -> CompiledKernel | None:
     code = cache.default().load(key)
     if code is None:
         return None
     try:
-        return _loaded(key, kernel, code, alone)
+        return _loaded(key, kernel, code, parallel)
     except InternalError:  # whatever it is, it is not this kernel's code
         return None
 
 
-def _build(key: str, kernel: Kernel, target: Target, alone: bool, finish: Finish | None) -> CompiledKernel:
+def _build(key: str, kernel: Kernel, target: Target, parallel: bool | None, finish: Finish | None) -> CompiledKernel:
     kernel = kernel if finish is None else finish(kernel)
     code = toolchain.object_code(toolchain.emit(kernel, target), target, kernel.is_bound)
-    compiled = _loaded(key, kernel, code, alone)
+    compiled = _loaded(key, kernel, code, parallel)
     cache.default().store(key, code)
     return compiled
 
@@ -195,21 +196,21 @@ def compile_kernel(
     there.
     """
     goal = toolchain.host() if target is None else target
-    key = kernel_key(kernel, goal, finish is None)
-    if (found := _remembered(key)) is not None:
+    key, parallel = kernel_key(kernel, goal, finish is None), False if alone else None
+    if (found := _remembered(key, parallel)) is not None:
         return found
     with BUILD:
-        if (found := _remembered(key)) is not None:
+        if (found := _remembered(key, parallel)) is not None:
             return found
-        compiled = _from_disk(key, kernel, alone) or _build(key, kernel, goal, alone, finish)
-        _remember(key, compiled)
+        compiled = _from_disk(key, kernel, parallel) or _build(key, kernel, goal, parallel, finish)
+        _remember(key, parallel, compiled)
         return compiled
 
 
 def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> CompiledKernel | None:
     """The kernel whose object code lies under a key, from its interface alone; None if the code is not there."""
     with BUILD:
-        if (found := _remembered(key)) is not None:
+        if (found := _remembered(key, parallel)) is not None:
             return found
         code = cache.default().load(key)
         if code is None:
@@ -218,7 +219,7 @@ def load_compiled(key: str, interface: Kernel, symbol: str, parallel: bool) -> C
             compiled = CompiledKernel(interface, load_library(code, symbol), key, symbol, parallel)
         except InternalError:  # whatever it is, it is not this kernel's code
             return None
-        _remember(key, compiled)
+        _remember(key, parallel, compiled)
         return compiled
 
 

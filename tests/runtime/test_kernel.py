@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from opgen.diagnostics import InternalError
+from opgen.loop.parse import parse_kernel
 from opgen.runtime import cache, kernel, threads, toolchain
 from opgen.runtime.address import address
 from opgen.runtime.kernel import CompiledKernel, compile_kernel, kernel_key
@@ -307,7 +308,8 @@ def test_without_a_cache_kernels_are_built(monkeypatch: pytest.MonkeyPatch, buil
 def test_another_process_finds_the_code(cache_directory: Path) -> None:
     program = """
         import numpy as np
-        from opgen.runtime import cache
+        from opgen.loop.parse import parse_kernel
+from opgen.runtime import cache
         from opgen.runtime.run import run_kernel
         from tests.runtime.kernels import row_sums
         values = np.ones((4, 3), np.float32)
@@ -316,3 +318,13 @@ def test_another_process_finds_the_code(cache_directory: Path) -> None:
     """
     assert output_of(program) == "[3.5, 3.5, 3.5, 3.5] 0 2"
     assert output_of(program) == "[3.5, 3.5, 3.5, 3.5] 2 0"
+
+
+def test_a_kernel_run_alone_is_another_than_the_shared_one() -> None:
+    each = parse_kernel(
+        "kernel each(x: float32[64]) -> (y: float32[64]):\n  parallel for i in 0 .. 64:\n    y[i] = x[i]\n"
+    )
+    shared, alone = compile_kernel(each), compile_kernel(each, alone=True)
+    assert (shared.parallel, alone.parallel) == (True, False)
+    assert compile_kernel(each) is shared
+    assert compile_kernel(each, alone=True) is alone

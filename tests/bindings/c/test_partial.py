@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,11 @@ def test_on_the_command_line(path: Path, tmp_path: Path) -> None:
     given = ["build", str(path), "-o", str(folder), "--target", "x86-64-v3", "--jobs", "1"]
     done = CliRunner().invoke(main, [*given, "--specialize", "Smooth:T=float64:taps=7"])
     assert done.exit_code == 0, done.output
+    assert re.search(r"^8 kernels, [0-8] of them compiled now, in \d+\.\d s$", done.output, re.MULTILINE)
+    for library in ("libsmooth.so", "libsmooth.a"):
+        size = re.search(rf"^(\d+\.\d) MB  .*{library}$", done.output, re.MULTILINE)
+        assert size is not None
+        assert abs(float(size[1]) - (folder / "lib" / library).stat().st_size / 1e6) <= 0.05
     table = (folder / "src" / "smooth" / "smooth_kernels.c").read_text()
     assert "values_0[] = {OPEN, 7};" in table
     wrong = CliRunner().invoke(main, [*given, "--specialize", "Smooth:tap=7"])
