@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from opgen.machine.fields import Number, flatten
@@ -13,24 +14,28 @@ TYPICAL_HERTZ = 3.7e9
 
 @dataclass(frozen=True)
 class Kind:
-    """Of vectors of `vector_bytes`: multiply-adds that one core begins in a cycle, and cycles until one is done."""
+    """Of vectors of `vector_bytes`: multiply-adds that one core begins in a cycle, and cycles until one is done; bytes
+    that it reads in a cycle from the last cache, if that is not what is typical.
+    """
 
     vector_bytes: int
     per_cycle: int
     latency: int
+    l3_per_cycle: float | None = None
 
 
 _TWO_OF_32 = dict.fromkeys(("znver3", "skylake", "alderlake", "raptorlake", "meteorlake"), Kind(32, 2, 4))
 _TWO_OF_32_LATE = dict.fromkeys(("znver2", "haswell", "broadwell"), Kind(32, 2, 5))
 _ONE_OF_64 = dict.fromkeys(("znver4", "icelake-client", "tigerlake", "rocketlake"), Kind(64, 1, 4))
 _TWO_OF_64 = dict.fromkeys(
-    ("znver5", "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids"),
-    Kind(64, 2, 4),
+    ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids"),
+    Kind(64, 2, 4, 10),  # the last cache is spread over a mesh
 )
 _TWO_OF_16 = dict.fromkeys(("neoverse-n1", "neoverse-n2", "cortex-a76"), Kind(16, 2, 4))
 _FOUR_OF_16 = dict.fromkeys(("neoverse-v1", "neoverse-v2", "apple-m1", "apple-m2", "apple-m3"), Kind(16, 4, 4))
 _KINDS = {
     "znver1": Kind(32, 1, 5),
+    "znver5": Kind(64, 2, 4),
     **_TWO_OF_32,
     **_TWO_OF_32_LATE,
     **_ONE_OF_64,
@@ -39,6 +44,14 @@ _KINDS = {
     **_FOUR_OF_16,
 }
 """By LLVM's names."""
+
+
+def known_as(cpu: str, has: Callable[[str], bool]) -> str:
+    """The name to go by of a CPU that calls itself `cpu` and has these features (by LLVM's names).
+
+    A virtual machine may bear the name of another CPU; what it can do tells more.
+    """
+    return "sapphirerapids" if has("amx-tile") and _KINDS.get(cpu) != _KINDS["sapphirerapids"] else cpu
 
 
 def kind_of(cpu: str, vector_bytes: int) -> Kind | None:
@@ -58,4 +71,7 @@ def assumed(cpu: str, vector_bytes: int, hertz: float | None) -> tuple[dict[str,
         values["fma_per_second"] *= clock / TYPICAL_HERTZ
     for level in ("l1", "l2", "l3"):  # caches run at the core's clock; memory does not
         values[f"{level}.bytes_per_second"] *= clock / TYPICAL_HERTZ
+    if kind is not None and kind.l3_per_cycle is not None:
+        values["l3.bytes_per_second"] = kind.l3_per_cycle * clock
+    values["memory_bytes_per_second"] = min(values["memory_bytes_per_second"], values["l3.bytes_per_second"])
     return values, f"{'a typical CPU' if kind is None else cpu} at {clock / 1e9:.1f} GHz"

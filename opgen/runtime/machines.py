@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from opgen.machine.describe import Described, assemble
 from opgen.machine.fields import Number, is_rate
-from opgen.machine.kinds import assumed
+from opgen.machine.kinds import assumed, known_as
 from opgen.machine.override import VARIABLE, read_override
 from opgen.machine.system import System, read_system
 from opgen.runtime import directory, place
@@ -31,7 +31,7 @@ def describe(target: Target) -> Described:
     """The numbers of this machine, whose LLVM target is given, and where each comes from.  Raises MachineFileError."""
     system = read_system()
     vector_bytes = target.vector_bits // 8
-    rates, assumption = assumed(target.cpu, vector_bytes, system.hertz)
+    rates, assumption = assumed(known_as(target.cpu, target.has), vector_bytes, system.hertz)
     known: dict[str, Number] = {
         "vector_bytes": vector_bytes,
         "registers": target.vector_registers,

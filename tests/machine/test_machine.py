@@ -9,7 +9,7 @@ import pytest
 
 from opgen.machine.describe import assemble, lines
 from opgen.machine.fields import flatten, unflatten
-from opgen.machine.kinds import assumed
+from opgen.machine.kinds import assumed, known_as
 from opgen.machine.model import Cache, typical
 from opgen.machine.override import MachineFileError, read_override
 from opgen.machine.system import read_system
@@ -71,10 +71,21 @@ def test_rates_are_assumed_by_kind_and_clock() -> None:
     assert (values["fma_per_second"], values["latency"], word) == (6e9, 8, "sapphirerapids at 3.0 GHz")
     half = typical(64).l2.bytes_per_second * 3.0 / 3.7
     assert values["l2.bytes_per_second"] == pytest.approx(half)
+    assert values["l3.bytes_per_second"] == 3e10  # over a mesh
     assert values["memory_bytes_per_second"] == typical(64).memory_bytes_per_second
+    slow, _ = assumed("sapphirerapids", 64, 2e9)
+    assert slow["memory_bytes_per_second"] == slow["l3.bytes_per_second"] == 2e10
     values, word = assumed("nobody's", 32, None)
     assert values == flatten(typical(32))
     assert word == "a typical CPU at 3.7 GHz"
+
+
+def test_a_cpu_is_known_by_what_it_can_do() -> None:
+    """Whatever name a virtual machine gives it."""
+    tiles = {"avx512f", "amx-tile"}
+    assert known_as("rocketlake", tiles.__contains__) == "sapphirerapids"
+    assert known_as("emeraldrapids", tiles.__contains__) == "emeraldrapids"
+    assert known_as("rocketlake", {"avx512f"}.__contains__) == "rocketlake"
 
 
 def test_each_number_says_where_it_comes_from() -> None:
