@@ -8,7 +8,7 @@ That is what schedules reach; it serves to choose between kernels, not to predic
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from math import prod
+from math import log2, prod
 
 from opgen.loop.analysis.places import at_places
 from opgen.loop.nodes import (
@@ -35,6 +35,10 @@ from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contigu
 
 NEST = 2e-6
 """What a nest costs besides its work, in seconds: a fork and a join."""
+TURNED = 2
+"""Instructions beside shuffles for each vector that is turned: it is loaded, and stored in a copy."""
+SHUFFLES = 0.5
+"""Shuffles that a core begins while it begins one multiply-add."""
 PLACES = 256
 """Most places at which a condition is tried; in larger maps few taps lie outside."""
 
@@ -46,9 +50,9 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
     counted = list(_nests(kernel.body))
     found = [n for n in nests(kernel) if n.loops[0] in counted]
-    lines = sum(map(_crossed, found)) * machine.l1.line / machine.l2.bytes_per_second
+    crossed = sum(_crossed(nest, machine) for nest in found)
     near = _made_in_blocks(found, {name for name, b in buffers.items() if b.space == "heap"})
-    return lines + sum(_nest(nest, buffers, near, machine) for nest in counted)
+    return crossed + sum(_nest(nest, buffers, near, machine) for nest in counted)
 
 
 def _nests(s: Stmt) -> Iterable[Stmt]:
@@ -64,13 +68,25 @@ def _nests(s: Stmt) -> Iterable[Stmt]:
             yield s
 
 
-def _crossed(nest: Nest) -> float:
-    """How many elements a nest without reduction reads across memory, while its results lie along it."""
+def _crossed(nest: Nest, machine: Machine) -> float:
+    """What reads across memory cost a nest without reduction beside whole lines, while its results lie along it.
+
+    Where another loop runs along what is read, square blocks are turned in registers; else each element takes a line.
+    """
     along = contiguous_loop(nest)
     if along is None or reduces(nest):
         return 0
     reads = {e for e in nest.outside_loads if depends(e.indices, along) and not is_contiguous(e, along, nest.shapes)}
-    return len(reads) * prod(nest.extent(n) or 1 for n in nest.names)
+    elements = prod(nest.extent(n) or 1 for n in nest.names)
+    return sum(elements * _crossing(e, nest, machine) for e in reads)
+
+
+def _crossing(e: Load, nest: Nest, machine: Machine) -> float:
+    """Seconds for each element."""
+    if not any(is_contiguous(e, n, nest.shapes) for n in nest.names):
+        return machine.l1.line / machine.l2.bytes_per_second
+    lanes = max(1, machine.vector_bytes // e.dtype.bytes)
+    return (TURNED + log2(lanes)) * e.dtype.bytes / (SHUFFLES * machine.fma_per_second * machine.vector_bytes)
 
 
 def _made_in_blocks(found: Sequence[Nest], heap: Set[str]) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from opgen.loop.parse import parse_kernel
 from opgen.machine import typical
-from opgen.schedule.cost import NEST, seconds
+from opgen.schedule.cost import NEST, SHUFFLES, TURNED, seconds
 
 MACHINE = typical()
 
@@ -22,14 +22,24 @@ def test_arithmetic_and_memory_add_up() -> None:
     assert seconds(parse_kernel(kernel(body)), MACHINE) == pytest.approx(NEST + work + moved)
 
 
+def copying(place: str) -> float:
+    """The estimate for a copy of what lies at a place."""
+    body = f"    for i in 0 .. 512:\n        for j in 0 .. 512:\n            y[i, j] = x[{place}]\n"
+    return seconds(parse_kernel(kernel(body, 1024)), MACHINE)
+
+
 def test_what_is_read_across_costs_lines() -> None:
-    along, across = (
-        f"    for i in 0 .. 512:\n        for j in 0 .. 512:\n            y[i, j] = x[{place}]\n"
-        for place in ("i, j", "j, i")
-    )
+    """Where no loop runs along it."""
     lines = 512**2 * MACHINE.l1.line / MACHINE.l2.bytes_per_second
-    first, second = (seconds(parse_kernel(kernel(b, 512)), MACHINE) for b in (along, across))
-    assert second - first == pytest.approx(lines)
+    assert copying("j, i * 2") - copying("i, j") == pytest.approx(lines)
+
+
+def test_what_can_be_turned_costs_shuffles() -> None:
+    """A loop along what is read across makes square blocks of it: four shuffles, a load and a store for each vector."""
+    vectors = 512**2 / 16
+    turning = vectors * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    assert copying("j, i") - copying("i, j") == pytest.approx(turning)
+    assert turning < 512**2 * MACHINE.l1.line / MACHINE.l2.bytes_per_second / 2
 
 
 def test_what_data_ask_for_does_not_count() -> None:
