@@ -15,21 +15,27 @@ TYPICAL_HERTZ = 3.7e9
 @dataclass(frozen=True)
 class Kind:
     """Of vectors of `vector_bytes`: multiply-adds that one core begins in a cycle, and cycles until one is done; bytes
-    that it reads in a cycle from the last cache, if that is not what is typical.
+    that it reads in a cycle from the last cache, if that is not what is typical; whether its dot product of bfloat16
+    pairs, if it has one, takes less than the two multiply-adds that it does.
     """
 
     vector_bytes: int
     per_cycle: int
     latency: int
     l3_per_cycle: float | None = None
+    pairs_pay: bool = True
 
 
 _TWO_OF_32 = dict.fromkeys(("znver3", "skylake", "alderlake", "raptorlake", "meteorlake"), Kind(32, 2, 4))
 _TWO_OF_32_LATE = dict.fromkeys(("znver2", "haswell", "broadwell"), Kind(32, 2, 5))
 _ONE_OF_64 = dict.fromkeys(("znver4", "icelake-client", "tigerlake", "rocketlake"), Kind(64, 1, 4))
 _TWO_OF_64 = dict.fromkeys(
-    ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids"),
+    ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server"),
     Kind(64, 2, 4, 10),  # the last cache is spread over a mesh
+)
+_TWO_OF_64_LATE = dict.fromkeys(
+    ("sapphirerapids", "emeraldrapids"),
+    Kind(64, 2, 4, 10, False),  # measured: a dot product takes as long as four multiply-adds
 )
 _TWO_OF_16 = dict.fromkeys(("neoverse-n1", "neoverse-n2", "cortex-a76"), Kind(16, 2, 4))
 _FOUR_OF_16 = dict.fromkeys(("neoverse-v1", "neoverse-v2", "apple-m1", "apple-m2", "apple-m3"), Kind(16, 4, 4))
@@ -40,6 +46,7 @@ _KINDS = {
     **_TWO_OF_32_LATE,
     **_ONE_OF_64,
     **_TWO_OF_64,
+    **_TWO_OF_64_LATE,
     **_TWO_OF_16,
     **_FOUR_OF_16,
 }
@@ -58,6 +65,12 @@ def kind_of(cpu: str, vector_bytes: int) -> Kind | None:
     """The kind of a CPU by LLVM's name for it, if it is known with vectors of that size."""
     kind = _KINDS.get(cpu)
     return kind if kind is not None and kind.vector_bytes == vector_bytes else None
+
+
+def pairs_pay(cpu: str, vector_bytes: int) -> bool:
+    """Whether a dot product of bfloat16 pairs takes less than two multiply-adds: yes, unless it is known better."""
+    kind = kind_of(cpu, vector_bytes)
+    return kind is None or kind.pairs_pay
 
 
 def assumed(cpu: str, vector_bytes: int, hertz: float | None) -> tuple[dict[str, Number], str]:

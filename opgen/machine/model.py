@@ -46,7 +46,7 @@ class Machine:
     memory_bytes_per_second: float
     cores: int
     pairs: bool = False
-    """Whether it has the dot product of bfloat16 pairs (AVX512_BF16)."""
+    """Whether it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
 
     @property
     def flops(self) -> float:

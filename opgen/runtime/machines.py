@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opgen.machine.describe import Described, assemble
-from opgen.machine.fields import Number, is_rate
-from opgen.machine.kinds import assumed, known_as
+from opgen.machine.fields import Number, is_flag, is_rate
+from opgen.machine.kinds import assumed, known_as, pairs_pay
 from opgen.machine.override import VARIABLE, read_override
 from opgen.machine.system import System, read_system
 from opgen.runtime import directory, place
@@ -23,7 +23,10 @@ from opgen.runtime.version import VERSION
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
 
-MEASURED = ("fma_per_second", "latency", "memory_bytes_per_second", *(f"l{n}.bytes_per_second" for n in (1, 2, 3)))
+MEASURED = (
+    *("fma_per_second", "latency", "pairs", "memory_bytes_per_second"),
+    *(f"l{n}.bytes_per_second" for n in (1, 2, 3)),
+)
 """The numbers that a measurement gives."""
 
 
@@ -31,11 +34,12 @@ def describe(target: Target) -> Described:
     """The numbers of this machine, whose LLVM target is given, and where each comes from.  Raises MachineFileError."""
     system = read_system()
     vector_bytes = target.vector_bits // 8
-    rates, assumption = assumed(known_as(target.cpu, target.has), vector_bytes, system.hertz)
+    cpu = known_as(target.cpu, target.has)
+    rates, assumption = assumed(cpu, vector_bytes, system.hertz)
     known: dict[str, Number] = {
         "vector_bytes": vector_bytes,
         "registers": target.vector_registers,
-        "pairs": target.has_pairs,
+        "pairs": target.has_pairs and pairs_pay(cpu, vector_bytes),
     }
     layers = [("assumed", rates), ("read", {**known, **system.values}), ("measured", measured(target, system))]
     if given := os.environ.get(VARIABLE):
@@ -58,14 +62,15 @@ def measured(target: Target, system: System) -> dict[str, Number]:
 
 
 def _is_measurement(document: object) -> bool:
-    return isinstance(document, dict) and all(
-        name in MEASURED
-        and isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 < value < 1e18
-        and (is_rate(name) or isinstance(value, int))
-        for name, value in document.items()
-    )
+    return isinstance(document, dict) and all(_is_measured(name, value) for name, value in document.items())
+
+
+def _is_measured(name: str, value: object) -> bool:
+    if name not in MEASURED or is_flag(name):
+        return name in MEASURED and isinstance(value, bool)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e18:
+        return False
+    return is_rate(name) or isinstance(value, int)
 
 
 def keep(target: Target, values: dict[str, Number]) -> Path | None:

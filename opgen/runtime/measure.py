@@ -29,6 +29,8 @@ CHAINS = 12
 TURNS = 25
 TURN_SECONDS = 0.001
 """Short, so that on a busy machine some turns are not interrupted."""
+GAIN = 1.2
+"""How many times as fast as two multiply-adds a dot product of pairs must be: copies in pairs cost something."""
 PIECES, PASSES = 16, 3
 LARGEST = 256 << 20
 """The most memory that is read to measure memory, in bytes."""
@@ -54,8 +56,11 @@ ReadLoop = Callable[[int, int, int], object]
 
 def measure_and_keep() -> tuple[dict[str, Number], Path | None]:
     """Measure this machine's rates and keep them; from now on this process goes by them too."""
-    values = measure(toolchain.host().machine)
-    path = machines.keep(toolchain.host(), values)
+    host = toolchain.host()
+    values = measure(host.machine)
+    if host.has_pairs:
+        values["pairs"] = pairs_pay(host.vector_bits // 32)
+    path = machines.keep(host, values)
     toolchain.host.cache_clear()
     return values, path
 
@@ -73,6 +78,15 @@ def measure(machine: Machine) -> dict[str, Number]:
     reads = {name: _read_rate(read, size) for name, size in sizes.items()}
     reads["memory_bytes_per_second"] = _memory_rate(read, min(2 * machine.l3.size, LARGEST))
     return {"fma_per_second": _rounded(rate), "latency": max(1, round(rate / slowest)), **reads}
+
+
+def pairs_pay(lanes: int) -> bool:
+    """Whether a dot product of bfloat16 pairs takes clearly less than the two multiply-adds that it does."""
+    name = "probe_pairs"
+    library = load_library(_code(probes.pair_loop(name, lanes, CHAINS)), name)
+    function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library.address(name))
+    rounds, seconds = _best(function)
+    return GAIN * seconds < 2 * rounds * CHAINS / _fma_rate(lanes, CHAINS)
 
 
 def fma_loop(lanes: int, chains: int = CHAINS) -> FmaLoop:

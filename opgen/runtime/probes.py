@@ -1,4 +1,4 @@
-"""LLVM IR of the loops that measure a machine: multiply-adds in registers, and reads of consecutive vectors."""
+"""LLVM IR of the loops that measure a machine: arithmetic in registers, and reads of consecutive vectors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,29 @@ STREAMS = 8
 def fma_loop(name: str, lanes: int, chains: int) -> str:
     """`float name(i64 rounds)`: in each round every one of the independent chains is multiplied and added to once."""
     vector = f"<{lanes} x float>"
+    fma = f"{vector} @llvm.fma.v{lanes}f32"
+    declared = f"declare {fma}({vector}, {vector}, {vector})"
+    return _chains(name, lanes, chains, declared, f"{fma}({vector} %a{{0}}, {vector} %factor, {vector} %start)")
+
+
+def pair_loop(name: str, lanes: int, chains: int) -> str:
+    """As `fma_loop`, with dot products of bfloat16 pairs (AVX512_BF16)."""
+    vector, halves = f"<{lanes} x float>", f"<{2 * lanes} x bfloat>"
+    dot = f"{vector} @llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}"
+    declared = f"declare {dot}({vector}, {halves}, {halves})"
+    step = f"{dot}({vector} %a{{0}}, {halves} %pairs, {halves} %pairs)"
+    return _chains(name, lanes, chains, declared, step, f"  %pairs = bitcast {vector} %factor to {halves}\n")
+
+
+def _chains(name: str, lanes: int, chains: int, declared: str, step: str, ready: str = "") -> str:
+    """A loop of independent chains: `step` is the call that makes the next of chain {0}."""
+    vector = f"<{lanes} x float>"
     phis = "\n".join(f"  %a{i} = phi {vector} [ %start, %entry ], [ %b{i}, %loop ]" for i in range(chains))
-    steps = "\n".join(
-        f"  %b{i} = call {vector} @llvm.fma.v{lanes}f32({vector} %a{i}, {vector} %factor, {vector} %start)"
-        for i in range(chains)
-    )
+    steps = "\n".join(f"  %b{i} = call {step.format(i)}" for i in range(chains))
     sums = "\n".join(f"  %s{i + 1} = fadd {vector} %s{i}, %b{i}" for i in range(chains))
     splat = f"shufflevector {vector} %{{0}}, {vector} poison, <{lanes} x i32> zeroinitializer"
     return f"""
-declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})
+{declared}
 define float @{name}(i64 %rounds) {{
 entry:
   %small = sitofp i64 %rounds to float
@@ -27,7 +41,7 @@ entry:
   %start = {splat.format("one.v")}
   %half.v = insertelement {vector} poison, float %half, i32 0
   %factor = {splat.format("half.v")}
-  br label %loop
+{ready}  br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
 {phis}

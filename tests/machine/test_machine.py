@@ -9,7 +9,7 @@ import pytest
 
 from opgen.machine.describe import assemble, lines
 from opgen.machine.fields import flatten, unflatten
-from opgen.machine.kinds import assumed, known_as
+from opgen.machine.kinds import assumed, known_as, pairs_pay
 from opgen.machine.model import Cache, typical
 from opgen.machine.override import MachineFileError, read_override
 from opgen.machine.system import read_system
@@ -86,6 +86,12 @@ def test_a_cpu_is_known_by_what_it_can_do() -> None:
     assert known_as("rocketlake", tiles.__contains__) == "sapphirerapids"
     assert known_as("emeraldrapids", tiles.__contains__) == "emeraldrapids"
     assert known_as("rocketlake", {"avx512f"}.__contains__) == "rocketlake"
+
+
+def test_pairs_are_for_cpus_on_which_they_pay() -> None:
+    assert not pairs_pay("sapphirerapids", 64)
+    assert pairs_pay("znver4", 64)
+    assert pairs_pay("nobody's", 64)
 
 
 def test_each_number_says_where_it_comes_from() -> None:

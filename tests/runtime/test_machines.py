@@ -33,8 +33,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_measurement_rates_are_assumed() -> None:
     sources = machines.describe(toolchain.host()).sources
-    assert {sources[name] for name in machines.MEASURED} == {"assumed"}
-    assert sources["vector_bytes"] == sources["registers"] == sources["cores"] == "read"
+    assert {sources[name] for name in machines.MEASURED if name != "pairs"} == {"assumed"}
+    assert {sources[name] for name in ("vector_bytes", "registers", "cores", "pairs")} == {"read"}
 
 
 def test_what_was_measured_is_kept_for_this_machine(cache_directory: Path) -> None:
@@ -42,9 +42,10 @@ def test_what_was_measured_is_kept_for_this_machine(cache_directory: Path) -> No
     values, path = measure.measure_and_keep()
     assert path is not None
     assert path.parent == cache_directory
-    assert set(values) == set(machines.MEASURED)
+    expected = {name for name in machines.MEASURED if name != "pairs" or toolchain.host().has_pairs}
+    assert set(values) == expected
     found = machines.describe(toolchain.host())
-    assert {found.sources[name] for name in machines.MEASURED} == {"measured"}
+    assert {found.sources[name] for name in expected} == {"measured"}
     assert toolchain.host().machine == found.machine != before
     assert flatten(found.machine) == {**flatten(before), **values}
     assert 1e8 < found.machine.fma_per_second < 1e11
@@ -53,7 +54,18 @@ def test_what_was_measured_is_kept_for_this_machine(cache_directory: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"latency": 0}', '{"latency": 1.5}', '{"nothing": 1}', '{"cores": "x"}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"latency": 0}',
+        '{"latency": 1.5}',
+        '{"nothing": 1}',
+        '{"cores": "x"}',
+        '{"pairs": 1}',
+        '{"latency": true}',
+    ],
 )
 def test_a_file_that_is_no_measurement_counts_for_nothing(text: str) -> None:
     path = machines.keep(toolchain.host(), {"latency": 7})

@@ -25,7 +25,7 @@ from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
-from opgen.schedule.auto.traffic import Access, Traffic, accesses
+from opgen.schedule.auto.traffic import Access, Loop, Traffic, accesses, region
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel, Partition, Step, Unroll
 
@@ -46,6 +46,8 @@ TRIED = 4
 """Plans that are tried before the one that needs no estimate."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
+FELT = 1 / 3
+"""The part of the arithmetic's time from which fetching is felt."""
 BORDER = 8
 """Most iterations at either end of a reduction that are set apart because conditions hold only for some of a tile."""
 
@@ -97,7 +99,31 @@ class Contraction:
             others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
             if self.joined and others and TILE < self._extent(others[0]) * length <= room:
                 return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
-        return {loop: _positions(length), self.vector: vectors * self.lanes}
+        positions = 2 * TILE if self._tall(loop, vectors) else _positions(length)
+        return {loop: positions, self.vector: vectors * self.lanes}
+
+    def _tall(self, loop: str, vectors: int) -> bool:
+        """Whether a tile of twice as many positions has registers, and lines of the first cache for what it reads.  It
+        loads less for each multiply-add, which tells where another thread uses the same core.
+        """
+        room = self.machine.registers - OPERANDS
+        if 2 * TILE * vectors > room or self._extent(loop) % (2 * TILE) or self.phases.remainders:
+            return False
+        found = accesses(self.nest)
+        if found is None or self._felt(found):
+            return False
+        scalars = [a for a in found if loop in a.strides and self.vector not in a.strides]
+        return all(region(a, (Loop(loop, 2 * TILE),)).fits(self.machine.l1) for a in scalars)
+
+    def _felt(self, found: Sequence[Access]) -> bool:
+        """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
+        sooner, and asks for it earlier.
+        """
+        inner = [(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops]
+        loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
+        touched, m = sum(region(a, loops).bytes for a in found), self.machine
+        arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
+        return touched > m.l2.size and touched / m.l3.bytes_per_second > FELT * arithmetic
 
     def _along_scalars(self, loop: str) -> bool:
         """Whether all scalars that a tile reads lie consecutively along its positions."""

@@ -21,7 +21,7 @@ from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Split, Step, Unrol
 
 USES = 4
 """Tiles that must read a panel: fewer do not make up for the copy."""
-FELT = 1 / 3
+FELT = 1 / 6
 """Where fetching from the second cache takes less than this part of the arithmetic's time, it is hidden."""
 
 
