@@ -140,6 +140,51 @@ def test_what_lanes_read_of_rows_far_apart_is_copied_in_panels() -> None:
     assert "panel" not in assert_right(rows_of("float32", 1, 35, 96, 24), 0, False, CROWDED)  # three: not for two cores
 
 
+COLUMNS = """
+kernel columns(a: {T}[{G}, {P}, {M}], b: {T}[{G}, {P}, {N}]) -> (c: {T}[{M}, {N}]):
+  for i in 0..{M}:
+    for j in 0..{N}:
+      alloc acc: {S}[] register
+      acc[] = 0.0{F}
+      for g in 0..{G}:
+        for k in 0..{P}:
+          acc[] = fma({S}(a[g, k, i]), {S}(b[g, k, j]), acc[])
+      c[i, j] = {T}(acc[])
+"""
+
+
+def columns_of(dtype: str, groups: int, m: int, n: int, p: int) -> Kernel:
+    """Columns times columns: scalars lie side by side along the tile."""
+    compute = "float64" if dtype == "float64" else "float32"
+    text = COLUMNS.replace("{F}", "f64" if dtype == "float64" else "f32")
+    for letter, value in {"T": dtype, "S": compute, "G": groups, "M": m, "N": n, "P": p}.items():
+        text = text.replace(f"{{{letter}}}", str(value))
+    return simplify(parse_kernel(text))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_that_crowd_each_other(seed: int, dtype: str) -> None:
+    """Also where tiles do not divide the sizes; machines of few registers have other tiles."""
+    rng = random.Random(seed)
+    m, n, p = rng.choice([28, 64, 72]), rng.choice([40, 64, 128]), rng.choice([17, 19])
+    few = replace(CROWDED, vector_bytes=32, registers=16)
+    assert_right(columns_of(dtype, rng.choice([1, 2]), m, n, p), seed, False, CROWDED if seed % 2 else few)
+
+
+def test_what_scalars_lie_along_is_copied_in_panels() -> None:
+    """Where enough tiles read it, and all that a tile fetches beside its arithmetic would be felt."""
+    text = assert_right(columns_of("float32", 1, 256, 128, 17), 0, False, CROWDED)
+    for step in ("pack a 0, 1, 2 at=i_o -> a_panel", "vectorize a_panel_2_l", "parallel i_o"):
+        assert step in text
+    near = replace(CROWDED, l1=Cache(32 << 10, 512, 64, 220e9))
+    fast = replace(CROWDED, l2=Cache(1 << 20, 8, 64, 220e9))
+    afar = replace(CROWDED, l2=Cache(1 << 14, 8, 64, 20e9), l3=Cache(1 << 20, 8, 64, 10e9))  # four uses are too few
+    for machine in (near, fast, afar):
+        assert "a_panel" not in str(scheduled(columns_of("float32", 1, 256, 128, 17), "cpu", machine)[0])
+    assert "panel" not in str(scheduled(columns_of("float32", 1, 256, 96, 17), "cpu", CROWDED)[0])  # three uses
+
+
 APART = """
 kernel apart(a: {T}[2, {P}, 3, {W}], b: {T}[{P}, {C}]) -> (c: {T}[2, {C}, 3, {W}]):
   for n in 0..2:

@@ -1,19 +1,21 @@
-"""Panels of rows: what the lanes of a contraction read, copied block by block so that it lies together.
+"""Panels of rows: what a tile of a contraction reads, copied block by block so that it lies together.
 
-Each block of vectors reads a piece of many rows.  Where the rows lie so far apart that the pieces crowd few sets of the
-caches, and each is in a page of its own, every tile fetches them anew; a copy is fetched once, and is near for all.
+Each block of vectors, or of scalars that lie side by side, reads a piece of many rows.  Where the rows lie so far apart
+that the pieces crowd few sets of the caches, and each is in a page of its own, every tile fetches them anew; a copy is
+fetched once, and is near for all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 
-from opgen.loop.nodes import Load
+from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, nests
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests
 from opgen.schedule.auto.panel import TURNS, Marks
 from opgen.schedule.auto.traffic import Loop, Region, accesses, region
 from opgen.schedule.auto.trial import Trial
@@ -21,40 +23,58 @@ from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Split, Step, Unrol
 
 USES = 4
 """Tiles that must read a panel: fewer do not make up for the copy."""
-FELT = 1 / 6
-"""Where fetching from the second cache takes less than this part of the arithmetic's time, it is hidden."""
+HIDDEN = 1 / 6
+"""Where fetching vectors from the second cache takes less than this part of the arithmetic's time, it is hidden."""
+FELT = 1 / 3
+"""Of fetching scalars, the lesser part of what a tile fetches, so much is felt: that must be more than a copy takes."""
 
 
 def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> None:
-    """Copy what each block of the tile along `vector` reads of the rows, if that pays; `nest` is as it was before."""
-    made = trial.steps[marks.before :]
-    split = next((s for s in made if isinstance(s, Split) and s.loop == vector), None)
-    rows = [e for e in dict.fromkeys(nest.outside_loads) if depends(e.indices, vector)]
-    if marks.before != marks.ready or len(rows) != 1 or split is None or split.tail != "exact":
+    """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
+    which scalars lie; `nest` is as it was before.
+    """
+    if marks.before != marks.ready:
         return
-    panel = RowPanel(nest, rows[0], split, machine)
-    again = Trial(marks.kernel)
+    made = trial.steps[marks.before :]
     serial = [s for s in made if not isinstance(s, Parallel | Fuse)]
-    if panel.pays(made) and again.take(*serial) and panel.make(again):
-        trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
+    for panel in _panels(nest, made, vector, machine):
+        again = Trial(marks.kernel)
+        if panel.pays(made) and again.take(*serial) and panel.make(again):
+            trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
+            return
+
+
+def _panels(nest: Nest, made: list[Step], vector: str, machine: Machine) -> Iterator[RowPanel]:
+    """Of each operand of a tile, if it has two: what a block of the loop along it reads."""
+    loads = dict.fromkeys(nest.outside_loads)
+    splits = [s for s in made if isinstance(s, Split) and s.loop in nest.names and s.tail == "exact"]
+    for lanes in (True, False):
+        rows = [e for e in loads if depends(e.indices, vector) == lanes]
+        along = [s for s in splits if len(rows) == 1 and is_contiguous(rows[0], s.loop, nest.shapes)]
+        if len(along) == 1 and (along[0].loop == vector) == lanes:
+            yield RowPanel(nest, rows[0], along[0], machine, lanes)
 
 
 @dataclass(frozen=True)
 class RowPanel:
-    """`split`: that of the loop of lanes in blocks of the vectors of a tile."""
+    """`split`: that of the loop along the rows, of lanes or else of scalars, in blocks of a tile."""
 
     nest: Nest
     rows: Load
     split: Split
     machine: Machine
+    lanes: bool
 
     def pays(self, steps: list[Step]) -> bool:
         """Whether pieces crowd each other where they lie, fit the second cache together, and are read often enough."""
-        found, pieces, m = self._uses(steps), self._pieces, self.machine
-        if pieces is None or found < USES or 2 * pieces.bytes > m.l2.size or pieces.fits(m.l1):
+        pieces, m = self._pieces, self.machine
+        if pieces is None or 2 * pieces.bytes > m.l2.size or pieces.fits(m.l1):
             return False
-        fetching = self._width * self.rows.dtype.bytes / m.l2.bytes_per_second
-        return fetching > FELT * self._arithmetic(steps) or not pieces.fits(m.l2)
+        uses = self._uses(steps, pieces)
+        if uses < USES or (not self.lanes and uses * FELT / m.l2.bytes_per_second < 1 / self._rate):
+            return False
+        fetching = self._fetched(steps) / m.l2.bytes_per_second
+        return fetching > HIDDEN * self._arithmetic(steps) or not pieces.fits(m.l2)
 
     def make(self, trial: Trial) -> bool:
         """The panel, outside of all loops but those that decide on it, made by the thread that uses it."""
@@ -67,11 +87,11 @@ class RowPanel:
         if not all(n in carried or any(depends(e.indices, n) for e in self._reads(nest)) for n in around):
             return False  # another order is better for what else is read
         count = prod(nest.extent(n) or 1 for n in (*(n for n in around if n not in carried), blocks))
-        if count < TURNS * self.machine.cores and count % self.machine.cores:
+        lanes = gcd(self._width, self.machine.vector_bytes // max(4, self.rows.dtype.bytes))
+        if lanes == 1 or (count < TURNS * self.machine.cores and count % self.machine.cores):
             return False
         name, last = trial.fresh(f"{self.rows.buffer}_panel"), len(self.rows.indices) - 1
         row = f"{name}_{last}"
-        lanes = self.machine.vector_bytes // max(4, self.rows.dtype.bytes)
         return trial.take(
             Pack(self.rows.buffer, tuple(range(last + 1)), name, blocks),
             Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
@@ -90,29 +110,50 @@ class RowPanel:
 
     @cached_property
     def _pieces(self) -> Region | None:
-        """What one block reads; None if that is not affine, or not the end of rows."""
+        """What one tile reads; None if that is not affine, or not the end of rows."""
+        return self._region(())
+
+    def _region(self, loops: Sequence[str]) -> Region | None:
+        """What the tiles of some loops over results read of one block."""
         found = accesses(self.nest)
-        vector = self.split.loop
-        if found is None or not depends(self.rows.indices[-1], vector):
+        along = self.split.loop
+        if found is None or not depends(self.rows.indices[-1], along):
             return None
         terms = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops]
-        access = next(a for a in found if a.buffer == self.rows.buffer and vector in a.strides)
-        return region(access, [*terms, Loop(vector, self._width)])
+        terms += [Loop(n, self.nest.extent(n) or 1) for n in loops]
+        access = next(a for a in found if a.buffer == self.rows.buffer and along in a.strides)
+        return region(access, [*terms, Loop(along, self._width)])
 
     def _tile(self, steps: list[Step]) -> dict[str, int]:
-        """How many iterations of each loop over results but that of lanes a tile holds."""
+        """How many iterations of each loop over results but that along the rows a tile holds."""
         sizes = {s.loop: s.factor for s in steps if isinstance(s, Split)}
         unrolled = {s.loop for s in steps if isinstance(s, Unroll)}
         whole = {n: e for n in self.nest.names if n in unrolled and (e := self.nest.extent(n)) is not None}
         return {**{n: sizes[n] for n in self.nest.names if n in sizes and n != self.split.loop}, **whole}
 
-    def _uses(self, steps: list[Step]) -> int:
-        """How many tiles read each panel."""
+    def _uses(self, steps: list[Step], pieces: Region) -> int:
+        """How many tiles read each element of a panel."""
         tile = self._tile(steps)
-        free = [n for n in self.nest.names if not depends(self.rows.indices, n)]
-        return prod(-(-(self.nest.extent(n) or 1) // tile.get(n, 1)) for n in free)
+        others = [n for n in self.nest.names if n != self.split.loop]
+        whole = self._region(others) or pieces
+        tiles = prod(-(-(self.nest.extent(n) or 1) // tile.get(n, 1)) for n in others)
+        return tiles * pieces.bytes // whole.bytes
 
     def _arithmetic(self, steps: list[Step]) -> float:
         """The seconds that a tile computes with one piece."""
-        vectors = self._width * self.rows.dtype.compute_type.bytes // self.machine.vector_bytes
-        return prod(self._tile(steps).values()) * vectors / self.machine.fma_per_second
+        bytes_ = prod(self._tile(steps).values()) * self._width * self.rows.dtype.compute_type.bytes
+        return bytes_ / self.machine.vector_bytes / self.machine.fma_per_second
+
+    @property
+    def _rate(self) -> float:
+        """Bytes a second from where the rows lie."""
+        whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
+        level = self.machine.l2 if whole * self.rows.dtype.bytes <= self.machine.l2.size else self.machine.l3
+        return level.bytes_per_second
+
+    def _fetched(self, steps: list[Step]) -> int:
+        """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""
+        if self.lanes:
+            return self._width * self.rows.dtype.bytes
+        vectors = prod(self._tile(steps).values()) * self.rows.dtype.bytes
+        return vectors + max(self._width * self.rows.dtype.bytes, self.machine.l1.line)
