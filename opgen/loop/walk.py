@@ -69,6 +69,8 @@ _OPERANDS: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
     Dot: attrgetter("sum", "left", "right"),
 }
 """By the kind of node: most of the compiler's time is spent in walks, and a table is faster than a `match`."""
+_LEAVES = (Const, Var)
+"""Without operands, as two of three nodes are."""
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
@@ -123,7 +125,23 @@ def _same(old: Sequence[object], new: Sequence[object]) -> bool:
 
 def map_expr(fn: ExprFn, e: Expr) -> Expr:
     """Apply `fn` to every node of an expression, innermost first."""
-    return fn(with_operands(e, tuple(map_expr(fn, o) for o in operands(e))))
+    if isinstance(e, _LEAVES):
+        return fn(e)
+    return fn(with_operands(e, tuple([map_expr(fn, o) for o in operands(e)])))
+
+
+def _shared_map(fn: ExprFn) -> ExprFn:
+    """`map_expr` for all expressions of a statement: its copies share nodes, and each node is rewritten once."""
+    made: dict[int, Expr] = {}
+
+    def mapped(e: Expr) -> Expr:
+        new = made.get(id(e))
+        if new is None:
+            over = e if isinstance(e, _LEAVES) else with_operands(e, tuple([mapped(o) for o in operands(e)]))
+            new = made[id(e)] = fn(over)
+        return new
+
+    return mapped
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:
@@ -164,17 +182,28 @@ def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
             return s
 
 
+def _body(s: For | Let | Alloc) -> tuple[Stmt]:
+    return (s.body,)
+
+
+def _branches(s: If) -> tuple[Stmt, ...]:
+    return (s.then,) if s.otherwise is None else (s.then, s.otherwise)
+
+
+_PARTS: Mapping[type, Callable[..., tuple[Stmt, ...]]] = {
+    Store: _none,
+    For: _body,
+    Block: attrgetter("statements"),
+    If: _branches,
+    Let: _body,
+    Alloc: _body,
+    Barrier: _none,
+}
+
+
 def parts(s: Stmt) -> tuple[Stmt, ...]:
     """The direct substatements."""
-    match s:
-        case Store() | Barrier():
-            return ()
-        case For() | Let() | Alloc():
-            return (s.body,)
-        case If():
-            return (s.then,) if s.otherwise is None else (s.then, s.otherwise)
-        case Block():
-            return s.statements
+    return _PARTS[type(s)](s)
 
 
 def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
@@ -197,12 +226,19 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
 
 
 def map_stmt(s: Stmt, *, expr: ExprFn | None = None, stmt: StmtFn | None = None) -> Stmt:
-    """Rewrite a statement innermost first: `expr` on every expression node, then `stmt` on every statement."""
-    new = with_parts(s, tuple(map_stmt(p, expr=expr, stmt=stmt) for p in parts(s)))
-    if expr is not None:
-        rewrite = expr
-        new = with_expressions(new, tuple(map_expr(rewrite, e) for e in expressions(new)))
-    return stmt(new) if stmt is not None else new
+    """Rewrite a statement innermost first: `expr` on every expression node, then `stmt` on every statement.
+
+    Both see a node only, not where it stands.
+    """
+    mapped = None if expr is None else _shared_map(expr)
+
+    def visit(s: Stmt) -> Stmt:
+        new = with_parts(s, tuple([visit(p) for p in parts(s)]))
+        if mapped is not None:
+            new = with_expressions(new, tuple([mapped(e) for e in expressions(new)]))
+        return new if stmt is None else stmt(new)
+
+    return visit(s)
 
 
 def walk_expr(e: Expr) -> Iterator[Expr]:
@@ -215,7 +251,8 @@ def _nodes(left: list[Expr]) -> Iterator[Expr]:
     while left:
         e = left.pop()
         yield e
-        left += _OPERANDS[type(e)](e)[::-1]
+        if not isinstance(e, _LEAVES):
+            left += _OPERANDS[type(e)](e)[::-1]
 
 
 def walk(s: Stmt) -> Iterator[Stmt]:
@@ -224,13 +261,29 @@ def walk(s: Stmt) -> Iterator[Stmt]:
     while left:
         s = left.pop()
         yield s
-        left += parts(s)[::-1]
+        if not isinstance(s, Store):
+            left += _PARTS[type(s)](s)[::-1]
 
 
 def walk_exprs(s: Stmt) -> Iterator[Expr]:
     """Every expression node in a statement."""
     for part in walk(s):
         yield from _nodes(list(expressions(part)[::-1]))
+
+
+def distinct_exprs(s: Stmt) -> Iterator[Expr]:
+    """Every expression node in a statement, those that stand in several places once."""
+    seen: set[int] = set()
+    for part in walk(s):
+        left = list(expressions(part))
+        while left:
+            e = left.pop()
+            if id(e) in seen:
+                continue
+            seen.add(id(e))
+            yield e
+            if not isinstance(e, _LEAVES):
+                left += _OPERANDS[type(e)](e)
 
 
 def substitute_expr(e: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -244,7 +297,16 @@ def substitute(s: Stmt, values: Mapping[str, Expr]) -> Stmt:
 
 
 def free_vars(e: Expr) -> frozenset[str]:
-    return frozenset(n.name for n in walk_expr(e) if isinstance(n, Var))
+    """The names of the variables in an expression."""
+    found: set[str] = set()
+    left = [e]
+    while left:
+        e = left.pop()
+        if isinstance(e, Var):
+            found.add(e.name)
+        elif not isinstance(e, Const):
+            left += _OPERANDS[type(e)](e)
+    return frozenset(found)
 
 
 def loads(s: Stmt) -> Iterator[Load]:

@@ -32,7 +32,7 @@ from opgen.loop.nodes import (
     Store,
     Var,
 )
-from opgen.loop.walk import expressions, loads, map_stmt, operands, walk_exprs, with_expressions, with_operands
+from opgen.loop.walk import distinct_exprs, expressions, map_stmt, operands, with_expressions, with_operands
 from opgen.passes.decide import decide
 from opgen.passes.fold import fold
 from opgen.passes.sums import collect
@@ -189,7 +189,7 @@ class _Simplifier:
         if isinstance(value, (Const, Var)):
             return self.stmt(s.body, context, {**values, s.var.name: value})
         body = self.stmt(s.body, context.with_let(s.var, value), values)
-        if not any(isinstance(e, Var) and e.name == s.var.name for e in walk_exprs(body)):
+        if not any(isinstance(e, Var) and e.name == s.var.name for e in distinct_exprs(body)):
             return body
         return s if value is s.value and body is s.body else Let(s.var, value, body)
 
@@ -197,7 +197,7 @@ class _Simplifier:
         shape = tuple(self.expr(e, context, values) for e in s.buffer.shape)
         body = self.stmt(s.body, context.with_buffer(s.buffer), values)
         name = s.buffer.name
-        if not any(e.buffer == name for e in loads(body)):
+        if not any(isinstance(e, Load) and e.buffer == name for e in distinct_exprs(body)):
             return _without_stores(body, name)
         if body is s.body and all(x is y for x, y in zip(shape, s.buffer.shape, strict=True)):
             return s

@@ -95,12 +95,11 @@ def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) ->
     for s in walk(kernel.body):
         if not isinstance(s, For):
             continue
-        inside = [p for p in walk(s.body) if isinstance(p, For)]
-        if any(p.var == loop for p in inside) and _clash(s.kind, kind):
+        if _clash(s.kind, kind) and any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
             raise ScheduleError(f"{primitive} {loop}: the loop '{s.var}' around it is {s.kind}")
         if s.var == loop:
-            for p in inside:
-                if _clash(kind, p.kind):
+            for p in walk(s.body):
+                if isinstance(p, For) and _clash(kind, p.kind):
                     raise ScheduleError(f"{primitive} {loop}: the loop '{p.var}' inside it is {p.kind}")
 
 

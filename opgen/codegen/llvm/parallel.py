@@ -17,7 +17,7 @@ from opgen.codegen.llvm.function import Function, Memory, Threads
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.codegen.llvm.writer import Writer
 from opgen.loop.nodes import Alloc, For, Load, Store, Var
-from opgen.loop.walk import free_vars, walk, walk_exprs
+from opgen.loop.walk import distinct_exprs, free_vars, walk
 
 EmitLoop = Callable[[Function, For, str, str], None]
 
@@ -54,7 +54,7 @@ def outline(fn: Function, s: For, start: str, stop: str, emit_loop: EmitLoop) ->
 
 
 def _capture(fn: Function, s: For) -> _Captured:
-    nodes = list(walk_exprs(s.body))
+    nodes = list(distinct_exprs(s.body))
     parts = list(walk(s.body))
     loaded = {e.buffer for e in nodes if isinstance(e, Load)}
     stored = frozenset(p.buffer for p in parts if isinstance(p, Store))
