@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from opgen.dtypes import BOOL, INT64, DType
 from opgen.loop.nodes import (
@@ -34,9 +35,15 @@ TRUE = Const(True, Type(BOOL))
 FALSE = Const(False, Type(BOOL))
 
 
+@lru_cache(maxsize=4096, typed=True)
+def integer(value: int) -> Const:
+    """An int64 literal; equal ones are mostly the same object."""
+    return Const(value)
+
+
 def index(value: Operand) -> Expr:
     """An int64 expression; a Python int becomes a constant."""
-    return Const(value) if isinstance(value, int) else value
+    return integer(value) if isinstance(value, int) else value
 
 
 def var(name: str) -> Var:
@@ -62,7 +69,7 @@ def _both_ints(a: Expr, b: Expr) -> tuple[int, int] | None:
 def add(left: Operand, right: Operand) -> Expr:
     a, b = index(left), index(right)
     if ints := _both_ints(a, b):
-        return Const(ints[0] + ints[1], INDEX)
+        return integer(ints[0] + ints[1])
     if a.type.dtype.is_int and is_const(a, 0):
         return b
     if b.type.dtype.is_int and is_const(b, 0):
@@ -73,7 +80,7 @@ def add(left: Operand, right: Operand) -> Expr:
 def sub(left: Operand, right: Operand) -> Expr:
     a, b = index(left), index(right)
     if ints := _both_ints(a, b):
-        return Const(ints[0] - ints[1], INDEX)
+        return integer(ints[0] - ints[1])
     if b.type.dtype.is_int and is_const(b, 0):
         return a
     return Binary("sub", a, b)
@@ -82,7 +89,7 @@ def sub(left: Operand, right: Operand) -> Expr:
 def mul(left: Operand, right: Operand) -> Expr:
     a, b = index(left), index(right)
     if ints := _both_ints(a, b):
-        return Const(ints[0] * ints[1], INDEX)
+        return integer(ints[0] * ints[1])
     if a.type.dtype.is_int:
         if is_const(a, 1) or is_const(b, 0):
             return b
@@ -228,6 +235,7 @@ __all__ = [
     "either",
     "floordiv",
     "index",
+    "integer",
     "is_const",
     "is_empty",
     "maximum",

@@ -7,7 +7,9 @@ whatever the operands are.  Sums keep their constant last: `x + 3`, `x - 2`.
 from __future__ import annotations
 
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, DType
+from opgen.loop import build as b
 from opgen.loop.nodes import (
+    INDEX,
     Binary,
     Broadcast,
     Cast,
@@ -54,7 +56,7 @@ def fold(e: Expr) -> Expr:
 
 def fold_all(e: Expr) -> Expr:
     """`fold` on every node, innermost first."""
-    return fold(with_operands(e, tuple(fold_all(o) for o in operands(e))))
+    return fold(with_operands(e, tuple([fold_all(o) for o in operands(e)])))
 
 
 def wrap(value: int, dtype: DType) -> int:
@@ -66,7 +68,7 @@ def wrap(value: int, dtype: DType) -> int:
 def offset(e: Expr) -> tuple[Expr, int]:
     """An integer expression as base + constant; the base of a literal is 0."""
     if isinstance(e, Const):
-        return Const(0, e.type), int(e.value)
+        return _literal(0, e.type), int(e.value)
     if isinstance(e, Binary) and isinstance(e.right, Const):
         if e.op == "add":
             return e.left, int(e.right.value)
@@ -81,14 +83,18 @@ def with_offset(base: Expr, constant: int) -> Expr:
     """base + constant in the form that `offset` takes apart."""
     constant = wrap(constant, base.type.dtype)
     if isinstance(base, Const):
-        return Const(wrap(int(base.value) + constant, base.type.dtype), base.type)
+        return _literal(wrap(int(base.value) + constant, base.type.dtype), base.type)
     if constant == 0:
         return base
     if isinstance(base, Binary) and base.op == "sub" and _zero(base.left):
         return Binary("sub", Const(constant, base.type), base.right)
     if constant > 0:
-        return Binary("add", base, Const(constant, base.type))
-    return Binary("sub", base, Const(-constant, base.type))
+        return Binary("add", base, _literal(constant, base.type))
+    return Binary("sub", base, _literal(-constant, base.type))
+
+
+def _literal(value: int, of: Type) -> Const:
+    return b.integer(value) if of is INDEX else Const(value, of)
 
 
 def _zero(e: Expr) -> bool:

@@ -99,11 +99,11 @@ class _Simplifier:
             return self._load(e, context, values)
         arithmetic = isinstance(e, Binary) and e.op in ("add", "sub", "mul")
         visit = self._inner if arithmetic else self.expr
-        new = fold(with_operands(e, tuple(visit(o, context, values) for o in operands(e))))
+        new = fold(with_operands(e, tuple([visit(o, context, values) for o in operands(e)])))
         return new if arithmetic else decide(new, context)
 
     def _load(self, e: Load, context: Context, values: Values) -> Expr:
-        indices = tuple(self.expr(i, context, values) for i in e.indices)
+        indices = tuple([self.expr(i, context, values) for i in e.indices])
         mask = None if e.mask is None else self.expr(e.mask, context, values)
         if isinstance(mask, Const):
             if not mask.value:
@@ -140,7 +140,7 @@ class _Simplifier:
 
     def _store(self, s: Store, context: Context, values: Values) -> Stmt:
         old = expressions(s)
-        new = tuple(self.expr(e, context, values) for e in old)
+        new = tuple([self.expr(e, context, values) for e in old])
         if s.mask is not None and isinstance(new[-1], Const):
             if not new[-1].value:
                 return b.EMPTY

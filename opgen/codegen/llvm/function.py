@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from opgen.codegen.llvm.target import Target
 from opgen.codegen.llvm.types import Value
@@ -16,8 +16,7 @@ Poly: TypeAlias = dict[tuple[str, ...], int]
 """A polynomial over int64 values: products of value names (in order of definition) to coefficients; never mutated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(NamedTuple):
     """An int64 in each lane k: base + k * step + the sum of value[k] * factor over `rest` + `fixed[k]`, if any."""
 
     base: Poly

@@ -67,13 +67,13 @@ def _load_vector(fn: Function, memory: Memory, offset: Poly, count: int) -> str:
 
 def _load_lanes(fn: Function, memory: Memory, at: Lanes, count: int) -> str:
     """A vector load without a mask."""
+    step = constant_of(at.step)
+    if step == 1 and not at.rest and not at.fixed:
+        return _load_vector(fn, memory, at.base, count)
     places = _places(at, count, None)
     if at.rest or (at.fixed and places is None):
         return _gather(fn, memory, at, count, splat_literal("i1", "true", count))
     element = memory_type(memory.buffer.dtype.name)
-    step = constant_of(at.step)
-    if step == 1:
-        return _load_vector(fn, memory, at.base, count)
     if step == 0 and not at.fixed:
         return splat(fn, element, _load_scalar(fn, memory, at.base), count)
     if places is not None:

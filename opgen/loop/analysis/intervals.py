@@ -75,6 +75,29 @@ class Intervals:
                 return UNBOUNDED
         return low, high
 
+    def least(self, p: Polynomial, less: Polynomial) -> int | None:
+        """The least value of `p - less`."""
+        total = 0
+        for monomial, c in p.terms.items():
+            low = self._least(monomial, c - less.terms.get(monomial, 0))
+            if low is None:
+                return None
+            total += low
+        for monomial, c in less.terms.items():
+            if monomial not in p.terms:
+                low = self._least(monomial, -c)
+                if low is None:
+                    return None
+                total += low
+        return total
+
+    def _least(self, monomial: Monomial, c: int) -> int | None:
+        """The least value of a term."""
+        if not monomial or c == 0:
+            return c
+        bound = self._monomial(monomial)[0 if c > 0 else 1]
+        return None if bound is None else c * bound
+
     def _monomial(self, monomial: Monomial) -> Interval:
         if len(monomial) == 1:
             return self.atom(monomial[0])

@@ -28,4 +28,4 @@ def per_lane(e: Expr) -> Expr:
             return Cast(Type(e.type.dtype), per_lane(e.operand))
         case Var() | Shuffle() if e.type.lanes > 1:
             return e
-    return with_operands(e, tuple(per_lane(o) for o in operands(e)))
+    return with_operands(e, tuple([per_lane(o) for o in operands(e)]))

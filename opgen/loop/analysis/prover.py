@@ -122,7 +122,7 @@ class Prover:
         for f in self.facts:
             if goal.atoms.isdisjoint(f.atoms):
                 continue
-            low = self.intervals.of(goal - f)[0]
+            low = self.intervals.least(goal, f)
             if low is not None and low >= 0:
                 return True
         return False
