@@ -36,14 +36,15 @@ class Chooser:
         self._lowered: dict[str, Lowered] = {}
 
     def choose(self, definition: Kernel, call: Environment) -> Kernel:
-        """The kernel for a call, given the one by the definition with the call's integers in place."""
+        """The kernel for a call, simplified, given the one by the definition with the call's integers in place."""
+        best = simplify(definition)
         candidates = list(self._candidates(call))
         if not candidates:
-            return definition
+            return best
         machine = toolchain.host().machine
-        best, least = definition, seconds(simplify(definition), machine)
+        least = seconds(best, machine)
         if least <= LEAST:
-            return definition
+            return best
         least *= MARGIN
         for algorithm in candidates:
             kernel = self._kernel(algorithm, call)

@@ -225,9 +225,11 @@ class Kernels:
             return self._generic(variant)
         self.counters.specialized_plans += 1
         if found is None:
+            from opgen.loop.analysis.bounds import kept_proofs
             from opgen.loop.bind import bind
 
-            found = build(variant.chooser.choose(bind(kernel, integers), call))
+            with kept_proofs():
+                found = build(variant.chooser.choose(bind(kernel, integers), call))
             variant.specialized[key] = found
             self.counters.specialized += 1
         return found
@@ -235,7 +237,9 @@ class Kernels:
     def _generic(self, variant: _Variant) -> CompiledKernel:
         self.counters.generic_plans += 1
         if variant.generic is None:
-            variant.generic = build(variant.lowered.kernel)
+            from opgen.passes.simplify import simplify
+
+            variant.generic = build(simplify(variant.lowered.kernel))
             self.counters.generic += 1
         return variant.generic
 
@@ -290,18 +294,16 @@ def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
 
 
 def build(kernel: Kernel) -> CompiledKernel:
-    """A kernel scheduled (as tuned, else in the default way), made fit for emission, compiled for this machine."""
+    """A simplified kernel scheduled (as tuned, else by default), made fit for emission, compiled for this machine."""
     from opgen.loop.analysis.bounds import kept_proofs
     from opgen.passes.legalize import legalize
-    from opgen.passes.simplify import simplify
     from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
     from opgen.schedule.cost import seconds
 
     with kept_proofs():
-        simple = simplify(kernel)
-        small = simple.is_bound and seconds(simple, toolchain.host().machine) < WORTH_SHARING
-        _, fast = tuned.scheduled(simple, toolchain.host())
+        small = kernel.is_bound and seconds(kernel, toolchain.host().machine) < WORTH_SHARING
+        _, fast = tuned.scheduled(kernel, toolchain.host())
         return compile_kernel(fast, alone=small, finish=lambda scheduled: legalize(scheduled, check=False))
 
 

@@ -18,7 +18,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.conditions import gaps, is_integer_comparison, leaves
 from opgen.loop.analysis.intervals import Interval, Intervals
 from opgen.loop.analysis.lanes import lane_variable, per_lane
-from opgen.loop.analysis.polynomial import Atom, Polynomial, atom, polynomial
+from opgen.loop.analysis.polynomial import Atom, Normaliser, Polynomial, atom
 from opgen.loop.analysis.prover import FUEL, Prover
 from opgen.loop.nodes import INDEX, Binary, Buffer, Compare, Const, Expr, Kernel, Load, Unary, Var
 from opgen.loop.walk import map_expr, walk_expr
@@ -217,7 +217,7 @@ class Context:
 
     def polynomial(self, e: Expr) -> Polynomial:
         """The normal form of a scalar integer expression, `let` names replaced by their values."""
-        return polynomial(per_lane(e), self._lookup)
+        return self._normaliser.polynomial(per_lane(e))
 
     def resolve(self, e: Expr) -> Expr:
         """The expression with `let` names replaced by their values where those are integers or conditions."""
@@ -258,13 +258,14 @@ class Context:
         return False
 
     @cached_property
+    def _normaliser(self) -> Normaliser:
+        return Normaliser(lambda name: self.values.get(name.name))
+
+    @cached_property
     def _prover(self) -> Prover:
         return Prover(self.facts, Intervals(dict(self.ranges)), dict(self.order))
 
     # Names ----------------------------------------------------------------------------------------
-
-    def _lookup(self, var: Var) -> Expr | None:
-        return self.values.get(var.name)
 
     def _varies(self, e: Expr) -> bool:
         """Whether evaluating an expression again may give another value: it loads what may be stored to."""

@@ -222,13 +222,10 @@ class Polynomial:
 Lookup = Callable[[Var], Expr | None]
 
 
-def polynomial(e: Expr, lookup: Lookup = lambda _: None) -> Polynomial:
-    """The normal form of a scalar expression (a bool is an atom); `lookup` gives the values of `let` names."""
-    return _Normaliser(lookup).polynomial(e)
-
-
 @dataclass(frozen=True)
-class _Normaliser:
+class Normaliser:
+    """Finds the normal form of scalar expressions (a bool is an atom); `lookup` gives the values of `let` names."""
+
     lookup: Lookup
 
     def polynomial(self, e: Expr) -> Polynomial:
@@ -274,6 +271,14 @@ class _Normaliser:
             case "min" | "max":
                 return _extremum(e.op, left, right)
         return Polynomial.of(atom("other", Binary(e.op, expression(left), expression(right))))
+
+
+_WITHOUT_NAMES = Normaliser(lambda _: None)
+
+
+def polynomial(e: Expr) -> Polynomial:
+    """The normal form of a scalar expression without `let` names."""
+    return _WITHOUT_NAMES.polynomial(e)
 
 
 def _floordiv(left: Polynomial, right: Polynomial) -> Polynomial:
@@ -385,4 +390,4 @@ def coefficient(e: Expr, var: str) -> Expr | None:
     return None if found is None else found[0]
 
 
-__all__ = ["Atom", "Polynomial", "atom", "coefficient", "expression", "linear", "polynomial"]
+__all__ = ["Atom", "Normaliser", "Polynomial", "atom", "coefficient", "expression", "linear", "polynomial"]
