@@ -6,9 +6,11 @@ import contextlib
 import ctypes
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, SupportsIndex
 
 from opgen.diagnostics import InternalError
+from opgen.loop import build as b
 from opgen.loop import walk
 from opgen.loop.nodes import For, Kernel
 from opgen.runtime import cache, threads, toolchain
@@ -42,8 +44,11 @@ class CompiledKernel:
     def __init__(
         self, kernel: Kernel, library: Library, key: str = "", symbol: str | None = None, parallel: bool | None = None
     ) -> None:
-        """`key` is that of its object code; symbol and parallel loops are found in the kernel unless they are given."""
-        self.kernel = kernel
+        """`key` is that of its object code; symbol and parallel loops are found in the kernel unless they are given.
+
+        What stays of the kernel is its interface: a body is many objects, which every full garbage collection visits.
+        """
+        self.kernel = replace(kernel, body=b.EMPTY)
         self.name = kernel.name
         self.key = key
         self.symbol = toolchain.entry_name(kernel) if symbol is None else symbol

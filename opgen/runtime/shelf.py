@@ -8,10 +8,9 @@ its entries are checked whole, just as for the object code that is run from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opgen.loop import build as b
 from opgen.loop.nodes import Kernel
 from opgen.runtime import cache, pickled, toolchain, tuned
 
@@ -73,6 +72,5 @@ def take(key: str) -> CompiledKernel | None:
 
 def put(key: str, compiled: CompiledKernel) -> None:
     """Keep a kernel for the next process that makes this call."""
-    interface = replace(compiled.kernel, body=b.EMPTY)
-    entry = _Entry(interface, compiled.symbol, compiled.parallel, compiled.key)
+    entry = _Entry(compiled.kernel, compiled.symbol, compiled.parallel, compiled.key)
     pickled.put(key, entry)
