@@ -14,6 +14,9 @@ from opgen.codegen.llvm.types import Value, listed, value_type, wrapped
 from opgen.loop.nodes import INDEX, Binary, Broadcast, Const, Expr, Ramp, Type, Var
 
 ZERO: Poly = {}
+ONE: Poly = {(): 1}
+NOTHING = Lanes(ZERO, ZERO)
+"""0 in every lane."""
 
 
 def constant(value: int) -> Poly:
@@ -131,6 +134,8 @@ def _numbers(at: Lanes, count: int) -> list[int] | None:
 
 def total(fn: Function, a: Lanes, b: Lanes, factor: Poly) -> Lanes:
     """a + b * factor."""
+    if a == NOTHING and factor == ONE:
+        return b
     base = plus(a.base, times(fn, b.base, factor))
     if _uniform(b):
         return Lanes(base, a.step, a.rest, a.fixed)

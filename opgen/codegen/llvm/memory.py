@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import gcd
 
 from opgen.codegen.llvm.affine import (
-    ZERO,
+    NOTHING,
+    ONE,
     accumulate,
     by_loop,
-    constant,
     lanes,
     materialise,
     materialise_lanes,
@@ -26,7 +26,7 @@ from opgen.loop.nodes import Buffer, Const, Expr
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
     """Bring a buffer into scope; the sizes of its dimensions are computed here."""
-    strides: list[Poly] = [constant(1)]
+    strides: list[Poly] = [ONE]
     for extent in reversed(buffer.shape[1:]):
         strides.append(times(fn, strides[-1], poly(fn, extent)))
     own = tuple(reversed(strides)) if buffer.shape else ()
@@ -48,7 +48,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
             f"{len(indices)} indices for the {len(memory.buffer.shape)} dimensions of {memory.buffer.name}"
         )
     base: Poly = {}
-    varying, count = Lanes(ZERO, ZERO), 1
+    varying, count = NOTHING, 1
     for i, stride in zip(indices, memory.strides, strict=True):
         of = i.type
         if of.dtype.name != "int64" or (count != 1 and of.lanes not in (1, count)):
@@ -58,7 +58,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
             continue
         count = of.lanes
         varying = total(fn, varying, lanes(fn, i), stride)
-    accumulate(fn, base, varying.base, constant(1))
+    accumulate(fn, base, varying.base, ONE)
     return settled(Lanes(base, varying.step, varying.rest, varying.fixed)), count
 
 

@@ -128,6 +128,7 @@ class _Iterations:
     loop: For
     context: Context
     _decided: dict[tuple[Expr, Expr], bool] = field(default_factory=dict)
+    _known: dict[object, bool] = field(default_factory=dict)
 
     @property
     def later(self) -> Var:
@@ -163,7 +164,16 @@ class _Iterations:
         return not any(self.loop.var in free_vars(e) for e in read) and not self._single
 
     def apart(self, early: _Access, late: _Access) -> bool:
-        """Whether `early` in one iteration and `late` in a later one always touch different elements."""
+        """Whether `early` in one iteration and `late` in a later one always touch different elements.
+
+        A sum loads what it stores to: four pairs, and one proof.
+        """
+        key = (early.indices, early.path, late.indices, late.path)
+        if key not in self._known:
+            self._known[key] = self._are_apart(early, late)
+        return self._known[key]
+
+    def _are_apart(self, early: _Access, late: _Access) -> bool:
         inner_names = {name for step in early.path + late.path for name in _bound(step)}
         if any(self._apart_outside(i, j, inner_names) for i, j in zip(early.indices, late.indices, strict=True)):
             return True
