@@ -16,6 +16,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.analysis.polynomial import atom, polynomial
+from opgen.loop.analysis.steps import steps_apart
 from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
 from opgen.loop.walk import expressions, free_vars, map_expr, walk, walk_expr
 
@@ -128,7 +129,6 @@ class _Iterations:
     loop: For
     context: Context
     _decided: dict[tuple[Expr, Expr], bool] = field(default_factory=dict)
-    _known: dict[object, bool] = field(default_factory=dict)
 
     @property
     def later(self) -> Var:
@@ -149,12 +149,16 @@ class _Iterations:
         return self.both.unreachable
 
     def all_apart(self, accesses: list[_Access]) -> bool:
-        """Whether an index that all these accesses share differs between iterations: quick, however many there are."""
+        """Whether some index of all these accesses differs between iterations: quick, however many there are."""
         names = {name for access in accesses for step in access.path for name in _bound(step)}
+        inside = [_ranges(access.path) for access in accesses]
         for column in zip(*(access.indices for access in accesses), strict=True):
             if all(i is column[0] or i == column[0] for i in column) and self._apart_outside(
                 column[0], column[0], names
             ):
+                return True
+            resolved = [self.context.resolve(i) for i in column]
+            if steps_apart(self.loop.var, list(zip(resolved, inside, strict=True))):
                 return True
         return False
 
@@ -164,16 +168,7 @@ class _Iterations:
         return not any(self.loop.var in free_vars(e) for e in read) and not self._single
 
     def apart(self, early: _Access, late: _Access) -> bool:
-        """Whether `early` in one iteration and `late` in a later one always touch different elements.
-
-        A sum loads what it stores to: four pairs, and one proof.
-        """
-        key = (early.indices, early.path, late.indices, late.path)
-        if key not in self._known:
-            self._known[key] = self._are_apart(early, late)
-        return self._known[key]
-
-    def _are_apart(self, early: _Access, late: _Access) -> bool:
+        """Whether `early` in one iteration and `late` in a later one always touch different elements."""
         inner_names = {name for step in early.path + late.path for name in _bound(step)}
         if any(self._apart_outside(i, j, inner_names) for i, j in zip(early.indices, late.indices, strict=True)):
             return True
@@ -222,6 +217,16 @@ def _bound(step: _Step) -> tuple[str, ...]:
             return (step.var.name,)
         case _Guard():
             return ()
+
+
+def _ranges(path: tuple[_Step, ...]) -> dict[str, tuple[int, int] | None]:
+    """The names bound along a path, each with its least and greatest value where these are numbers."""
+    found: dict[str, tuple[int, int] | None] = {}
+    for step in path:
+        found |= dict.fromkeys(_bound(step))
+        if isinstance(step, _Loop) and isinstance(step.start, Const) and isinstance(step.stop, Const):
+            found[step.var] = (int(step.start.value), int(step.stop.value) - 1)
+    return found
 
 
 def _read(step: _Step) -> tuple[Expr, ...]:
