@@ -7,6 +7,7 @@ from collections.abc import Callable
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
+from opgen.passes.interleave import interleave
 from opgen.passes.join import join
 from opgen.passes.left_out import select_factors
 from opgen.passes.masks import masks_to_selects
@@ -34,6 +35,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("left out", select_factors),
     ("join", join),
     ("tighten", tighten),
+    ("interleave", interleave),
 )
 """Vectors come before unrolling, so that the copies are copies of finished code."""
 

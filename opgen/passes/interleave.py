@@ -1,0 +1,158 @@
+"""Every other element, and those between them: accessed as two whole vectors, the lanes exchanged by shuffles.
+
+    y[ramp(b, 2, 4)] = p                     y[ramp(b, 1, 4)] = shuffle(p, q, 0, 4, 1, 5)
+    y[ramp(b + 1, 2, 4)] = q          ->     y[ramp(b + 4, 1, 4)] = shuffle(p, q, 2, 6, 3, 7)
+
+    f(x[ramp(b, 2, 4)])                      f(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 0, 2, 4, 6))
+    g(x[ramp(b + 1, 2, 4)])           ->     g(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 1, 3, 5, 7))
+
+The same elements are touched, by statements that run together.  Masks are merged if each lane's is known, and those
+that are on make one run of elements.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from opgen.loop import build as b
+from opgen.loop.analysis.polynomial import Polynomial, polynomial
+from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.walk import expressions, map_expr, map_stmt, walk_expr
+from opgen.passes.fold import fold_all
+from opgen.passes.known import decided
+from opgen.passes.lanes import conjunction, widen
+
+STEP = 2
+Loads = Mapping[Load, Expr]
+
+
+def interleave(kernel: Kernel) -> Kernel:
+    """Rewrite pairs of accesses within one block; the same object if there are none."""
+    inputs = {i.name for i in kernel.inputs}
+    body = map_stmt(kernel.body, stmt=lambda s: _block(s, inputs) if isinstance(s, Block) else s)
+    return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def _block(s: Block, inputs: set[str]) -> Stmt:
+    found = _paired_loads(s.statements, inputs)
+    own = [_with_loads(p, found) if found and isinstance(p, Store) else p for p in s.statements]
+    stored = _stored(own)
+    return s if stored is own and not found else b.block(stored)
+
+
+# Loads ----------------------------------------------------------------------------------------------
+
+
+def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
+    """What stands for each load that has a partner among the stores of a block itself."""
+    every = (e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part))
+    apart = dict.fromkeys(e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
+    found: dict[Load, Expr] = {}
+    for even, odd in _pairs(list(apart)):
+        if even in found or odd in found:
+            continue
+        vectors = _vectors(even, odd)
+        if vectors is not None:
+            count = even.type.lanes
+            near = [Load(even.buffer, indices, even.dtype, mask) for indices, mask in vectors]
+            for at, e in enumerate((even, odd)):
+                found[e] = Shuffle(near[0], near[1], tuple(range(at, STEP * count, STEP)))
+    return found
+
+
+def _with_loads(s: Store, found: Loads) -> Store:
+    value = map_expr(lambda e: found.get(e, e) if isinstance(e, Load) else e, s.value)
+    return s if value is s.value else dataclasses.replace(s, value=value)
+
+
+# Stores ---------------------------------------------------------------------------------------------
+
+
+def _stored(statements: list[Stmt]) -> list[Stmt]:
+    """Neighbouring stores merged; the same list if there are none."""
+    result: list[Stmt] = []
+    for s in statements:
+        last = result[-1] if result else None
+        merged = _merged(last, s) if isinstance(last, Store) and isinstance(s, Store) else None
+        result[len(result) - bool(merged) :] = merged or [s]
+    return statements if len(result) == len(statements) and all(map(_same, result, statements)) else result
+
+
+def _same(s: Stmt, other: Stmt) -> bool:
+    return s is other
+
+
+def _merged(even: Store, odd: Store) -> list[Stmt] | None:
+    """The two stores that stand for two, if they are of every other element each."""
+    reads = (e for e in walk_expr(odd.value) if isinstance(e, Load))
+    if even.buffer != odd.buffer or not _steps(even.indices) or any(e.buffer == even.buffer for e in reads):
+        return None
+    vectors = _vectors(even, odd) if even.value.type == odd.value.type else None
+    if vectors is None or even.value.type.lanes < 2:
+        return None
+    count = even.value.type.lanes
+    order = [lane + count * phase for lane in range(count) for phase in range(STEP)]
+    halves = (tuple(order[:count]), tuple(order[count:]))
+    values = [Shuffle(even.value, odd.value, half) for half in halves]
+    return [Store(even.buffer, i, v, m) for (i, m), v in zip(vectors, values, strict=True)]
+
+
+# Both -----------------------------------------------------------------------------------------------
+
+
+def _steps(indices: tuple[Expr, ...]) -> bool:
+    """Whether lanes go along the last dimension alone, two elements apart."""
+    *others, last = indices or (b.index(0),)
+    return isinstance(last, Ramp) and last.stride == Const(STEP) and all(i.type.lanes == 1 for i in others)
+
+
+def _pairs(apart: Sequence[Load]) -> Iterable[tuple[Load, Load]]:
+    """Loads that begin next to each other, of the same rows."""
+    places: dict[tuple[object, ...], Load] = {}
+    for e in apart:
+        places.setdefault(_place(e, 0), e)
+    for e in apart:
+        odd = places.get(_place(e, 1))
+        if odd is not None:
+            yield e, odd
+
+
+def _place(e: Load | Store, further: int) -> tuple[object, ...]:
+    *others, last = e.indices
+    assert isinstance(last, Ramp)
+    return e.buffer, last.lanes, *(polynomial(i) for i in others), polynomial(last.base) + Polynomial.constant(further)
+
+
+def _vectors(even: Load | Store, odd: Load | Store) -> list[tuple[tuple[Expr, ...], Expr | None]] | None:
+    """The places and masks of the two whole vectors; None if the accesses are no pair, or masks cannot be merged."""
+    if not _steps(odd.indices) or _place(even, 1) != _place(odd, 0):
+        return None
+    *others, last = even.indices
+    assert isinstance(last, Ramp)
+    run = _run(even.mask, odd.mask, last.lanes)
+    if run is None:
+        return None
+    starts = (0, last.lanes)
+    bases = [fold_all(b.add(last.base, start)) for start in starts]
+    places = [(*others, Ramp(base, Const(1), last.lanes)) for base in bases]
+    return [(at, _within(run, start, last.lanes)) for at, start in zip(places, starts, strict=True)]
+
+
+def _run(even: Expr | None, odd: Expr | None, lanes: int) -> tuple[int, int] | None:
+    """The first and the one behind the last element that is touched, if all between them are."""
+    known = [(True,) * lanes if m is None else decided(widen(m, lanes)) for m in (even, odd)]
+    on = [known[phase][lane] for lane in range(lanes) for phase in range(STEP)]
+    first, count = (on.index(True), on.count(True)) if True in on else (0, 0)
+    return (first, first + count) if None not in on and all(on[first : first + count]) else None
+
+
+def _within(run: tuple[int, int], start: int, lanes: int) -> Expr | None:
+    """The mask of the lanes from an element on that are in a run."""
+    place = Ramp(Const(start), Const(1), lanes)
+    parts: list[Expr] = []
+    if run[0] > start:
+        parts.append(Compare("ge", place, widen(Const(run[0]), lanes)))
+    if run[1] < start + lanes:
+        parts.append(Compare("lt", place, widen(Const(run[1]), lanes)))
+    return conjunction(tuple(parts))
