@@ -375,21 +375,68 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     assert "rfactor x" in text or taps[0] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "taps", "padding"),
+    [
+        ((1, 5, 28, 28), (3, 3), "SAME"),
+        ((2, 3, 14, 14), (3, 3), "SAME"),
+        ((1, 3, 13, 35), (2, 3), "VALID"),
+        ((3, 2, 9, 66), (2, 4), "SAME"),
+        ((1, 2, 6, 12), (3, 3), "SAME"),
+    ],
+)
+def test_few_sums_along_strided_rows(shape: tuple[int, ...], taps: tuple[int, int], padding: str, dtype: str) -> None:
+    shapes = {"input": shape, "filter": (*taps, shape[1], 1)}
+    call = window_call("filter", shapes, "NCHW", dtype=dtype, strides=[1, 1, 2, 2], padding=padding)
+    assert "rfactor x" in assert_scheduled_is_the_same(call, shape[3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "taps", "padding"),
+    [
+        ((1, 5, 28, 28), (3, 3), "SAME"),
+        ((2, 3, 14, 14), (3, 3), "SAME"),
+        ((1, 3, 13, 34), (2, 3), "VALID"),
+        ((3, 2, 9, 66), (2, 4), "SAME"),
+        ((1, 2, 10, 72), (5, 5), "SAME"),
+        ((1, 2, 12, 12), (1, 1), "SAME"),
+    ],
+)
+def test_phases_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padding: str, dtype: str) -> None:
+    """The gradient of every other window: lanes along a phase of the row, stored together with the other phase."""
+    shapes = {"input": shape, "filter": (*taps, shape[1], 1)}
+    call = window_call("input", shapes, "NCHW", dtype=dtype, strides=[1, 1, 2, 2], padding=padding)
+    text = assert_scheduled_is_the_same(call, shape[3])
+    assert "split w 2 tail=exact -> w_q, w_p" in text
+    assert "c_s" not in text
+
+
+@pytest.mark.parametrize("direction", [None, "input"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("shape", "stride"), [((1, 3, 28, 28), 1), ((2, 2, 9, 45), 1), ((1, 2, 11, 72), 2)])
+def test_vectors_of_a_row_share_many_taps(
+    shape: tuple[int, ...], stride: int, dtype: str, direction: str | None
+) -> None:
+    shapes = {"input": shape, "filter": (5, 5, shape[1], 1)}
+    call = window_call(direction, shapes, "NCHW", dtype=dtype, strides=[1, 1, stride, stride], padding="SAME")
+    text = assert_scheduled_is_the_same(call, shape[3])
+    assert "tail=exact -> x_v, x_l" in text.replace("w", "x")
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(
     ("dtype", "channels", "size", "taps", "stride"),
-    [("float32", 32, 14, 3, 2), ("float64", 24, 9, 5, 1), ("bfloat16", 20, 13, 3, 2), ("float32", 9, 8, 4, 2)],
+    [("float32", 32, 14, 3, 3), ("float64", 24, 8, 5, 1), ("bfloat16", 20, 13, 5, 2), ("float32", 9, 9, 5, 1)],
 )
 def test_slices_of_maps_are_turned(
     dtype: str, channels: int, size: int, taps: int, stride: int, direction: str | None
 ) -> None:
-    """Rows that are summed, have phases or many taps: lanes along the maps, copied with that dimension last."""
+    """Rows with steps of three, or many taps for one vector: lanes along the maps, copied with that dimension last."""
     shapes = {"input": (2, channels, size, size), "filter": (taps, taps, channels, 1)}
     attrs = {"strides": [1, 1, stride, stride], "padding": "SAME"}
     text = assert_scheduled_is_the_same(window_call(direction, shapes, "NCHW", dtype=dtype, **attrs), size)
-    if taps < 5 and direction is None:
-        assert "c_s" not in text
-        return
     lanes = 8 if dtype == "float64" or channels < 16 else 16
     assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
     assert text.count("0, 2, 3, 1 at=c_s") == 2

@@ -193,6 +193,9 @@ class CpuNest:
         """Partial sums along the rows of a map, where few results take terms from all of it."""
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         lanes = self._lanes(None)
+        terms = constant_extent(self.nest.inner_loops[-1]) if self.nest.inner_loops else None
+        while terms is not None and lanes >= 2 * max(1, terms):
+            lanes //= 2
         if not constant or lanes < 2 or not reduces(self.nest) or len(self.nest.allocations) != 1:
             return False
         return self.trial.attempt(RowSums(self.nest, self.trial, lanes, self.machine).run)
@@ -210,7 +213,8 @@ class CpuNest:
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
         extent, lanes = self.nest.extent(vector), self._lanes(None)
-        while extent is not None and lanes >= 2 * max(1, extent):
+        phases = divisibility(self.nest).get(vector, 1)
+        while extent is not None and lanes >= 2 * max(1, extent // phases):
             lanes //= 2  # a vector that a row does not fill needs masks, which cost less than a second vector
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         if not constant or lanes < 2 or len(self.nest.allocations) != 1:

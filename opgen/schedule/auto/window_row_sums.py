@@ -23,6 +23,8 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Rfactor, Skew, Sp
 
 SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
+STRIDE = 2
+"""The largest step between what neighbouring lanes read."""
 VECTORS = 8
 """Most vectors of a row."""
 APART = 2
@@ -102,7 +104,7 @@ class RowSums:
             return False
         taps = [w.result for w in (self._row, column) if w is not None]
         sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
-        if self._sliced(taps):
+        if column.apart == 1 and self._sliced(taps):
             return False
         terms = [s.var for s in self.nest.inner_loops]
         return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes and self._vectors <= VECTORS
@@ -138,7 +140,7 @@ class RowSums:
     @cached_property
     def _column(self) -> Walk | None:
         """The walk along which lanes are neighbours."""
-        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and w.apart == 1]
+        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= STRIDE]
         return found[-1] if found else None
 
     @cached_property

@@ -24,6 +24,8 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stag
 
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
+VECTORS = 2
+"""Vectors of a tile along a row where the taps do not stay in registers."""
 FAR_ROWS = 2
 """Most rows of a tile where what is read and written is more than the second cache holds: it streams in few rows."""
 BALANCED = 4
@@ -41,13 +43,10 @@ class RowTile:
     def run(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
-        if column is None or not self._only_taps or (self._crowded and sliced_loop(self.nest) is not None):
+        if column is None or not self._only_taps or (self._sliced and sliced_loop(self.nest) is not None):
             return False
         fresh = self.trial.fresh
-        x_o, x_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
-        width = self._extent(self.vector)
-        wide: Tail = "exact" if width % self.lanes == 0 else "guard" if width < self.lanes else "overlap"
-        steps: list[Step] = [Split(self.vector, self.lanes, wide, x_o, x_l)]
+        steps, x_o, inner, x_l = self._lane_splits()
         order = [n for n in self.nest.names if n != self.vector]
         taps, tile = list(self._terms), []
         high = None if row is None else Cut(self._extent(row.result), self._height(row))
@@ -57,9 +56,28 @@ class RowTile:
             order = [*(n for n in order if n != row.result), y_o]
             taps.remove(row.term)
             taps, tile = [row.term, y_i, *taps], [y_i]
+        taps += inner
         if not self.trial.take(*steps, Reorder((*order, x_o, *taps, x_l))):
             return False
         return self._finish(order, x_o, x_l, taps, tile, high)
+
+    def _lane_splits(self) -> tuple[list[Step], str, list[str], str]:
+        """How the loop of lanes is split: the steps, the loop of tiles, loops within a tile, the lanes."""
+        fresh, along = self.trial.fresh, self.vector
+        x_o, x_l = fresh(f"{along}_o"), fresh(f"{along}_l")
+        steps: list[Step] = []
+        inner: list[str] = []
+        if self._phases > 1:
+            along, phase = fresh(f"{self.vector}_q"), fresh(f"{self.vector}_p")
+            steps.append(Split(self.vector, self._phases, "exact", along, phase))
+            inner.append(phase)
+        width, size = self._width, self._across.size
+        wide: Tail = "exact" if width % size == 0 else "guard" if width < size else "overlap"
+        if self._vectors == 1:
+            return [*steps, Split(along, size, wide, x_o, x_l)], x_o, inner, x_l
+        x_i, x_v = fresh(f"{self.vector}_i"), fresh(f"{self.vector}_v")
+        steps += [Split(along, size, wide, x_o, x_i), Split(x_i, self.lanes, "exact", x_v, x_l)]
+        return steps, x_o, [*inner, x_v], x_l
 
     def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
         row, column = self._row, self._column
@@ -72,24 +90,50 @@ class RowTile:
         if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l), *copies):
             return False
         few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
-        ahead = order if high is None or high.tail == "exact" else order[:-1]
+        apart = self._rows_apart(high)
+        ahead = order if not apart else order[:-1]
         self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
         if any(depends(c, self.vector) for c in self.nest.conditions):
             reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
-            cut = Cut(self._extent(self.vector), self.lanes)
-            at = cut.border(reach)
-            if cut.tail == "exact":
-                at = needed(self.nest, self.vector, at, cut.size)
+            at = self._across.border(reach)
+            if self._across.tail == "exact":
+                at = needed(self.nest, self.vector, at, self._across.size * self._phases)
             if at:
                 self.trial.take(Partition(x_o, at))
-        if high is not None and high.tail != "exact" and high.count > 1:
-            self.trial.take(Partition(order[-1], (-1,)))
+        if apart:
+            self.trial.take(Partition(order[-1], apart))
         return True
+
+    def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
+        """Where tiles of rows have bodies of their own: a last one that reaches over the end; and all at the border
+        where taps do not stay in registers, but are to be fetched once for all the rows of a tile that need them.
+        """
+        row = self._row
+        if high is None or row is None or high.count == 1:
+            return ()
+        if not self._crowded:
+            return () if high.tail == "exact" else (-1,)
+        reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
+        return high.border(reach)
 
     @property
     def _crowded(self) -> bool:
         """Whether the taps do not stay in registers beside the results."""
         return prod(self._terms.values()) + ACCUMULATORS >= self.machine.registers
+
+    @property
+    def _sliced(self) -> bool:
+        """Whether slices do better: each vector of a row would fetch taps for itself alone."""
+        return self._crowded and self._vectors == 1
+
+    @cached_property
+    def _vectors(self) -> int:
+        """How many vectors of a row make a tile: taps that are fetched again and again are so for all of them."""
+        return VECTORS if self._crowded and self._width > self.lanes else 1
+
+    @cached_property
+    def _across(self) -> Cut:
+        return Cut(self._width, self.lanes * self._vectors)
 
     # What there is ----------------------------------------------------------------------------------
 
@@ -97,6 +141,14 @@ class RowTile:
         extent = self.nest.extent(loop)
         assert extent is not None
         return extent
+
+    @cached_property
+    def _phases(self) -> int:
+        return divisibility(self.nest).get(self.vector, 1)
+
+    @cached_property
+    def _width(self) -> int:
+        return self._extent(self.vector) // self._phases
 
     @cached_property
     def _walks(self) -> list[Walk]:
@@ -123,15 +175,16 @@ class RowTile:
     def _only_taps(self) -> bool:
         """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
         terms = {w.term for w in self._walks}
-        if self.vector in divisibility(self.nest):
+        if self._phases > STRIDE or self._extent(self.vector) % self._phases:
             return False
         return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
-        most = FAR_ROWS if touched_bytes(self.nest) > self.machine.l2.size else ACCUMULATORS
-        return max(sizes(self._extent(row.result), unit, most // unit))
+        far = not self._crowded and touched_bytes(self.nest) > self.machine.l2.size
+        most = FAR_ROWS if far else ACCUMULATORS
+        return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
 
     # Copies -----------------------------------------------------------------------------------------
 
