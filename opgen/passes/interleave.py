@@ -45,20 +45,43 @@ def _block(s: Block, inputs: set[str]) -> Stmt:
 
 
 def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
-    """What stands for each load that has a partner among the stores of a block itself."""
+    """What stands for each load that has a partner among the stores of a block itself, or lies within such a pair."""
     every = (e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part))
-    apart = dict.fromkeys(e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
+    apart = list(dict.fromkeys(e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices)))
     found: dict[Load, Expr] = {}
-    for even, odd in _pairs(list(apart)):
-        if even in found or odd in found:
-            continue
+    for even, odd in _pairs(apart):
         vectors = _vectors(even, odd)
-        if vectors is not None:
-            count = even.type.lanes
-            near = [Load(even.buffer, indices, even.dtype, mask) for indices, mask in vectors]
-            for at, e in enumerate((even, odd)):
-                found[e] = Shuffle(near[0], near[1], tuple(range(at, STEP * count, STEP)))
+        if vectors is None or even in found or odd in found:
+            continue
+        near = [Load(even.buffer, indices, even.dtype, mask) for indices, mask in vectors]
+        for e in apart:
+            order = None if e in found else _within_pair(e, even, odd)
+            if order is not None:
+                found[e] = Shuffle(near[0], near[1], order)
     return found
+
+
+def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:
+    """Which lanes of the two whole vectors of a pair are those of a load; None if they do not hold all of them."""
+    count = even.type.lanes
+    first, run, on = _distance(even, e), _run(even.mask, odd.mask, count), _known(e.mask, count)
+    if first is None or run is None or e.type.lanes != count or None in on:
+        return None
+    touched = range(*run)
+    zero = next((k for k in range(STEP * count) if k not in touched), None)
+    order = [first + STEP * k if lane else zero for k, lane in enumerate(on)]
+    inside = [k for k, lane in zip(order, on, strict=True) if k is not None and (k in touched or not lane)]
+    return tuple(inside) if len(inside) == count else None
+
+
+def _distance(start: Load, e: Load) -> int | None:
+    """How many elements further a load begins, of the same row."""
+    *rows, last = start.indices
+    *others, place = e.indices
+    assert isinstance(last, Ramp)
+    if not isinstance(place, Ramp) or e.buffer != start.buffer or others != rows:
+        return None
+    return (polynomial(place.base) - polynomial(last.base)).value
 
 
 def _with_loads(s: Store, found: Loads) -> Store:
@@ -141,10 +164,14 @@ def _vectors(even: Load | Store, odd: Load | Store) -> list[tuple[tuple[Expr, ..
 
 def _run(even: Expr | None, odd: Expr | None, lanes: int) -> tuple[int, int] | None:
     """The first and the one behind the last element that is touched, if all between them are."""
-    known = [(True,) * lanes if m is None else decided(widen(m, lanes)) for m in (even, odd)]
+    known = [_known(mask, lanes) for mask in (even, odd)]
     on = [known[phase][lane] for lane in range(lanes) for phase in range(STEP)]
     first, count = (on.index(True), on.count(True)) if True in on else (0, 0)
     return (first, first + count) if None not in on and all(on[first : first + count]) else None
+
+
+def _known(mask: Expr | None, lanes: int) -> tuple[bool | None, ...]:
+    return (True,) * lanes if mask is None else decided(widen(mask, lanes))
 
 
 def _within(run: tuple[int, int], start: int, lanes: int) -> Expr | None:

@@ -40,6 +40,11 @@ PAIRS = {
     "masked loads": case(
         store(0, ALL, "x[1, ramp(-1, 2, 4) if ramp(-1, 2, 4) >= 0i64x4]"), store(2, ALL, "x[1, ramp(0, 2, 4)]")
     ),
+    "a load within a pair": case(
+        store(0, ALL, f"x[1, ramp(8, 2, 4) if {ALL} < 3i64x4]"),
+        store(1, ALL, f"x[1, ramp(9, 2, 4) if {ALL} < 3i64x4]"),
+        store(2, ALL, f"x[1, ramp(10, 2, 4) if {ALL} < 2i64x4]"),
+    ),
 }
 NO_PAIRS = {
     "another row": case(store(0, "ramp(0, 2, 4)", f"z[{ALL}]"), store(1, "ramp(1, 2, 4)", f"z[{ALL}]")),
