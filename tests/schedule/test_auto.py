@@ -375,6 +375,17 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     assert "rfactor x" in text or taps[0] == 1
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_sums_that_share_what_they_read_are_contractions(stride: int) -> None:
+    """The gradient by a dense filter has few taps, too, but each read serves many channels."""
+    shapes = {"input": (1, 16, 14, 14), "filter": (3, 3, 16, 32)}
+    attrs = {"strides": [1, 1, stride, stride], "padding": "SAME", "data_format": "NCHW", "dilations": [1] * 4}
+    cotangent = tuple(Call(MODULE, DENSE, shapes, attrs, dtype="float32").environment.output_shapes["output"])
+    derived = gradient(MODULE, DENSE, "filter")
+    call = Call(MODULE, derived, {**shapes, "grad_output": cotangent}, attrs, dtype="float32")
+    assert "rfactor" not in assert_scheduled_is_the_same(call, stride)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize(
     ("shape", "taps", "padding"),

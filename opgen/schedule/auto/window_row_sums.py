@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, touched_bytes
@@ -104,10 +105,15 @@ class RowSums:
             return False
         taps = [w.result for w in (self._row, column) if w is not None]
         sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
-        if column.apart == 1 and self._sliced(taps):
+        if (column.apart == 1 and self._sliced(taps)) or self._mixed(taps, along):
             return False
         terms = [s.var for s in self.nest.inner_loops]
         return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes and self._vectors <= VECTORS
+
+    def _mixed(self, taps: list[str], along: list[Load]) -> bool:
+        """Whether a vector or more of results share what is read: a contraction, which does better."""
+        others = [n for n in self.nest.names if n not in taps and not all(depends(e.indices, n) for e in along)]
+        return any((self.nest.extent(n) or 0) >= self.lanes for n in others)
 
     def _sliced(self, taps: list[str]) -> bool:
         """Whether what is summed comes from afar, and slices of maps of which each lies in the second cache do better:
