@@ -176,6 +176,7 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "left out",
         "join",
         "tighten",
+        "interleave",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,

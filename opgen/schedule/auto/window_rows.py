@@ -1,6 +1,9 @@
 """Windows whose lanes lie along a row of the map: each tap reads the row a step further, borders are masks.
 
 for c: for y in tiles: for x in vectors: for the rows that are read: for the results that need one: for s: lanes
+
+Where a condition picks every other place, lanes go along a phase of the row, and both phases are in one tile.  Taps
+that do not stay in registers are fetched for two vectors of a row at a time.
 """
 
 from __future__ import annotations
