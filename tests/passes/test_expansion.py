@@ -189,5 +189,6 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         True,
         True,
         True,
+        True,
     ]
     assert legalize(kernel) == found[-1][1]
