@@ -12,7 +12,9 @@ stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
+permute sums 2, 0, 1
 transpose k_i, c_i
+regroup y_i, x_o
 carry r at=k_o
 partition x_o 1, -1
 tighten r
@@ -214,6 +216,12 @@ def _pack(line: Line) -> steps.Step:
     return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, line.command.span)
 
 
+def _permute(line: Line) -> steps.Step:
+    _shape(line, "permute BUFFER DIMENSION, DIMENSION, ...", max(2, len(line.arguments)))
+    order = tuple(_integer(w) for w in line.arguments[1:])
+    return steps.Permute(line.arguments[0].text, order, line.command.span)
+
+
 def _widen(line: Line) -> steps.Step:
     _shape(line, "widen BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
@@ -232,6 +240,12 @@ def _rfactor(line: Line) -> steps.Step:
     loop = line.arguments[0].text
     (partial,) = _names(line, f"{loop}_partial")
     return steps.Rfactor(loop, _integer(line.arguments[1]), partial, line.command.span)
+
+
+def _regroup(line: Line) -> steps.Step:
+    _shape(line, "regroup LOOP, INSIDE", 2)
+    loop, inside = (w.text for w in line.arguments)
+    return steps.Regroup(loop, inside, line.command.span)
 
 
 def _carry(line: Line) -> steps.Step:
@@ -275,10 +289,12 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "stage": _stage,
     "compute_at": _compute_at,
     "pack": _pack,
+    "permute": _permute,
     "widen": _widen,
     "transpose": _transpose,
     "pair": _pair,
     "rfactor": _rfactor,
+    "regroup": _regroup,
     "carry": _carry,
     "partition": _partition,
     "tighten": _one(steps.Tighten),

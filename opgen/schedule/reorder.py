@@ -55,6 +55,11 @@ def _sink_below(kernel: Kernel, name: str, below: frozenset[str]) -> Kernel:
     return rewrite_loops(kernel, name, rewrite)
 
 
+def sunk(s: For, below: frozenset[str]) -> Stmt:
+    """The loop moved inside others that it holds, whatever its iterations do to each other."""
+    return _Sink(s, below).run()
+
+
 def _accumulates(s: For) -> bool:
     """Whether some element is read and written in each iteration: such a loop is not independent."""
     own = {p.buffer.name for p in walk(s) if isinstance(p, Alloc)}

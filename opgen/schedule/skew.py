@@ -5,6 +5,7 @@ from __future__ import annotations
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, For, Kernel, Stmt
+from opgen.loop.walk import walk
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent, expand
 from opgen.schedule.errors import ScheduleError
@@ -18,15 +19,27 @@ def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str | None =
           for y in 0..4: s(r, y)      ->          for y in 0..4:
           (factor 1)                                if r_y - y >= 0 and r_y - y < 3: s(r_y - y, y)
 
-    Both loops need constant bounds, and the inner is all that the outer holds.  Terms of a sum keep their order: the
-    iterations of `inner` must be independent, or else those of `outer`, and then the factor positive.
+    Both loops need constant bounds, and the inner is all that the outer holds; others of its name stay.  Terms of a sum
+    keep their order: the iterations of `inner` must be independent, or else those of `outer`, and then the factor
+    positive.
     """
     require_loops(kernel, "skew", [outer, inner])
     name = name or f"{outer}_{inner}"
     require_fresh(kernel, "skew", [name])
     if factor == 0:
         raise ScheduleError(f"skew {outer}: the factor is 0", "a factor is positive or negative")
-    return rewrite_loops(kernel, outer, lambda s, context: _skewed(s, context, inner, factor, name))
+    held = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == outer and _holds(s, inner)]
+    if not held:
+        raise ScheduleError(f"skew {outer}: '{inner}' is not the only thing inside it", "reorder the loops first")
+
+    def rewrite(s: For, context: Context) -> Stmt:
+        return _skewed(s, context, inner, factor, name) if s in held else s
+
+    return rewrite_loops(kernel, outer, rewrite)
+
+
+def _holds(s: For, name: str) -> bool:
+    return any(isinstance(p, For) and p.var == name for p in walk(s.body))
 
 
 def _skewed(s: For, context: Context, inner: str, factor: int, name: str) -> Stmt:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
+from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
 from opgen.loop.walk import free_vars, loads, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
@@ -36,8 +37,10 @@ def stage(
 
     The region is the bounding box of the accesses, whose indices must be affine.  With `pad`, places of the box outside
     the buffer are 0 in the copy; without, the copy ends where the buffer does (no access that is executed lies
-    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.  With
-    `order`, dimension d of the copy is dimension order[d] of the buffer, whole where no smaller box is known.
+    outside).  A region that is written must be written as a whole, and is copied out after the iteration's work.  One
+    that is read and written is copied both ways: in one thread, and of a buffer that is filled where it is allocated.
+    Loops of the same name that do not touch the buffer stay.  With `order`, dimension d of the copy is dimension
+    order[d] of the buffer, whole where no smaller box is known.
     """
     require_loops(kernel, "stage", [at])
     local = name or f"{buffer}_local"
@@ -48,10 +51,18 @@ def stage(
     require_fresh(kernel, "stage", [local, *counters])
     whole = _Stage(known[buffer], local, counters, space, pad, None if order is None else tuple(order))
 
+    found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == at]
+    touching = [s for s in found if buffer in _touched(s)] or found
+
     def staged(s: For, context: Context) -> Stmt:
-        return whole.checked(s, kernel).apply(s, context)
+        return whole.checked(s, kernel).apply(s, context, kernel) if s in touching else s
 
     return rewrite_loops(kernel, at, staged)
+
+
+def _touched(s: For) -> set[str]:
+    """The buffers that a loop's body reads or writes."""
+    return {e.buffer for e in loads(s.body)} | {p.buffer for p in stores(s.body)}
 
 
 def _buffers(kernel: Kernel) -> dict[str, Buffer]:
@@ -79,41 +90,40 @@ class _Stage:
         """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
         if any(isinstance(p, Alloc) and p.buffer.name == self.whole.name for p in walk(s.body)):
             raise self._refuse(f"it is allocated inside '{s.var}'")
-        touched = {e.buffer for e in loads(s.body)} | {p.buffer for p in stores(s.body)}
-        if self.whole.name not in touched:
+        if self.whole.name not in _touched(s):
             raise self._refuse(f"nothing inside '{s.var}' touches it")
         whole = buffer_at(kernel, self.whole.name, s)
         if len(whole.shape) != len(self.whole.shape):
             raise self._refuse("it does not have as many dimensions everywhere")
         return replace(self, whole=whole)
 
-    def apply(self, s: For, context: Context) -> Stmt:
+    def apply(self, s: For, context: Context, kernel: Kernel) -> Stmt:
         inside = context.with_loop(s.var, s.start, s.stop)
         name = self.whole.name
         reads = any(e.buffer == name for e in loads(s.body))
         writes = any(p.buffer == name for p in stores(s.body))
         if reads and writes:
-            raise self._refuse(f"one iteration of '{s.var}' both reads and writes it")
+            self._require_begun(s, kernel)
         found = accesses(s.body, name)
         packed = self.given_order is not None and not writes
         box = covering_box(found, self.whole.shape, inside) if packed else bounding_box(found, inside)
         named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
         if box is None or any(named & free_vars(e) for e in (*box.low, *box.extents)):
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
-        if not self.pad and not writes:
+        if reads and (writes or not self.pad):
             box = box if packed else box.within(self.whole.shape, inside)
         extents = tuple(simplify_expr(e, inside) for e in box.extents)
-        if self.space in SMALL and not writes:
+        if self.space in SMALL and reads:
             extents = tuple(at_most(e, inside) for e in extents)
         if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
             raise self._refuse("the size of its region is not constant", "stage it in heap, or further in")
-        if writes:
+        if writes and not reads:
             self._require_covered(s.body)
         room = box.most or extents
         buffer = Buffer(self.local, self.whole.dtype, tuple(room[d] for d in self.order), self.space)
-        copy = self._copy(Box(box.low, extents), inside, writes)
+        copies = {out: self._copy(Box(box.low, extents), inside, out) for out in (False, True) if (reads, writes)[out]}
         body = redirected(s.body, name, self.local, box.low, inside, self.order)
-        steps = (body, copy) if writes else (copy, body)
+        steps = (*([copies[False]] if reads else []), body, *([copies[True]] if writes else []))
         return For(s.var, s.start, s.stop, Alloc(buffer, b.block(steps)), s.kind)
 
     def _copy(self, box: Box, context: Context, out: bool) -> Stmt:
@@ -148,6 +158,16 @@ class _Stage:
                     result = condition if result is None else b.both(result, condition)
         return result
 
+    def _require_begun(self, s: For, kernel: Kernel) -> None:
+        """What is read and written may be copied both ways: only one thread has it, and all of it has a value."""
+        around = [p for p in walk(kernel.body) if isinstance(p, For) and any(q is s for q in walk(p))]
+        if any(p.kind not in ("serial", "unroll") for p in around):
+            raise self._refuse(f"one iteration of '{s.var}' both reads and writes it", "stage before loops get threads")
+        if not any(_filled(p, self.whole.name) for p in walk(kernel.body)):
+            raise self._refuse(
+                f"one iteration of '{s.var}' both reads and writes it, and it is not known to have values before"
+            )
+
     def _require_covered(self, body: Stmt) -> None:
         """Every element of the box is written: one store, unconditional, a loop variable of its own a dimension."""
         found = [p for p in stores(body) if p.buffer == self.whole.name]
@@ -155,3 +175,20 @@ class _Stage:
         loops = {p.var: constant_extent(p) for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
         if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
             raise self._refuse("its region is not known to be written as a whole")
+
+
+def _filled(s: Stmt, name: str) -> bool:
+    """Whether a statement is the allocation of a buffer that is filled as a whole before anything else."""
+    if not isinstance(s, Alloc) or s.buffer.name != name or not isinstance(s.body, Block):
+        return False
+    sizes: dict[str, int] = {}
+    first = s.body.statements[0]
+    while isinstance(first, For) and isinstance(extent := constant_extent(first), int) and first.start == Const(0):
+        sizes[first.var], first = extent, first.body
+    if not isinstance(first, Store) or first.buffer != name or first.mask is not None:
+        return False
+    if len(first.indices) != len(s.buffer.shape) or not Box.covered(first.indices, sizes):
+        return False
+    shape = [int(e.value) if isinstance(e, Const) else -1 for e in s.buffer.shape]
+    counts = [prod(sizes[n] for n in free_vars(i) & set(sizes)) for i in first.indices]
+    return counts == shape and not any(free_vars(i) - set(sizes) for i in first.indices)

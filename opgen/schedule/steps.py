@@ -15,6 +15,8 @@ from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
 from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
+from opgen.schedule.permute import permute
+from opgen.schedule.regroup import regroup
 from opgen.schedule.reorder import reorder
 from opgen.schedule.rfactor import rfactor
 from opgen.schedule.skew import skew
@@ -180,6 +182,19 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Permute:
+    buffer: str
+    order: tuple[int, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"permute {self.buffer} {', '.join(map(str, self.order))}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return permute(kernel, self.buffer, self.order)
+
+
+@dataclass(frozen=True)
 class Transpose:
     outer: str
     inner: str
@@ -231,6 +246,19 @@ class Rfactor:
 
     def run(self, kernel: Kernel) -> Kernel:
         return rfactor(kernel, self.loop, self.factor, self.partial)
+
+
+@dataclass(frozen=True)
+class Regroup:
+    loop: str
+    inside: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"regroup {self.loop}, {self.inside}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return regroup(kernel, self.loop, self.inside)
 
 
 @dataclass(frozen=True)
@@ -297,10 +325,12 @@ Step: TypeAlias = (
     | Stage
     | ComputeAt
     | Pack
+    | Permute
     | Transpose
     | Widen
     | Pair
     | Rfactor
+    | Regroup
     | Carry
     | Partition
     | Tighten

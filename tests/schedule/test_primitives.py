@@ -145,6 +145,54 @@ def test_stage(text: str, n: int) -> None:
     check(parse_kernel(STAGED), parse_schedule(text), {"n": n}, n)
 
 
+SUMS = """
+kernel sums(height: int64 in [0, inf], width: int64 in [0, inf], image: float32[height, width, 8],
+            weight: float32[height, width, 8]) -> (result: float32[3, 2, 8]):
+  for r in 0..3:
+    for s in 0..2:
+      for c in 0..8:
+        alloc acc: float32[] register
+        acc[] = 0.0f32
+        for y in 0..height:
+          if y + r - 1 >= 0 and y + r - 1 < height:
+            for x in 0..width:
+              if x + s - 1 >= 0 and x + s - 1 < width:
+                acc[] = fma(image[y + r - 1, x + s - 1, c], weight[y, x, c], acc[])
+        result[r, s, c] = acc[]
+"""
+TILED = "split y 4 -> y_o, y_i\nsplit x 2 -> x_o, x_i\nsplit c 4 tail=exact -> c_o, c_l\n"
+TILE = "x_o, c_o, r, y_i, x_i, s, c_l\nskew r, y_i 1 -> r_y\n"
+LANED = "unroll r\nunroll r_y\nunroll y_i\nunroll x_i\nunroll s\nvectorize c_l\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "regroup y, x",
+        "split x 3 tail=min\nregroup y, x_o",
+        f"{TILED}regroup y_i, x_o\nreorder y_o, {TILE}",
+        f"{TILED}regroup y_i, x_o\nreorder y_o, {TILE}stage acc at=c_o space=register -> kept\n{LANED}vectorize kept_3",
+        f"{TILED}rfactor y_o 2 -> part\nregroup y_i, x_o\nreorder y_o_l, y_o_o, {TILE}permute part 4, 0, 1, 2, 3\n"
+        f"stage part at=c_o space=register -> kept\n{LANED}unroll part_i\nvectorize kept_4\nparallel y_o_l",
+    ],
+)
+@pytest.mark.parametrize(("height", "width"), [(0, 3), (1, 1), (5, 4), (9, 3)])
+def test_sums(text: str, height: int, width: int) -> None:
+    """Terms in another order, sums that wait in memory and are worked on in registers, parts of a sum for threads."""
+    check(parse_kernel(SUMS), parse_schedule(text), {"height": height, "width": width}, height)
+
+
+def test_what_is_summed_is_not_read() -> None:
+    kernel = parse_kernel(
+        "kernel steps(x: float32[4, 4]) -> (y: float32[1]):\n  for k in 0..1:\n    alloc acc: float32[] register\n"
+        "    acc[] = 0.0f32\n    for i in 0..4:\n      for j in 0..4:\n        acc[] = fma(x[i, j], acc[], acc[])\n"
+        "    y[k] = acc[]\n"
+    )
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule("regroup i, j"))
+    assert refusal.value.message == "regroup i: what it adds up is read there"
+
+
 SHIFT = """
 kernel shift(n: int64 in [1, inf], x: float32[n]) -> (y: float32[n]):
   for i in 0..n:

@@ -103,7 +103,25 @@ REFUSALS = {
     "stage w at=i": ("stage w: there is no such buffer", None),
     "stage x at=p": ("stage x: nothing inside 'p' touches it", None),
     "stage x at=i": ("stage x: the size of its region is not constant", "stage it in heap, or further in"),
-    "stage z at=p": ("stage z: one iteration of 'p' both reads and writes it", None),
+    "stage z at=p": (
+        "stage z: one iteration of 'p' both reads and writes it, and it is not known to have values before",
+        None,
+    ),
+    "parallel p\nstage z at=p": (
+        "stage z: one iteration of 'p' both reads and writes it",
+        "stage before loops get threads",
+    ),
+    "regroup j, jj": ("regroup: there is no loop 'jj'", "did you mean 'j'?"),
+    "regroup j, j": ("regroup j: it cannot go inside itself", "name another loop of the sum"),
+    "regroup j, i": ("regroup j: it does not hold the loop 'i'", "name the outer loop first"),
+    "regroup row, column": ("regroup row: it holds more than steps of sums", None),
+    "regroup i, j": ("regroup i: it holds more than steps of sums", None),
+    "split p 4 tail=min\nvectorize p_i\nregroup p_o, p_i": (
+        "regroup p_o: a loop there is already vector",
+        "regroup before",
+    ),
+    "permute y 1, 0": ("permute y: the kernel allocates no such buffer", "it has acc"),
+    "permute acc 1, 0": ("permute acc: its 0 dimensions each belong into the order once", None),
     "stage z at=q space=stack": ("stage z: its region is not known to be written as a whole", None),
     "stage acc at=i": ("stage acc: it is allocated inside 'i'", None),
 }

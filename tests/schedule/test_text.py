@@ -14,6 +14,8 @@ from opgen.schedule.steps import (
     Pack,
     Parallel,
     Partition,
+    Permute,
+    Regroup,
     Reorder,
     Skew,
     Split,
@@ -37,7 +39,9 @@ parallel n_y
 bind x_o block.x
 stage input at=x_o space=register pad=true -> input_local
 pack filter 0, 1, 3, 2 at=x_o -> panel
+permute sums 2, 0, 1
 transpose x_i, k_lane
+regroup y_i, x_o
 carry r at=n_y
 compute_at weight at=n_y space=heap again=true
 partition x_o 1, -1
@@ -78,7 +82,9 @@ def random_step(rng: random.Random) -> Step:
             Bind(name(), rng.choice(("block.x", "thread.z"))),
             Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
             Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
+            Permute(name(), (1, 0)),
             Transpose(name(), name()),
+            Regroup(name(), name()),
             Partition(name(), cuts),
             Tighten(name()),
         ]

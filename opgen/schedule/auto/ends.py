@@ -9,7 +9,25 @@ from opgen.loop.walk import free_vars
 from opgen.passes.decide import EFFORT
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window_tiles import Cut
+from opgen.schedule.steps import Partition
+
+
+def set_apart(trial: Trial, nest: Nest, column: Walk, tiles: str, cut: Cut) -> bool:
+    """Bodies of their own for the tiles of terms at the ends of a row, where conditions can fail or a tile is not full;
+    rows stay branches.  Whether that was legal.
+    """
+    if cut.tail == "exact" and not any(depends(c, column.term) for c in nest.conditions):
+        return True
+    taps = nest.extent(column.result) or 1
+    reach = (taps - 1) * abs(column.step) // (2 * abs(column.apart))
+    at = cut.border(max(1, reach))
+    if cut.tail == "exact":
+        at = needed(nest, column.term, at, cut.size)
+    return not at or trial.take(Partition(tiles, at))
 
 
 def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int, ...]:

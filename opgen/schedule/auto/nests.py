@@ -235,6 +235,13 @@ def touched_bytes(nest: Nest) -> int:
     return sum(prod(int(n) for n in sizes[name]) * dtype.bytes for name, dtype in types.items())
 
 
+def read_bytes(nest: Nest) -> int:
+    """The size of all that a nest reads, as far as it is known."""
+    read = {e.buffer: e.dtype.bytes for e in nest.outside_loads}
+    shapes = ((nest.shapes[name], size) for name, size in read.items())
+    return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
+
+
 def width_in_bytes(nest: Nest) -> int:
     """The size of the widest scalar that the nest computes with."""
     types = [s.value.type.dtype for s in stores(nest.core)] + [e.dtype for e in nest.outside_loads]

@@ -1,8 +1,9 @@
 """Windows without mixing: each lane reduces over its own neighbourhood, and neighbours share what they read.
 
 Two kinds, by what is few: the terms of a sum (`window_results.py`: a tile of results in registers) or the results
-(`window_sums.py`: all sums in registers, a tile of terms).  In both, taps are unrolled, so that what is read once
-serves all that need it; columns at the border are loops of their own, rows at the border are branches.
+(`window_sums.py`: all sums in registers, a tile of terms; `window_sum_blocks.py`: so, but memory is read in order).
+In all, taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their
+own, rows at the border are branches.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window_results import ResultTile
+from opgen.schedule.auto.window_sum_blocks import SumBlocks
 from opgen.schedule.auto.window_sums import SUMS, SumTile
 
 
@@ -32,8 +34,12 @@ class Window:
             return False
         column = found[-1]
         row = next((w for w in reversed(found) if not {w.result, w.term} & {column.result, column.term}), None)
-        kind = SumTile if self._few_results(column) else ResultTile
-        return kind(self.nest, self.trial, self.vector, self.lanes, self.machine, row, column).run()
+        given = (self.nest, self.trial, self.vector, self.lanes, self.machine)
+        if not self._few_results(column):
+            return ResultTile(*given, row, column).run()
+        if row is not None and self.trial.attempt(SumBlocks(*given, row, column).run):
+            return True
+        return SumTile(*given, row, column).run()
 
     def _few_results(self, column: Walk) -> bool:
         terms = next(constant_extent(s) or 0 for s in self.nest.inner_loops if s.var == column.term)

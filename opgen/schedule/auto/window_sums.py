@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from opgen.loop.nodes import Const
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies import stage_in_registers, stage_on_stack
-from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.ends import set_apart
+from opgen.schedule.auto.nests import Nest, depends, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window_tiles import Cut, Lanes, largest_divisor, sizes
-from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
 
 SUMS = 25
 """Most sums that are kept in registers."""
@@ -57,7 +56,7 @@ class SumTile:
             return False
         exact = self._extent(self.vector) % self.lanes == 0
         self.trial.fused_prefix([n for n in lanes.order if n != lanes.vectors or exact][:1], Parallel)
-        self._set_apart(t_o, cut)
+        set_apart(self.trial, self.nest, self.column, t_o, cut)
         return True
 
     @cached_property
@@ -109,10 +108,7 @@ class SumTile:
 
     @cached_property
     def _bytes(self) -> int:
-        """What is read, in all."""
-        read = {e.buffer: e.dtype.bytes for e in self.nest.outside_loads}
-        shapes = ((self.nest.shapes[name], size) for name, size in read.items())
-        return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
+        return read_bytes(self.nest)
 
     @property
     def _held(self) -> bool:
@@ -180,15 +176,3 @@ class SumTile:
         if self._kept + self._cut.size + 2 > self.machine.registers:
             return steps
         return steps + stage_in_registers(self.trial, beside[0], at, self.vector)
-
-    def _set_apart(self, tiles: str, cut: Cut) -> None:
-        """Columns at the border; rows are branches."""
-        if cut.tail == "exact" and not any(depends(c, self.column.term) for c in self.nest.conditions):
-            return
-        taps = self._extent(self.column.result)
-        reach = (taps - 1) * abs(self.column.step) // (2 * abs(self.column.apart))
-        at = cut.border(max(1, reach))
-        if cut.tail == "exact":
-            at = needed(self.nest, self.column.term, at, cut.size)
-        if at:
-            self.trial.take(Partition(tiles, at))

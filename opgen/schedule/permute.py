@@ -1,0 +1,44 @@
+"""permute: a buffer of the kernel's own with its dimensions in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opgen.loop.nodes import Alloc, Buffer, Expr, Kernel, Load, Stmt, Store
+from opgen.loop.walk import map_stmt, walk
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import with_body
+
+
+def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
+    """Lay out what the kernel allocates in another order: dimension d is what dimension order[d] was.
+
+        alloc sums[9, 16, 2]                          alloc sums[2, 9, 16]
+        sums[r, c, part] = x[r, c]           ->       sums[part, r, c] = x[r, c]
+
+    Inputs and outputs keep their order: `pack` makes copies of them.
+    """
+    found = [s for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == buffer]
+    if not found:
+        names = dict.fromkeys(s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc))
+        raise ScheduleError(
+            f"permute {buffer}: the kernel allocates no such buffer", f"it has {', '.join(names) or 'none'}"
+        )
+    dimensions = len(found[0].buffer.shape)
+    if any(sorted(order) != list(range(len(s.buffer.shape))) for s in found):
+        raise ScheduleError(f"permute {buffer}: its {dimensions} dimensions each belong into the order once")
+
+    def turned(of: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(of[d] for d in order)
+
+    def expr(e: Expr) -> Expr:
+        return Load(buffer, turned(e.indices), e.dtype, e.mask) if isinstance(e, Load) and e.buffer == buffer else e
+
+    def stmt(s: Stmt) -> Stmt:
+        if isinstance(s, Store) and s.buffer == buffer:
+            return Store(buffer, turned(s.indices), s.value, s.mask)
+        if isinstance(s, Alloc) and s.buffer.name == buffer:
+            return Alloc(Buffer(buffer, s.buffer.dtype, turned(s.buffer.shape), s.buffer.space), s.body)
+        return s
+
+    return with_body(kernel, map_stmt(kernel.body, expr=expr, stmt=stmt))
