@@ -343,6 +343,23 @@ def test_parts_of_sums_for_threads(size: int, channels: int, stride: int) -> Non
     assert "parallel y_o_p_l" in text
 
 
+def test_blocks_of_vectors_where_taps_and_tiles_fill_the_first_cache() -> None:
+    """25 taps have no registers of their own, and all vectors at a tile leave neither them nor the map in the cache."""
+    for direction in (None, "input"):
+        assert "-> c_b, c_v" in assert_scheduled_is_the_same(image_call(direction, 28, 144, taps=5), 1)
+        assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 144), 1)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("direction", [None, "input"])
+def test_small_maps_from_afar_are_read_in_order(direction: str | None, stride: int) -> None:
+    """Vector after vector only where all that is read and written stays in the second cache."""
+    near = assert_scheduled_is_the_same(image_call(direction, 14, 48, stride), stride)
+    afar = assert_scheduled_is_the_same(image_call(direction, 14, 48, stride), stride, NARROW)
+    assert "reorder c_o, " in near
+    assert "_o, c_o, r, " in afar
+
+
 def test_rows_are_branches_and_columns_bodies() -> None:
     """Three bodies, and in each a branch for the first row that is read and one for the last."""
     kernel = simplify(bind(*image_call(None, 28, 16).kernel()))

@@ -9,9 +9,9 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window_tiles import Cut, sizes
+from opgen.schedule.auto.window_tiles import Cut, largest_divisor, sizes
 
 ACCUMULATORS = 8
 """Most results of a tile, half as many with each phase of a stride: enough to hide the latency of the arithmetic."""
@@ -21,6 +21,8 @@ FAR = 2
 """What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
 ALIKE = 1.1
 """Tiles that cost less than so much of the best are as good."""
+HELD = 0.8
+"""The part of the second cache that reads can count on."""
 CROWDED = 2
 """How much more a tile costs if the first cache cannot hold its lines at once."""
 
@@ -93,9 +95,21 @@ class TileChoice:
 
     @cached_property
     def small(self) -> bool:
-        """Whether the map of one vector of lanes stays in the first cache: the taps are read once for all of it."""
+        """Whether the map of one vector of lanes stays in the first cache, and all maps in the second: the taps are
+        read once for all of a map.
+        """
         walks = [self.column] if self.row is None else [self.row, self.column]
-        return prod(self._extent(w.result) for w in walks) * self.machine.vector_bytes <= self.machine.l1.size // 2
+        own = prod(self._extent(w.result) for w in walks) * self.machine.vector_bytes
+        return own <= self.machine.l1.size // 2 and touched_bytes(self.nest) <= self.machine.l2.size
+
+    def together(self, tile: Tile, vectors: int) -> int:
+        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all of them if
+        taps are kept in registers, or if the second cache does not hold what is read.
+        """
+        if self.resident(tile) or read_bytes(self.nest) > HELD * self.machine.l2.size:
+            return vectors
+        each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
+        return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
 
     def crowded(self, tile: Tile) -> bool:
         """Whether the lines that a tile reads push each other out of the first cache."""

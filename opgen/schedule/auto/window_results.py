@@ -76,7 +76,7 @@ class ResultTile:
     @cached_property
     def _lanes(self) -> Lanes:
         """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
-        blocks around them and one by one within where the lines of a row crowd each other.
+        blocks around them and one by one within where the lines of a row crowd each other, or what a tile reads does.
         """
         fresh = self.trial.fresh
         v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
@@ -98,9 +98,10 @@ class ResultTile:
         return Lanes((Split(self.vector, self.lanes, "exact", v_o, v_l),), order, v_l, v_o)
 
     def _block(self, vectors: int) -> int:
-        """How many vectors are done together; 1 where lines do not crowd."""
+        """How many vectors are done together, block by block; 1 where there is no need of blocks."""
         if self._choice.lines >= 2 * self._tile.rows * self._tile.columns:
-            return 1
+            together = 1 if self._choice.small else self._choice.together(self._tile, vectors)
+            return together if together < vectors else 1
         most = COPIED if self._choice.crowded(self._tile) else BLOCK
         return largest_divisor(vectors, most)
 
