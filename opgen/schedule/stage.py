@@ -160,10 +160,10 @@ class _Stage:
 
     def _require_begun(self, s: For, kernel: Kernel) -> None:
         """What is read and written may be copied both ways: only one thread has it, and all of it has a value."""
-        around = [p for p in walk(kernel.body) if isinstance(p, For) and any(q is s for q in walk(p))]
-        if any(p.kind not in ("serial", "unroll") for p in around):
+        around = [p for p in walk(kernel.body) if isinstance(p, For | Alloc) and any(q is s for q in walk(p))]
+        if any(isinstance(p, For) and p.kind not in ("serial", "unroll") for p in around):
             raise self._refuse(f"one iteration of '{s.var}' both reads and writes it", "stage before loops get threads")
-        if not any(_filled(p, self.whole.name) for p in walk(kernel.body)):
+        if not any(_filled(p, self.whole.name) for p in around):
             raise self._refuse(
                 f"one iteration of '{s.var}' both reads and writes it, and it is not known to have values before"
             )

@@ -116,8 +116,8 @@ REFUSALS = {
     "regroup j, i": ("regroup j: it does not hold the loop 'i'", "name the outer loop first"),
     "regroup row, column": ("regroup row: it holds more than steps of sums", None),
     "regroup i, j": ("regroup i: it holds more than steps of sums", None),
-    "split p 4 tail=min\nvectorize p_i\nregroup p_o, p_i": (
-        "regroup p_o: a loop there is already vector",
+    "split p 4\nunroll p_i\nregroup p_o, p_i": (
+        "regroup p_o: a loop there is already unroll",
         "regroup before",
     ),
     "permute y 1, 0": ("permute y: the kernel allocates no such buffer", "it has acc"),
