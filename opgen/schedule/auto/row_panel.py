@@ -74,7 +74,7 @@ class RowPanel:
         if uses < USES or (not self.lanes and uses * FELT / m.l2.bytes_per_second < 1 / self._rate):
             return False
         fetching = self._fetched(steps) / m.l2.bytes_per_second
-        return fetching > HIDDEN * self._arithmetic(steps) or not pieces.fits(m.l2)
+        return fetching > (HIDDEN if self.lanes else FELT) * self._arithmetic(steps) or not pieces.fits(m.l2)
 
     def make(self, trial: Trial) -> bool:
         """The panel, outside of all loops but those that decide on it, made by the thread that uses it."""
