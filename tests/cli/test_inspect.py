@@ -66,8 +66,9 @@ def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     import numpy as np
 
     from opgen.bindings.generate import generate
-    from opgen.codegen.llvm.target import Target
     from opgen.pipeline import Pipeline, variant_of
+    from opgen.runtime import toolchain
+    from opgen.runtime.kernel import kernel_key
     from opgen.spec import solve
 
     monkeypatch.setenv("OPGEN_SPECIALIZE", policy)
@@ -88,9 +89,9 @@ def test_what_is_shown_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     call = solve(op, module, shapes, {}, {"strides": [1, 1, 1, 1], "padding": "SAME"})
     words = {"data_format": "NHWC"}
     shown = Pipeline(
-        module, op, variant_of(op, {"T": "float32"}, words), call if policy == "always" else None, Target.host()
+        module, op, variant_of(op, {"T": "float32"}, words), call if policy == "always" else None, toolchain.host()
     )
-    assert compiled.kernel == shown.legal
+    assert compiled.key == kernel_key(shown.scheduled, toolchain.host(), finished=False)
 
 
 def test_type_and_layout_choose_the_variant(here: Run) -> None:

@@ -308,8 +308,7 @@ def test_without_a_cache_kernels_are_built(monkeypatch: pytest.MonkeyPatch, buil
 def test_another_process_finds_the_code(cache_directory: Path) -> None:
     program = """
         import numpy as np
-        from opgen.loop.parse import parse_kernel
-from opgen.runtime import cache
+        from opgen.runtime import cache
         from opgen.runtime.run import run_kernel
         from tests.runtime.kernels import row_sums
         values = np.ones((4, 3), np.float32)

@@ -133,7 +133,7 @@ def test_what_lanes_read_of_rows_far_apart_is_copied_in_panels() -> None:
     for step in ("pack b 0, 1, 2 at=j_o -> b_panel", "vectorize b_panel_2_l", "parallel j_o"):
         assert step in text
     near = replace(CROWDED, l1=Cache(32 << 10, 512, 64, 220e9))
-    fast = replace(CROWDED, l2=Cache(1 << 20, 8, 64, 118e9))
+    fast = replace(CROWDED, l2=Cache(1 << 20, 8, 64, 236e9))
     for machine in (near, fast):
         assert "panel" not in assert_right(rows_of("float32", 1, 35, 256, 24), 0, False, machine)
     assert "panel" not in assert_right(rows_of("float32", 1, 21, 256, 24), 0, False, CROWDED)

@@ -78,7 +78,7 @@ LAYER = {
 def test_a_sum_of_products_gets_a_register_tile() -> None:
     assert str(default_schedule(specialised(kernels.dense(), LAYER))) == (
         "reorder y, k, x\n"
-        "split x 7 tail=exact -> x_o, x_i\n"
+        "split x 14 tail=exact -> x_o, x_i\n"
         "split k 32 tail=exact -> k_o, k_i\n"
         "split k_i 16 tail=exact -> k_v, k_l\n"
         "reorder y, k_o, x_o, r, s, c, x_i, k_v, k_l\n"

@@ -109,6 +109,8 @@ class Contraction:
         room = self.machine.registers - OPERANDS
         if 2 * TILE * vectors > room or self._extent(loop) % (2 * TILE) or self.phases.remainders:
             return False
+        if self._extent(loop) == 2 * TILE and not self._in_rows:
+            return False  # results that are turned are kept for a row of several tiles
         found = accesses(self.nest)
         if found is None or self._felt(found):
             return False
@@ -157,8 +159,12 @@ class Contraction:
     def _carries(self) -> bool:
         """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
         kept = all(isinstance(s.value, Load) for s in self.nest.results)
-        rows = all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
-        return kept and rows and not self._overlapping
+        return kept and self._in_rows and not self._overlapping
+
+    @property
+    def _in_rows(self) -> bool:
+        """Whether results lie consecutively along the lanes."""
+        return all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
 
     def _ahead(self, found: Sequence[Access]) -> str | None:
         """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
