@@ -45,6 +45,8 @@ ACCUMULATORS, MOST = 9, 25
 """Taps of a window of which many, or some, are done in one body."""
 BLOCKS = ((7, 1), (2, 4), (4, 2))
 """Rows and columns of a window's tile in two dimensions: neighbours share most of what they read."""
+OPERANDS = 4
+"""Registers that are not for accumulators."""
 SMALL = 16
 """Places in a row of a map of which one vector's part stays in the first cache."""
 MASKED = 64
@@ -74,7 +76,7 @@ class GenericNest:
         made = 0
         panels = self._panels(nest)
         if panels or worth_lanes(nest, self.vector):
-            for chosen in _versions(nest, self.vector, self._lanes, self._masked):
+            for chosen in _versions(nest, self.vector, self._lanes, self._masked, self._tall):
                 near = chosen.carried or chosen.paddings
                 copied = [p for p in panels if near or p.turned]
                 made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
@@ -101,6 +103,11 @@ class GenericNest:
     def _masked(self) -> bool:
         return self.machine.vector_bytes >= MASKED
 
+    @property
+    def _tall(self) -> bool:
+        """Whether there are registers for tiles of twice as many positions, by two vectors."""
+        return self.machine.registers >= 2 * 2 * TILE + OPERANDS
+
     def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
         """A version and its schedule."""
         if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
@@ -115,7 +122,7 @@ def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | Non
     return next(found, None)
 
 
-def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Chosen]:
+def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> Iterator[Chosen]:
     """The calls that get a version."""
     at_borders = borders(nest)
     steps = divisibility(nest)
@@ -136,13 +143,18 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
+        if tall and mixes(nest, vector) and not steps and _taps(nest) <= FEW:
+            for condition, chosen in _bordered(needed, tile, 2 * TILE, True):
+                divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * TILE), 0)
+                yield Chosen(b.both(b.both(condition, divided), wide), 2 * TILE, chosen)
         for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
             yield Chosen(b.both(condition, wide), positions, chosen)
     elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
         size = next(s.stop for s in nest.loops if s.var == tile)
-        if _side_by_side(nest, vector, tile):
+        side_by_side = _side_by_side(nest, vector, tile)
+        if side_by_side:
             yield from _carried(nest, size, wide)
-        for positions in (ROW, FEW) if _side_by_side(nest, vector, tile) else (TILE,):
+        for positions in (ROW, FEW) if side_by_side else (TILE,):
             yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
 
 

@@ -184,14 +184,14 @@ class Tiled:
         return [n for n, _ in taps] if prod(e for _, e in taps) <= UNROLLED else []
 
     def _taps(self, nest: Nest) -> bool:
-        """A tile of taps, reductions over positions inside."""
-        splits, inside, v_o = self.lanes.split(1, self.trial.fresh)
+        """A tile of taps, reductions over positions inside; two vectors if there is room, as lines come in pairs."""
         room, tiled = self.registers * 4 // 5, []
         for n in reversed([n for n in nest.names if n != self.vector]):
             extent = nest.extent(n)
             if extent is not None and extent <= room:
                 tiled.append(n)
                 room //= extent
+        splits, inside, v_o = self.lanes.split(min(2, room), self.trial.fresh)
         around = [n for n in nest.names if n not in (self.vector, *tiled)]
         reductions = [s.var for s in nest.inner_loops]
         steps: list[Step] = []
@@ -203,7 +203,7 @@ class Tiled:
             steps += [Carry(n, nest.names[0]) for n in ahead]
             reductions = [rest, *reductions[2:]]
         steps += [*splits, Reorder((*ahead, *around, v_o, *reductions, *reversed(tiled), *inside))]
-        steps += [*(Unroll(n) for n in tiled), Vectorize(inside[-1])]
+        steps += [*(Unroll(n) for n in (*tiled, *inside[:-1])), Vectorize(inside[-1])]
         if not self.trial.take(*steps):
             return False
         self.trial.fused_prefix([*around, v_o][:PARALLEL], Parallel)
