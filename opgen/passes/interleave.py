@@ -107,8 +107,8 @@ def _same(s: Stmt, other: Stmt) -> bool:
 
 
 def _merged(even: Store, odd: Store) -> list[Stmt] | None:
-    """The two stores that stand for two, if they are of every other element each."""
-    reads = (e for e in walk_expr(odd.value) if isinstance(e, Load))
+    """The two stores that stand for two of every other element each, if neither reads the buffer."""
+    reads = (e for s in (even, odd) for part in expressions(s) for e in walk_expr(part) if isinstance(e, Load))
     if even.buffer != odd.buffer or not _steps(even.indices) or any(e.buffer == even.buffer for e in reads):
         return None
     vectors = _vectors(even, odd) if even.value.type == odd.value.type else None

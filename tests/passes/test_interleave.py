@@ -53,6 +53,10 @@ NO_PAIRS = {
     "what was stored is read": case(
         "u[ramp(0, 2, 4)] = z[ramp(0, 1, 4)]", "u[ramp(1, 2, 4)] = u[ramp(0, 2, 4)] + u[ramp(0, 2, 4)]"
     ),
+    "what is stored is read first": case("u[ramp(4, 2, 4)] = u[ramp(3, 2, 4)]", "u[ramp(5, 2, 4)] = z[ramp(0, 1, 4)]"),
+    "what is stored is read in all lanes": case(
+        "u[ramp(0, 2, 4)] = z[ramp(0, 1, 4)] + broadcast(u[7], 4)", "u[ramp(1, 2, 4)] = z[ramp(0, 1, 4)]"
+    ),
     "a hole": case(
         store(1, f"ramp(8, 2, 4) if {ALL} < 2i64x4", f"z[{ALL}]"),
         store(1, f"ramp(9, 2, 4) if {ALL} < 3i64x4", f"z[{ALL}]"),

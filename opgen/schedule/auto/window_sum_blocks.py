@@ -181,7 +181,9 @@ class SumBlocks:
 
     @cached_property
     def _parts(self) -> int:
-        """How many parts there are: a power of two, no more than there is to share."""
+        """How many parts there are: a power of two, no more than there is to share or the machine has cores, however
+        many threads will run.
+        """
         parts = 1
         while 2 * parts <= min(self.machine.cores, self._counts[self._divided], PARTS):
             parts *= 2
