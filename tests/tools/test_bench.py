@@ -149,9 +149,9 @@ def test_the_machine_takes_its_turns_too(worker: Worker) -> None:
         machine.close()
     assert set(row.seconds) == set(row.spread) == {"opgen"}
     assert row.pace is not None
-    best = measure_limits(1)
-    assert 0.02 < row.pace.flops / best.flops < 1.5
-    assert 0.02 < row.pace.bytes / best.bytes < 5
+    assert row.pace.threads == 1
+    assert 1e8 < row.pace.flops < 1e13
+    assert 1e7 < row.pace.bytes < 1e13
 
 
 def test_what_a_worker_refuses_is_a_row_and_not_the_end(worker: Worker) -> None:
