@@ -83,16 +83,19 @@ def measure(machine: Machine) -> dict[str, Number]:
 def pairs_pay(lanes: int) -> bool:
     """Whether a dot product of bfloat16 pairs takes clearly less than the two multiply-adds that it does."""
     name = "probe_pairs"
-    library = load_library(_code(probes.pair_loop(name, lanes, CHAINS)), name)
-    function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library.address(name))
-    rounds, seconds = _best(function)
+    rounds, seconds = _best(_chains(probes.pair_loop(name, lanes, CHAINS), name))
     return GAIN * seconds < 2 * rounds * CHAINS / _fma_rate(lanes, CHAINS)
 
 
 def fma_loop(lanes: int, chains: int = CHAINS) -> FmaLoop:
     """The loop of that many independent chains."""
     name = f"probe_fma_{chains}"
-    library = load_library(_code(probes.fma_loop(name, lanes, chains)), name)
+    return _chains(probes.fma_loop(name, lanes, chains), name)
+
+
+def _chains(ir: str, name: str) -> FmaLoop:
+    """A loop of independent chains, loaded."""
+    library = load_library(_code(ir), name)
     function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library.address(name))
 
     def run(rounds: int, _keep: Library = library) -> object:

@@ -111,11 +111,15 @@ class Contraction:
             return False
         if self._extent(loop) == 2 * TILE and not self._in_rows:
             return False  # results that are turned are kept for a row of several tiles
-        found = accesses(self.nest)
+        found = self._accesses
         if found is None or self._felt(found):
             return False
         scalars = [a for a in found if loop in a.strides and self.vector not in a.strides]
         return all(region(a, (Loop(loop, 2 * TILE),)).fits(self.machine.l1) for a in scalars)
+
+    @cached_property
+    def _accesses(self) -> tuple[Access, ...] | None:
+        return accesses(self.nest)
 
     def _felt(self, found: Sequence[Access]) -> bool:
         """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
@@ -139,7 +143,7 @@ class Contraction:
         known = {n: e for n, e in extents if e is not None}
         whole = {n for n, size in self.tile.items() if n != self.vector and size == results[n]}
         plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
-        found = accesses(self.nest)
+        found = self._accesses
         if self.phases.remainders or found is None or len(known) < len(extents):
             return [plain]
         about = {n for c in self.nest.conditions for n in free_vars(c)}

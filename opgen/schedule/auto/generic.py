@@ -17,6 +17,7 @@ from opgen.loop.nodes import Expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.borders import Border, Padding, borders, paddings
+from opgen.schedule.auto.contraction import OPERANDS
 from opgen.schedule.auto.generic_panels import Panel, loops_of_reuse, mixes
 from opgen.schedule.auto.generic_tiles import UNROLLED, Chosen, Lanes, Tiled
 from opgen.schedule.auto.nests import (
@@ -45,8 +46,6 @@ ACCUMULATORS, MOST = 9, 25
 """Taps of a window of which many, or some, are done in one body."""
 BLOCKS = ((7, 1), (2, 4), (4, 2))
 """Rows and columns of a window's tile in two dimensions: neighbours share most of what they read."""
-OPERANDS = 4
-"""Registers that are not for accumulators."""
 SMALL = 16
 """Places in a row of a map of which one vector's part stays in the first cache."""
 MASKED = 64
@@ -143,7 +142,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
-        if tall and mixes(nest, vector) and not steps and _taps(nest) <= FEW:
+        if tall and mixes(nest, vector) and not steps and _taps(nest) == 1:
             for condition, chosen in _bordered(needed, tile, 2 * TILE, True):
                 divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * TILE), 0)
                 yield Chosen(b.both(b.both(condition, divided), wide), 2 * TILE, chosen)

@@ -18,6 +18,7 @@ from opgen.schedule.auto.ends import set_apart
 from opgen.schedule.auto.nests import Nest, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window_choice import HELD
 from opgen.schedule.auto.window_tiles import Cut, sizes
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
@@ -42,8 +43,8 @@ PARTS = 16
 """Most parts of the rows."""
 ROOM = 3
 """Registers for what is read."""
-HELD, FILLED = 0.8, 0.5
-"""The part of the second cache that reads can count on, and the part that they have to themselves."""
+FILLED = 0.5
+"""The part of the second cache that reads have to themselves."""
 AGAIN = 2
 """How often what is read in pieces comes from afar: each brings its neighbours along."""
 
