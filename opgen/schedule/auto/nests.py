@@ -230,15 +230,18 @@ def divisibility(nest: Nest) -> dict[str, int]:
 
 def touched_bytes(nest: Nest) -> int:
     """The size of all that a nest reads and stores to, as far as it is known."""
-    types = {e.buffer: e.dtype for e in nest.outside_loads} | {s.buffer: s.value.type.dtype for s in nest.results}
-    sizes = {name: [e.value for e in nest.shapes[name] if isinstance(e, Const)] for name in types}
-    return sum(prod(int(n) for n in sizes[name]) * dtype.bytes for name, dtype in types.items())
+    read = {e.buffer: e.dtype.bytes for e in nest.outside_loads}
+    return _known_bytes(nest, read | {s.buffer: s.value.type.dtype.bytes for s in nest.results})
 
 
 def read_bytes(nest: Nest) -> int:
     """The size of all that a nest reads, as far as it is known."""
-    read = {e.buffer: e.dtype.bytes for e in nest.outside_loads}
-    shapes = ((nest.shapes[name], size) for name, size in read.items())
+    return _known_bytes(nest, {e.buffer: e.dtype.bytes for e in nest.outside_loads})
+
+
+def _known_bytes(nest: Nest, elements: Mapping[str, int]) -> int:
+    """The size of some buffers, whose elements have so many bytes; dimensions that are not known are left out."""
+    shapes = ((nest.shapes[name], size) for name, size in elements.items())
     return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
 
 
