@@ -23,7 +23,7 @@ SPEC_FUNCTIONS = "sum prod max min exp log sqrt tanh erf ceildiv present"
 SPEC_TYPES = "half bfloat16 float16 float32 float64 int32 int64 int float bool enum"
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
 STEPS = "split reorder fuse skew unroll vectorize parallel bind stage partition tighten"
-LOOP_KINDS = "parallel vector unroll serial global heap stack register shared mask"
+LOOP_KINDS = "parallel vector unroll tile serial global heap stack register shared mask"
 LOOP_TYPES = r"(bool|int32|int64|float16|bfloat16|float32|float64)(x\d+)?\b"
 NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
 

@@ -48,7 +48,7 @@ name: NAME | QUOTED
 NAME: /[A-Za-z_][A-Za-z0-9_]*/
 QUOTED: /`[^`\r\n]+`/
 MINUS: "-"
-LOOP_KIND.2: /(parallel|unroll|vector|(block|thread)\.[xyz])(?![A-Za-z0-9_.])/
+LOOP_KIND.2: /((parallel|unroll|vector|(block|thread)\.[xyz])(?![A-Za-z0-9_.]))|(tile(?=[ \t]+for(?![A-Za-z0-9_.])))/
 COMMENT: /#[^\n]*/
 _NL: (/\r?\n[\t ]*/ | COMMENT)+
 %import common.WS_INLINE

@@ -28,10 +28,12 @@ Loops.  `For` runs `var` over start <= var < stop, none if stop <= start.  Bound
     "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes
     what another reads or writes, so any order gives the same result ("thread.*" within the stretches between
     barriers).  "unroll" is serial. A pass expands "unroll" and "vector" before emission, so that an emitter meets
-    only the other kinds.
+    only the other kinds.  "tile" is serial, and further says that the terms of a sum may be added in another order and
+    numbers below 2**-126 taken for 0: three such loops around `t[m, n] = dot(t[m, n], x[m, k], y[k, n])`, and two
+    around a store that fills or copies a buffer in space "tile", are one instruction each on a CPU with a matrix unit.
 Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small,
-    constant size. "register": constant size, meant for registers, indices constant after unrolling.  "shared": one
-    copy a GPU block.
+    constant size. "register": constant size, meant for registers, indices constant after unrolling.  "tile":
+    constant size, meant for a matrix unit's registers, each a last two dimensions.  "shared": one copy a GPU block.
 """
 
 from __future__ import annotations
@@ -42,9 +44,19 @@ from typing import Literal, TypeAlias
 from opgen.dtypes import BOOL, INT32, INT64, DType
 
 LoopKind = Literal[
-    "serial", "parallel", "unroll", "vector", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z"
+    "serial",
+    "parallel",
+    "unroll",
+    "vector",
+    "tile",
+    "block.x",
+    "block.y",
+    "block.z",
+    "thread.x",
+    "thread.y",
+    "thread.z",
 ]
-Space = Literal["global", "heap", "stack", "register", "shared"]
+Space = Literal["global", "heap", "stack", "register", "tile", "shared"]
 BinaryOp = Literal["add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor"]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 UnaryOp = Literal["neg", "not"]

@@ -212,7 +212,7 @@ class _Checker:
         yield from self._declared(buffer.name, names, place)
         yield from (Problem(m, str(place)) for m in _shape(buffer, names))
         yield from (Problem(m, str(place)) for m in _allocation(s, place))
-        if space in ("stack", "register", "shared") and not all(isinstance(e, Const) for e in buffer.shape):
+        if space in ("stack", "register", "tile", "shared") and not all(isinstance(e, Const) for e in buffer.shape):
             yield Problem(f"buffer '{buffer.name}' in {space} memory has no constant size", str(place))
         yield from self.statement(s.body, names.buffer(buffer), place)
 
@@ -248,7 +248,7 @@ def _allocation(s: Alloc, place: _Place) -> Iterator[str]:
     outside = not place.has("thread") and any(
         isinstance(part, For) and part.kind.startswith("thread") for part in walk(s.body)
     )
-    if space in ("stack", "register") and outside:
+    if space in ("stack", "register", "tile") and outside:
         yield f"buffer '{name}' in {space} memory is allocated outside the thread loops that use it"
 
 

@@ -38,7 +38,13 @@ def lines(described: Described) -> list[tuple[str, str]]:
     found = [
         ("vectors", [(f"{m.registers} registers", "registers"), (f"of {m.vector_bytes} bytes", "vector_bytes")]),
         ("multiply-adds", [(rate, "fma_per_second"), (f"{m.latency} under way", "latency")]),
-        ("bfloat16 pairs", [("multiplied by one instruction" if m.pairs else "one after the other", "pairs")]),
+        (
+            "bfloat16 pairs",
+            [
+                ("multiplied by one instruction" if m.pairs else "one after the other", "pairs"),
+                ("tiles of them by a matrix unit" if m.tiles else "no matrix unit", "tiles"),
+            ],
+        ),
     ]
     for number, cache in enumerate((m.l1, m.l2, m.l3), 1):
         size = f"{cache.size >> 10} KiB" if cache.size < 1 << 20 else f"{cache.size / 2**20:.4g} MiB"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import Polynomial, polynomial
-from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
 from opgen.loop.walk import expressions, map_expr, map_stmt, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.known import decided
@@ -46,8 +46,10 @@ def _block(s: Block, inputs: set[str]) -> Stmt:
 
 def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
     """What stands for each load that has a partner among the stores of a block itself, or lies within such a pair."""
-    every = (e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part))
-    apart = list(dict.fromkeys(e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices)))
+    every = [e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part)]
+    halves = {half for e in every if isinstance(e, Pair) for half in (e.low, e.high)}  # one load of words, as they lie
+    strided = (e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
+    apart = [e for e in dict.fromkeys(strided) if e not in halves]
     found: dict[Load, Expr] = {}
     for even, odd in _pairs(apart):
         vectors = _vectors(even, odd)

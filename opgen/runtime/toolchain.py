@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.runtime import matrix_unit
 from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def host() -> Target:
 
     with BUILD:
         target = Target.host()
+    if target.has_tiles and not matrix_unit.granted():
+        target = target.without_tiles()
     return replace(target, numbers=machines.describe(target).machine)
 
 
@@ -93,8 +96,8 @@ def llvm_version() -> str:
 
 @functools.lru_cache(maxsize=1)
 def emitter_fingerprint() -> str:
-    """A hash of the emitter's own source: another emitter never meets the code of this one in a cache."""
-    return _fingerprint("codegen/llvm")
+    """A hash of the source of the emitter and what it goes by: another never meets the code of this one in a cache."""
+    return _fingerprint("loop", "passes", "codegen/llvm")
 
 
 @functools.lru_cache(maxsize=1)

@@ -114,7 +114,7 @@ def _clash(outer: LoopKind, inner: LoopKind) -> bool:
 def _require_private(kernel: Kernel, loop: str) -> None:
     """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
     for s in walk(kernel.body):
-        if not isinstance(s, Alloc) or s.buffer.space not in ("stack", "register"):
+        if not isinstance(s, Alloc) or s.buffer.space not in ("stack", "register", "tile"):
             continue
         if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
             raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")

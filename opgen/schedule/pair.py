@@ -42,7 +42,8 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
                     float32(y[k]), acc)           for k in 0..c/2:
                                                     acc = dot(acc, first[k], second[k])
 
-    `first` and `second` name the copies, made before the nest.  Where the steps do not begin at an even place, or go
+    `first` and `second` name the copies, made before the nest; the name of the buffer itself stands for no copy, where
+    the two of a pair lie next to each other.  Where the steps do not begin at an even place, or go
     more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
     `k_last`.  Both factors must be bfloat16.  The higher element of a pair is added first: the order of the sum changes
     within pairs, and numbers below 2**-126 may count as 0.
@@ -55,9 +56,9 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
 
     def paired(s: For, context: Context) -> Stmt:
         store, factors = _step(s)
-        for load, name in zip(factors, (first, second), strict=True):
-            copies.append(_Copy.of(kernel, load, s, name, context))
-        left, right = (copy.read(s, context) for copy in copies)
+        sides = [_Copy.of(kernel, load, s, name, context) for load, name in zip(factors, (first, second), strict=True)]
+        copies.extend(side for side in sides if not side.in_place)
+        left, right = (side.read(s, context) for side in sides)
         body = Store(store.buffer, store.indices, Dot(Load(store.buffer, store.indices, FLOAT32), left, right))
         count = _count(s, context)
         pairs = For(s.var, Const(0), fold_all(b.floordiv(count, 2)), body, s.kind)
@@ -126,7 +127,14 @@ class _Copy:
             raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold two steps")
         even = loop.start == Const(0) and int(size.value) % 2 == 0
         halved = apart == 1 and even and simplify_expr(b.mod(rest, 2), context) == Const(0)
+        if name == source.name and (apart != 1 or axes[0] != len(source.shape) - 1):
+            raise _refusal(loop.var, f"two steps are not next to each other in '{name}', which is not to be copied")
         return _Copy(source, name, load, axes[0], apart, rest, halved)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether there is no copy: its pairs are read where they are."""
+        return self.name == self.source.name
 
     @property
     def counters(self) -> list[str]:
@@ -141,6 +149,9 @@ class _Copy:
 
     def read(self, loop: For, context: Context) -> Expr:
         """The pair that a step of the new loop reads."""
+        if self.in_place:
+            low, high = (self._element(loop, k, context) for k in (0, 1))
+            return Pair(low, high)
         if self.halved:
             place = b.add(b.floordiv(self.rest, 2), b.var(loop.var))
         else:
@@ -149,6 +160,12 @@ class _Copy:
         indices = list(self.load.indices)
         indices[self.axis] = simplify_expr(place, context)
         return Load(self.name, tuple(indices), INT32)
+
+    def _element(self, loop: For, k: int, context: Context) -> Load:
+        """One of the two that a step of the new loop reads in place."""
+        step = b.add(b.add(loop.start, b.mul(b.var(loop.var), 2)), k)
+        *others, _ = self.load.indices
+        return Load(self.source.name, (*others, simplify_expr(b.add(self.rest, step), context)), BFLOAT16)
 
     def fill(self) -> Stmt:
         """The nest that makes the copy."""

@@ -12,8 +12,10 @@ stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
+pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 transpose k_i, c_i
+tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
 carry r at=k_o
 partition x_o 1, -1
@@ -216,6 +218,13 @@ def _pack(line: Line) -> steps.Step:
     return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, line.command.span)
 
 
+def _pad(line: Line) -> steps.Step:
+    _shape(line, "pad BUFFER DIMENSION, DIMENSION, ... -> NAME", max(2, len(line.arguments)), results=1)
+    buffer = line.arguments[0].text
+    dimensions = tuple(_integer(w) for w in line.arguments[1:])
+    return steps.Pad(buffer, dimensions, _names(line, f"{buffer}_padded")[0], line.command.span)
+
+
 def _permute(line: Line) -> steps.Step:
     _shape(line, "permute BUFFER DIMENSION, DIMENSION, ...", max(2, len(line.arguments)))
     order = tuple(_integer(w) for w in line.arguments[1:])
@@ -233,6 +242,12 @@ def _pair(line: Line) -> steps.Step:
     loop = line.arguments[0].text
     first, second = _names(line, f"{loop}_left", f"{loop}_right")
     return steps.Pair(loop, first, second, line.command.span)
+
+
+def _tensorize(line: Line) -> steps.Step:
+    _shape(line, "tensorize ROWS, COLUMNS, DEPTH -> NAME", 3, results=1)
+    rows, columns, depth = (w.text for w in line.arguments)
+    return steps.Tensorize(rows, columns, depth, _names(line, "tiles")[0], line.command.span)
 
 
 def _rfactor(line: Line) -> steps.Step:
@@ -289,10 +304,12 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "stage": _stage,
     "compute_at": _compute_at,
     "pack": _pack,
+    "pad": _pad,
     "permute": _permute,
     "widen": _widen,
     "transpose": _transpose,
     "pair": _pair,
+    "tensorize": _tensorize,
     "rfactor": _rfactor,
     "regroup": _regroup,
     "carry": _carry,

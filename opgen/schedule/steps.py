@@ -13,6 +13,7 @@ from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
+from opgen.schedule.pad import pad
 from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
@@ -22,6 +23,7 @@ from opgen.schedule.rfactor import rfactor
 from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
+from opgen.schedule.tensorize import tensorize
 from opgen.schedule.tighten import tighten
 from opgen.schedule.transpose import transpose
 from opgen.schedule.version import version
@@ -182,6 +184,20 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Pad:
+    buffer: str
+    dimensions: tuple[int, ...]
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"pad {self.buffer} {', '.join(map(str, self.dimensions))} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pad(kernel, self.buffer, self.dimensions, self.name)
+
+
+@dataclass(frozen=True)
 class Permute:
     buffer: str
     order: tuple[int, ...]
@@ -232,6 +248,21 @@ class Pair:
 
     def run(self, kernel: Kernel) -> Kernel:
         return pair(kernel, self.loop, self.first, self.second)
+
+
+@dataclass(frozen=True)
+class Tensorize:
+    rows: str
+    columns: str
+    depth: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"tensorize {self.rows}, {self.columns}, {self.depth} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
 
 
 @dataclass(frozen=True)
@@ -325,10 +356,12 @@ Step: TypeAlias = (
     | Stage
     | ComputeAt
     | Pack
+    | Pad
     | Permute
     | Transpose
     | Widen
     | Pair
+    | Tensorize
     | Rfactor
     | Regroup
     | Carry

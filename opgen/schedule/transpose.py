@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
 from opgen.loop.walk import free_vars, substitute_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
@@ -52,25 +53,34 @@ class _Block:
     """
 
     copy: Store
-    source: Load
     row: For
     column: For
     count: int
 
     def code(self, name: str, context: Context) -> Stmt:
         """Loads, rounds of shuffles, stores."""
-        rounds = self.count.bit_length() - 1
-        buffer = Buffer(name, self.source.dtype, (Const(rounds + 1), Const(self.count), Const(self.count)), "register")
+        rounds, dtype = self.count.bit_length() - 1, self._dtype
+        buffer = Buffer(name, dtype, (Const(rounds + 1), Const(self.count), Const(self.count)), "register")
         body: list[Stmt] = []
         for k in range(self.count):
-            line = Load(self.source.buffer, self._at(self.source.indices, k, self.row, context), self.source.dtype)
-            body.append(Store(name, self._line(0, k), line))
+            body.append(Store(name, self._line(0, k), self._read(self.copy.value, k, context)))
         for number in range(rounds):
             body += self._round(name, number, self.count >> (number + 1))
         for k in range(self.count):
-            line = Load(name, self._line(rounds, k), self.source.dtype)
+            line = Load(name, self._line(rounds, k), dtype)
             body.append(Store(self.copy.buffer, self._at(self.copy.indices, k, self.column, context), line))
         return Alloc(buffer, b.block(body))
+
+    @property
+    def _dtype(self) -> DType:
+        return self.copy.value.type.dtype
+
+    def _read(self, e: Expr, k: int, context: Context) -> Expr:
+        """The k-th row of what is copied."""
+        if isinstance(e, Pair):
+            return Pair(self._read(e.low, k, context), self._read(e.high, k, context))
+        assert isinstance(e, Load)
+        return Load(e.buffer, self._at(e.indices, k, self.row, context), e.dtype)
 
     def _round(self, name: str, number: int, distance: int) -> list[Stmt]:
         """Lines that are `distance` apart exchange the quarters off their diagonal."""
@@ -79,7 +89,7 @@ class _Block:
         steps: list[Stmt] = []
         for k in range(self.count):
             first = k & ~distance
-            pair = [Load(name, self._line(number, at), self.source.dtype) for at in (first, first + distance)]
+            pair = [Load(name, self._line(number, at), self._dtype) for at in (first, first + distance)]
             order = lower if k & distance else upper
             steps.append(Store(name, self._line(number + 1, k), Shuffle(pair[0], pair[1], tuple(order))))
         return steps
@@ -92,7 +102,8 @@ class _Block:
         along = self.row if fixed is self.column else self.column
         here = {fixed.var: fold_all(b.add(fixed.start, k)), along.var: along.start}
         places = [simplify_expr(substitute_expr(i, here), context) for i in indices]
-        return (*places[:-1], Ramp(places[-1], Const(1), self.count))
+        form = linear(indices[-1], along.var)
+        return (*places[:-1], Ramp(places[-1], Const(1) if form is None else form[0], self.count))
 
 
 def _matched(s: For, inner: str, context: Context) -> _Block | str:
@@ -105,22 +116,34 @@ def _matched(s: For, inner: str, context: Context) -> _Block | str:
     if count is None or count != constant_extent(other) or count & (count - 1) or not 2 <= count <= MOST:
         return f"the loops do not both have the same constant extent, a power of two up to {MOST}"
     copy = other.body
-    if not isinstance(copy, Store) or not isinstance(copy.value, Load) or copy.mask or copy.value.mask:
-        return f"what '{inner}' holds is no plain copy of an element"
-    if copy.value.buffer == copy.buffer:
+    read = _elements(copy.value) if isinstance(copy, Store) and copy.mask is None else None
+    if read is None or not isinstance(copy, Store):
+        return f"what '{inner}' holds is no plain copy of an element, or of a pair"
+    if any(e.buffer == copy.buffer for e in read):
         return f"'{copy.buffer}' is both read and written"
     for row, column in ((s, other), (other, s)):
-        if _runs(copy.value.indices, column.var) and _runs(copy.indices, row.var) and _apart(copy.indices, column.var):
-            return _Block(copy, copy.value, row, column, count)
+        along = all(_runs(e.indices, column.var, len(read)) for e in read)
+        if along and _runs(copy.indices, row.var) and _apart(copy.indices, column.var):
+            return _Block(copy, row, column, count)
     return "what is read does not lie consecutively along one loop, and what is written along the other"
 
 
-def _runs(indices: Indices, var: str) -> bool:
-    """Whether a loop walks along the last dimension, and only there."""
+def _elements(e: Expr) -> tuple[Load, ...] | None:
+    """The elements that make up what is copied: one, or the two of a pair."""
+    match e:
+        case Load(mask=None):
+            return (e,)
+        case Pair(Load(mask=None) as low, Load(mask=None) as high):
+            return low, high
+    return None
+
+
+def _runs(indices: Indices, var: str, most: int = 1) -> bool:
+    """Whether a loop walks along the last dimension, and only there, up to so many places at a time."""
     if not indices or any(var in free_vars(i) for i in indices[:-1]):
         return False
     form = linear(indices[-1], var)
-    return form is not None and form[0] == Const(1)
+    return form is not None and isinstance(form[0], Const) and 1 <= int(form[0].value) <= most
 
 
 def _apart(indices: Indices, var: str) -> bool:

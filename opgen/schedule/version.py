@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Binary, Compare, Expr, For, If, Kernel, Let, Load, Stmt, Store, Var
-from opgen.loop.walk import free_vars, map_stmt, walk, walk_expr
+from opgen.loop.nodes import Binary, Compare, Expr, For, If, Kernel, Load, Stmt, Var
+from opgen.loop.walk import free_vars, walk_expr
 from opgen.passes.simplify import simplify_stmt
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+from opgen.schedule.renaming import renamed, suffixed_names
 
 
 def version(kernel: Kernel, loop: str, condition: Expr, suffix: str) -> Kernel:
@@ -30,10 +29,10 @@ def version(kernel: Kernel, loop: str, condition: Expr, suffix: str) -> Kernel:
         raise ScheduleError(f"version {loop}: {what}", "a condition speaks of sizes, before any work")
 
     def rewrite(s: For, context: Context) -> Stmt:
-        new = _suffixed_names(s, suffix)
+        new = suffixed_names(s, suffix)
         require_fresh(kernel, "version", new.values())
         inside = context.with_condition(condition)
-        copy = simplify_stmt(_renamed(s, new, _equal(condition)), inside)
+        copy = simplify_stmt(renamed(s, new, _equal(condition)), inside)
         return If(condition, copy, s)
 
     return rewrite_loops(kernel, loop, rewrite)
@@ -48,43 +47,3 @@ def _equal(condition: Expr) -> dict[str, Expr]:
         name = condition.left.name
         return {} if name in free_vars(condition.right) else {name: condition.right}
     return {}
-
-
-def _suffixed_names(s: Stmt, suffix: str) -> dict[str, str]:
-    """For each name that a statement declares, the copy's."""
-    names: dict[str, str] = {}
-    for p in walk(s):
-        match p:
-            case For():
-                names[p.var] = f"{p.var}_{suffix}"
-            case Let():
-                names[p.var.name] = f"{p.var.name}_{suffix}"
-            case Alloc():
-                names[p.buffer.name] = f"{p.buffer.name}_{suffix}"
-    return names
-
-
-def _renamed(s: Stmt, names: Mapping[str, str], values: Mapping[str, Expr]) -> Stmt:
-    """The statement under other names, with values in the place of parameters."""
-
-    def expr(e: Expr) -> Expr:
-        if isinstance(e, Var):
-            return Var(names[e.name], e.type) if e.name in names else values.get(e.name, e)
-        if isinstance(e, Load) and e.buffer in names:
-            return Load(names[e.buffer], e.indices, e.dtype, e.mask)
-        return e
-
-    def stmt(p: Stmt) -> Stmt:
-        match p:
-            case For():
-                return For(names[p.var], p.start, p.stop, p.body, p.kind)
-            case Let():
-                return Let(Var(names[p.var.name], p.var.type), p.value, p.body)
-            case Alloc():
-                buffer = p.buffer
-                return Alloc(type(buffer)(names[buffer.name], buffer.dtype, buffer.shape, buffer.space), p.body)
-            case Store() if p.buffer in names:
-                return Store(names[p.buffer], p.indices, p.value, p.mask)
-        return p
-
-    return map_stmt(s, expr=expr, stmt=stmt)

@@ -98,6 +98,10 @@ kernel scale(
     assume n % 4 == 0
     parallel for i in 0 .. n:
         alloc acc: float32[16] register
+        alloc tile: float32[2, 8] tile:
+            tile for half in 0 .. 2:
+                tile for j in 0 .. 8:
+                    tile[half, j] = 0.0f32
         unroll for j in 0 .. 16:
             acc[j] = x[i, j] * `for`
         let half: int64 = n // 2:

@@ -253,7 +253,7 @@ REFUSALS = {
     "transpose e, f": "'y' is both read and written",
     "transpose g, h": "the loops do not both have the same constant extent, a power of two up to 64",
     "transpose u, v": ALONG,
-    "transpose p, q": "what 'q' holds is no plain copy of an element",
+    "transpose p, q": "what 'q' holds is no plain copy of an element, or of a pair",
     "unroll v\ntranspose u, v": "the loops are not two serial loops with bounds of their own",
 }
 

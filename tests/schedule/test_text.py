@@ -12,6 +12,8 @@ from opgen.schedule.steps import (
     Bind,
     Fuse,
     Pack,
+    Pad,
+    Pair,
     Parallel,
     Partition,
     Permute,
@@ -21,6 +23,7 @@ from opgen.schedule.steps import (
     Split,
     Stage,
     Step,
+    Tensorize,
     Tighten,
     Transpose,
     Unroll,
@@ -39,7 +42,10 @@ parallel n_y
 bind x_o block.x
 stage input at=x_o space=register pad=true -> input_local
 pack filter 0, 1, 3, 2 at=x_o -> panel
+pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
+pair c -> x, w_pairs
+tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
 regroup y_i, x_o
 carry r at=n_y
@@ -82,7 +88,10 @@ def random_step(rng: random.Random) -> Step:
             Bind(name(), rng.choice(("block.x", "thread.z"))),
             Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
             Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
+            Pad(name(), (1, 2), name()),
             Permute(name(), (1, 0)),
+            Pair(name(), name(), name()),
+            Tensorize(name(), name(), name(), name()),
             Transpose(name(), name()),
             Regroup(name(), name()),
             Partition(name(), cuts),

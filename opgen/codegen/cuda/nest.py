@@ -156,7 +156,7 @@ def _once(s: Stmt, kinds: frozenset[str], inside: frozenset[str], buffers: dict[
 
 def is_shared(buffer: Buffer) -> bool:
     """Whether all threads of a block see the same copy."""
-    return buffer.space not in ("register", "stack")
+    return buffer.space not in ("register", "stack", "tile")
 
 
 def _check_block_order(s: Stmt) -> None:

@@ -10,6 +10,7 @@ from opgen.codegen.llvm.target import Target
 from opgen.codegen.llvm.types import Value
 from opgen.codegen.llvm.writer import Writer
 from opgen.diagnostics import InternalError
+from opgen.loop.analysis.tiles import Operation
 from opgen.loop.nodes import Buffer, Expr
 
 Poly: TypeAlias = dict[tuple[str, ...], int]
@@ -47,6 +48,23 @@ class Threads:
     count: str
 
 
+@dataclass
+class Tiles:
+    """A buffer in tile registers: the nests on it by identity, the register of each tile, and what the registers for
+    operands hold, the one used longest ago first.
+    """
+
+    buffer: str
+    operations: dict[int, Operation]
+    registers: dict[tuple[int, ...], int]
+    configuration: bytes
+    held: dict[object, int] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Memory may have changed, or another branch have been taken."""
+        self.held.clear()
+
+
 @dataclass(slots=True)
 class Module:
     """Functions in the order in which they are printed, and the declarations and helpers they need, by name."""
@@ -73,7 +91,8 @@ class Module:
 @dataclass(slots=True)
 class Function:
     """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
-    buffers it loads from, the elements' numbers at some indices while the variables and the branch stay the same.
+    buffers it loads from, the elements' numbers at some indices while the variables and the branch stay the same; the
+    buffer that is in tile registers, and how these are configured at the function's entry.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially.
@@ -89,6 +108,8 @@ class Function:
     live: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     places: dict[object, tuple[Lanes, int]] = field(default_factory=dict)
+    tiles: Tiles | None = None
+    configured: bytes | None = None
 
     def value(self, e: Expr) -> Value:
         return self.evaluate(self, e)

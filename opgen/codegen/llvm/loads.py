@@ -47,6 +47,21 @@ def load(fn: Function, e: Load) -> Value:
     return Value(raw, of, value_type(of))
 
 
+def pairs(fn: Function, low: Load, high: Load) -> str | None:
+    """Elements of two bytes and their right neighbours as words, by one load; None if they are not such."""
+    if low.buffer != high.buffer or low.mask is not None or high.mask is not None:
+        return None
+    memory = fn.memory(low.buffer)
+    (first, count), (second, others) = (flattened(fn, memory, e.indices) for e in (low, high))
+    step = constant_of(first.step) if count > 1 else 2
+    along = step == 2 and not first.rest and not first.fixed and first._replace(base=second.base) == second
+    if not along or count != others or constant_of(plus(second.base, first.base, -1)) != 1:
+        return None
+    fn.loaded.add(low.buffer)
+    address, alignment = address_of(fn, memory, first.base)
+    return _read(fn, memory, "pairs", f"load {vector('i32', count)}, ptr {address}, align {alignment}")
+
+
 def _read(fn: Function, memory: Memory, what: str, text: str) -> str:
     """An instruction that reads a buffer (or works on what was read): shared where nothing stores to the buffer."""
     hint = f"{memory.ref[1:].split('.', 1)[0]}.{what}"

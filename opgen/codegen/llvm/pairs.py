@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import functions
+from opgen.codegen.llvm import functions, loads
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, splat, value_type, vector
-from opgen.loop.nodes import Dot, Pair
+from opgen.loop.nodes import Dot, Load, Pair
 
 _REGISTERS = (4, 8, 16)
 """Lanes of float32 in a register of each width."""
 
 
 def pair(fn: Function, e: Pair) -> Value:
-    """The two halves side by side, by integer arithmetic."""
+    """The two halves side by side: as they lie in memory, or by integer arithmetic."""
+    if isinstance(e.low, Load) and isinstance(e.high, Load) and (ref := loads.pairs(fn, e.low, e.high)) is not None:
+        return Value(ref, e.type, value_type(e.type))
     low, high = fn.value(e.low), fn.value(e.high)
     text = value_type(e.type)
     wide = [fn.writer.pure("wide", f"zext {v.typed} to {text}") for v in (low, high)]

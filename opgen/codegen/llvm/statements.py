@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.codegen.llvm import allocation, memory, parallel, stores
+from opgen.codegen.llvm import allocation, memory, parallel, stores, tiles
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, sanitised
@@ -15,6 +15,16 @@ from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Stmt, S
 
 def emit(fn: Function, s: Stmt) -> None:
     """Emit a statement at the end of the function."""
+    held = fn.tiles
+    if held is None or isinstance(s, Block):
+        _emit(fn, s)
+    elif not isinstance(s, For) or not tiles.emit(fn, s):
+        held.forget()
+        _emit(fn, s)
+        held.forget()
+
+
+def _emit(fn: Function, s: Stmt) -> None:
     match s:
         case Store():
             stores.store(fn, s)
@@ -34,7 +44,7 @@ def emit(fn: Function, s: Stmt) -> None:
 
 
 def _for(fn: Function, s: For) -> None:
-    if s.kind not in ("serial", "parallel"):
+    if s.kind not in ("serial", "parallel", "tile"):
         raise InternalError(f"a loop of kind {s.kind} reached the CPU emitter")
     start, stop = materialise(fn, poly(fn, s.start)), materialise(fn, poly(fn, s.stop))
     if s.kind == "parallel" and fn.threads is not None:
@@ -111,13 +121,18 @@ def _let(fn: Function, s: Let) -> None:
 
 def _alloc(fn: Function, s: Alloc) -> None:
     buffer = s.buffer
+    if buffer.space == "tile" and (found := tiles.plan(fn, s)) is not None:
+        tiles.enter(fn, found)
+        emit(fn, s.body)
+        tiles.leave(fn, found)
+        return
     together = allocation.together(fn, s)
     if len(together) > 1:
         _allocs(fn, together)
         return
     if buffer.space == "heap":
         pointer = allocation.acquire(fn, buffer)
-    elif buffer.space in ("stack", "register"):
+    elif buffer.space in ("stack", "register", "tile"):
         pointer = allocation.reserve(fn, buffer)
     else:
         raise InternalError(f"an allocation in space {buffer.space} reached the CPU emitter")

@@ -19,6 +19,9 @@ _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _X86_LEVELS: dict[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 _NAMES = ("host", "generic", *_X86_LEVELS, "aarch64")
 
+TILES = "amx-bf16"
+"""LLVM's name for products of tiles of bfloat16 pairs."""
+
 LOCK = threading.RLock()
 """Held while LLVM works: its contexts, modules and target machines are not for several threads at once."""
 
@@ -98,6 +101,15 @@ class Target:
     def has_pairs(self) -> bool:
         """Whether there is the dot product of bfloat16 pairs."""
         return self.has("avx512bf16") and self.has("avx512vl")
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether there is a matrix unit for tiles of bfloat16 pairs."""
+        return self.has("amx-tile") and self.has(TILES)
+
+    def without_tiles(self) -> Target:
+        """The same machine, its matrix unit left alone."""
+        return replace(self, features=self.features.replace(f"+{TILES}", f"-{TILES}"))
 
 
 @cache

@@ -107,6 +107,10 @@ class Writer:
         self._allocas.append(f"  {ref} = alloca {text}")
         return ref
 
+    def first(self, text: str) -> None:
+        """A line at the beginning of the function, for what needs no values."""
+        self._allocas.append("  " + text)
+
     def label(self, name: str) -> None:
         """Begin a block."""
         self._lines.append(f"{name}:")

@@ -106,11 +106,13 @@ def test_parameters_of_every_type() -> None:
     assert [a[0] for a in arrays] == [True, -5, 2**40 + 1, 0xBE00, 0x4040, np.float32(0.1), 0.1]
 
 
-@pytest.mark.parametrize("space", ["heap", "stack", "register"])
-def test_local_buffers(space: Space) -> None:
+@pytest.mark.parametrize("space", ["heap", "stack", "register", "tile"])
+@pytest.mark.parametrize("kind", ["serial", "tile"])
+def test_local_buffers(space: Space, kind: LoopKind) -> None:
+    """Tiles are memory where nothing that a matrix unit does is done to them."""
     local = Buffer("local", INT64, (C(4), C(4)), space)
     i, j = b.var("i"), b.var("j")
-    fill = For("i", C(0), C(4), For("j", C(0), C(4), Store("local", (i, j), b.add(b.mul(i, 10), j))))
+    fill = For("i", C(0), C(4), For("j", C(0), C(4), Store("local", (i, j), b.add(b.mul(i, 10), j)), kind), kind)
     turn = For(
         "i", C(0), C(4), For("j", C(0), C(4), Store("y", (b.add(b.mul(i, 4), j),), Load("local", (j, i), INT64)))
     )

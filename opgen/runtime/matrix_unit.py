@@ -1,0 +1,28 @@
+"""The registers of a matrix unit (AMX), which a process must ask its system for before it may use them.
+
+The answer holds for all threads of the process, and for its forks.  Linux refuses where a thread's stack for signals is
+too small for what it would have to save there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import sys
+
+_ARCH_PRCTL = 158
+"""The system call's number on x86-64."""
+_REQUEST = 0x1023
+"""ARCH_REQ_XCOMP_PERM, of Linux 5.16 and later: ask for a part of the processor's state by its number."""
+_TILE_DATA = 18
+
+
+@functools.cache
+def granted() -> bool:
+    """Whether this process may use the registers; asks for them the first time."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    call = ctypes.CDLL(None).syscall
+    call.restype = ctypes.c_long
+    return int(call(*map(ctypes.c_long, (_ARCH_PRCTL, _REQUEST, _TILE_DATA)))) == 0

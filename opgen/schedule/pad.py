@@ -1,0 +1,219 @@
+"""pad: an input copied with zeros around it, so that sums need not ask where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.walk import loads, map_stmt, parts, stores, walk, with_parts
+from opgen.lower.finite import unless_finite
+from opgen.lower.mathematics import Names
+from opgen.passes.scope import entered
+from opgen.passes.tighten import conjuncts
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_fresh, with_body
+from opgen.schedule.renaming import renamed, suffixed_names
+
+
+def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Kernel:
+    """Sum products with a copy of an input that has zeros beyond its ends, and ask no longer what lies inside.
+
+                                                 alloc x_padded[w + 2]
+        for i in 0..w:                           x_padded = 0, x, 0
+          acc = 0                                for i in 0..w:
+          for s in 0..3:                           acc = 0
+            if 0 <= i + s - 1 < w:        ->       for s in 0..3:
+              acc += x[i + s - 1] * f[s]             acc += x_padded[i + s] * f[s]
+          y[i] = acc                               y[i] = acc
+                                                 if f is not all finite: (the nest as it was)
+
+    Only `dimensions` of the input are padded; other conditions stay.  Zero times infinity is no number, where a term
+    that is left out is none: the nest runs once more as it was, its names with `name` behind, unless all elements of
+    the other factors are finite.  Sums that are -0 may become +0.
+    """
+    known = {i.name: i for i in kernel.inputs}
+    if buffer not in known:
+        raise ScheduleError(f"pad {buffer}: there is no such input", did_you_mean(buffer, known))
+    source = known[buffer]
+    if not dimensions or any(not 0 <= d < len(source.shape) for d in dimensions):
+        raise ScheduleError(f"pad {buffer}: it has dimensions 0 to {len(source.shape) - 1}")
+    nest = _nest(kernel.body, buffer)
+    if nest is None:
+        raise ScheduleError(f"pad {buffer}: not just one nest reads it")
+    own = {s.buffer.name for s in walk(nest) if isinstance(s, Alloc)}
+    again = {s.buffer for s in stores(nest)} & {e.buffer for e in loads(nest)} - own
+    if again:
+        raise ScheduleError(f"pad {buffer}: the nest reads '{min(again)}', which it writes, so it cannot be run again")
+    names = suffixed_names(nest, name)
+    counters = [f"{name}_{kind}{d}" for kind in ("", "zero_") for d in range(len(source.shape))]
+    require_fresh(kernel, "pad", [name, *counters, *names.values()])
+    found = _Pad(kernel, source, tuple(dict.fromkeys(dimensions)), name)
+    padded = found.apply(nest)
+    if not found.spared:
+        raise ScheduleError(f"pad {buffer}: no sum of products with it is under a condition that zeros would spare")
+    taken = Names(_names(kernel, names.values(), counters))
+    checked = unless_finite(found.factors(nest), renamed(nest, names, {}), taken)
+    new = Alloc(found.copy, b.block((found.filled(), padded, checked)))
+    return with_body(kernel, _replaced(kernel.body, nest, new))
+
+
+def _nest(s: Stmt, buffer: str) -> Stmt | None:
+    """The outermost loop, if only one, that reads a buffer."""
+    if isinstance(s, For):
+        return s if any(e.buffer == buffer for e in loads(s)) else None
+    found = [n for p in parts(s) if (n := _nest(p, buffer)) is not None]
+    return found[0] if len(found) == 1 and not isinstance(s, If) else None
+
+
+def _replaced(s: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    return new if s is old else with_parts(s, tuple(_replaced(p, old, new) for p in parts(s)))
+
+
+def _names(kernel: Kernel, *more: Iterable[str]) -> set[str]:
+    taken = {p.name for p in kernel.parameters}.union({o.name for o in kernel.buffers}, *more)
+    for s in walk(kernel.body):
+        match s:
+            case For():
+                taken.add(s.var)
+            case Let():
+                taken.add(s.var.name)
+            case Alloc():
+                taken.add(s.buffer.name)
+    return taken
+
+
+class _Pad:
+    """Where a nest reads a buffer, in the dimensions that are padded."""
+
+    def __init__(self, kernel: Kernel, source: Buffer, dimensions: tuple[int, ...], name: str) -> None:
+        self.kernel, self.source, self.dimensions, self.name = kernel, source, dimensions, name
+        self.ends = {d: (0, self._size(d)) for d in dimensions}
+        self.spared = False
+
+    def _refusal(self, why: str) -> ScheduleError:
+        return ScheduleError(f"pad {self.source.name}: {why}")
+
+    def _size(self, d: int) -> int:
+        size = self.source.shape[d]
+        if not isinstance(size, Const):
+            raise self._refusal(f"the size of dimension {d} is not a number")
+        return int(size.value)
+
+    @property
+    def copy(self) -> Buffer:
+        shape = list(self.source.shape)
+        for d, (low, high) in self.ends.items():
+            shape[d] = Const(high - low)
+        return Buffer(self.name, self.source.dtype, tuple(shape), "heap")
+
+    def apply(self, nest: Stmt) -> Stmt:
+        """The nest over the copy."""
+        around = Context.of(self.kernel)
+        self._measure(nest, around)
+        return self._visit(nest, around)
+
+    def _measure(self, s: Stmt, free: Context) -> None:
+        """Find how far reads go where no condition holds them back."""
+        for e in _reads(s, self.source.name):
+            for d in self.dimensions:
+                low, high = free.interval(e.indices[d])
+                if low is None or high is None:
+                    raise self._refusal(f"how far its reads go in dimension {d} is not known")
+                self.ends[d] = min(self.ends[d][0], low), max(self.ends[d][1], high + 1)
+        for p, inner in zip(parts(s), (c for _, c in entered(s, free)), strict=True):
+            self._measure(p, free if isinstance(s, If) else inner)
+
+    def _visit(self, s: Stmt, context: Context) -> Stmt:
+        """A statement over the copy; `context` has the conditions that stay."""
+        if isinstance(s, If) and s.otherwise is None and (kept := self._kept(s, context)) is not None:
+            self.spared = True
+            inside = context if kept == b.TRUE else context.with_condition(kept)
+            return b.when(kept, self._visit(s.then, inside))
+        if isinstance(s, Store):
+            return renamed(self._shifted(s), {self.source.name: self.name}, {})
+        return with_parts(s, tuple(self._visit(p, c) for p, c in entered(s, context)))
+
+    def _kept(self, s: If, context: Context) -> Expr | None:
+        """What is left of a condition on a sum; None if nothing can be left out."""
+        reads = [e for p in walk(s.then) for e in _reads(p, self.source.name)]
+        if not reads or not all(_adds_product(p, self.source.name) for p in stores(s.then)):
+            return None
+        inside = context
+        for p in walk(s.then):
+            if isinstance(p, For):
+                inside = inside.with_loop(p.var, p.start, p.stop)
+        kept = [c for c in conjuncts(s.condition) if not all(self._says_inside(c, e, inside) for e in reads)]
+        return _all(kept) if len(kept) < len(conjuncts(s.condition)) else None
+
+    def _says_inside(self, condition: Expr, read: Load, context: Context) -> bool:
+        """Whether a condition holds wherever a read lies inside the buffer: elsewhere it reads 0."""
+        for d in self.dimensions:
+            context = context.with_condition(b.compare("ge", read.indices[d], 0))
+            context = context.with_condition(b.compare("lt", read.indices[d], self.source.shape[d]))
+        return context.proves(condition)
+
+    def _shifted(self, s: Store) -> Stmt:
+        def moved(e: Expr) -> Expr:
+            if not isinstance(e, Load) or e.buffer != self.source.name:
+                return e
+            indices = tuple(b.sub(i, self.ends[d][0]) if d in self.ends else i for d, i in enumerate(e.indices))
+            return Load(e.buffer, indices, e.dtype, e.mask)
+
+        return map_stmt(s, expr=moved)
+
+    def factors(self, nest: Stmt) -> list[Buffer]:
+        """The inputs that elements of the buffer are multiplied by."""
+        known = {i.name: i for i in self.kernel.inputs}
+        found = {e.buffer for s in stores(nest) if _adds_product(s, self.source.name) for e in loads(s)}
+        others = sorted(found - {self.source.name} - {s.buffer for s in stores(nest)})
+        if not all(n in known for n in others):
+            raise self._refusal("it is multiplied by what is no input")
+        return [known[n] for n in others]
+
+    def filled(self) -> Stmt:
+        """The nests that make the copy: zeros at both ends of each dimension, and what lies between."""
+        rank = len(self.source.shape)
+        places = [b.var(f"{self.name}_{d}") for d in range(rank)]
+        offset = [b.sub(v, self.ends[d][0]) if d in self.ends else v for d, v in enumerate(places)]
+        move: Stmt = Store(self.name, tuple(offset), Load(self.source.name, tuple(places), self.source.dtype))
+        for d in reversed(range(rank)):
+            move = For(places[d].name, b.index(0), self.source.shape[d], move)
+        return b.block((*self._zeros(), move))
+
+    def _zeros(self) -> Iterable[Stmt]:
+        rank = len(self.source.shape)
+        places = [b.var(f"{self.name}_zero_{d}") for d in range(rank)]
+        zero = b.const(0.0, self.source.dtype)
+        for d, (low, high) in self.ends.items():
+            for first, last in ((0, -low), (self._size(d) - low, high - low)):
+                s: Stmt = Store(self.name, tuple(places), zero)
+                for i in reversed(range(rank)):
+                    start, stop = (b.index(first), b.index(last)) if i == d else (b.index(0), self.copy.shape[i])
+                    s = For(places[i].name, start, stop, s)
+                if last > first:
+                    yield s
+
+
+def _all(conditions: Iterable[Expr]) -> Expr:
+    whole: Expr = b.TRUE
+    for c in conditions:
+        whole = b.both(whole, c)
+    return whole
+
+
+def _reads(s: Stmt, buffer: str) -> list[Load]:
+    """The reads of a buffer in a statement itself."""
+    return [e for e in loads(s) if e.buffer == buffer] if isinstance(s, Store) else []
+
+
+def _adds_product(s: Store, buffer: str) -> bool:
+    """Whether a store adds to what it stores to an element of a buffer times one of another."""
+    if s.mask is not None or not isinstance(s.value, Call) or s.value.function != "fma":
+        return False
+    *factors, total = s.value.arguments
+    read = [e.operand if isinstance(e, Cast) else e for e in factors]
+    here = [isinstance(e, Load) and e.buffer == buffer for e in read]
+    return total == Load(s.buffer, s.indices, total.type.dtype) and here.count(True) == 1

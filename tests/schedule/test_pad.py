@@ -1,0 +1,94 @@
+"""Sums over an input with zeros around it: the same as with conditions, whatever the factors are."""
+
+from __future__ import annotations
+
+import random
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from opgen.loop.interpret import interpret
+from opgen.loop.nodes import For, If
+from opgen.loop.parse import parse_kernel
+from opgen.loop.print import print_kernel
+from opgen.loop.verify import verify
+from opgen.loop.walk import walk
+from opgen.passes.legalize import legalize
+from opgen.runtime.run import run_kernel
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import apply, parse_schedule
+
+WINDOW = """
+kernel window(x: {T}[{h}, {w}, 4], f: {T}[3, 2, 4]) -> (y: {T}[{p}, {q}]):
+  for i in 0..{p}:
+    for j in 0..{q}:
+      alloc acc: float32[] register
+      acc[] = 0.0f32
+      for r in 0..3:
+        if {S}*i + r - 1 >= 0 and {S}*i + r - 1 < {h}:
+          for s in 0..2:
+            if {S}*j + s - {L} >= 0 and {S}*j + s - {L} < {w}:
+              for c in 0..4:
+                acc[] = fma({X}, {F}, acc[])
+      y[i, j] = {Y}
+"""
+
+
+def window(seed: int, dtype: str) -> tuple[str, dict[str, np.ndarray]]:
+    rng = random.Random(seed)
+    h, w, stride, left = rng.randint(1, 5), rng.randint(1, 5), rng.randint(1, 2), rng.randint(0, 1)
+    x, f, y = f"x[{stride}*i + r - 1, {stride}*j + s - {left}, c]", "f[r, s, c]", "acc[]"
+    if dtype != "float32":
+        x, f, y = f"float32({x})", f"float32({f})", f"{dtype}(acc[])"
+    text = WINDOW.format(T=dtype, h=h, w=w, p=rng.randint(1, 4), q=rng.randint(1, 4), S=stride, L=left, X=x, F=f, Y=y)
+    numbers, kind = np.random.default_rng(seed), ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float32
+    given = {"x": numbers.standard_normal((h, w, 4)).astype(kind), "f": numbers.standard_normal((3, 2, 4)).astype(kind)}
+    return text, given
+
+
+@pytest.mark.parametrize(
+    "steps", ["pad x 1", "pad x 0", "pad x 0, 1 -> p", "pad x 1\npermute x_padded 2, 1, 0\nparallel i"]
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("worst", [None, "x", "f"])
+@pytest.mark.parametrize("seed", range(4))
+def test_pad(seed: int, worst: str | None, dtype: str, steps: str) -> None:
+    """Bit for bit, also where infinities and NaNs are left out of a sum."""
+    text, given = window(seed, dtype)
+    if worst is not None:
+        flat = given[worst].reshape(-1)
+        flat[seed % flat.size], flat[-1] = np.nan, np.inf
+    kernel = parse_kernel(text)
+    padded = apply(kernel, parse_schedule(steps))
+    assert parse_kernel(print_kernel(padded)) == padded
+    legal = legalize(padded)
+    verify(legal, bounds=True)
+    expected = interpret(kernel, given)["y"]
+    for found in (interpret(padded, given)["y"], run_kernel(legal, given, {}, 2, guarded=True)["y"]):
+        same = np.array_equal(found.astype(np.float32), expected.astype(np.float32), equal_nan=True)
+        assert same, f"seed {seed}\n{print_kernel(padded)}"
+
+
+def test_no_condition_is_left_on_what_is_padded() -> None:
+    text, _ = window(0, "float32")
+    padded = apply(parse_kernel(text), parse_schedule("pad x 0, 1"))
+    nest = next(s for s in walk(padded.body) if isinstance(s, For) and s.var == "i")
+    assert not any(isinstance(s, If) for s in walk(nest))
+
+
+@pytest.mark.parametrize(
+    ("steps", "change", "reason"),
+    [
+        ("pad z 0", None, "there is no such input"),
+        ("pad x 3", None, "it has dimensions 0 to 2"),
+        ("pad x 0 -> y", None, "the name 'y' is taken"),
+        ("pad x 1\npad x 1 -> p", None, "no sum of products with it is under a condition"),
+        ("pad x 1", ("y[i, j] = acc[]", "y[i, j] = y[i, j] + acc[]"), "the nest reads 'y', which it writes"),
+        ("pad x 1", ("f[r, s, c]", "x[r, s, c]"), "no sum of products with it is under a condition"),
+    ],
+)
+def test_refusals(steps: str, change: tuple[str, str] | None, reason: str) -> None:
+    text, _ = window(0, "float32")
+    with pytest.raises(ScheduleError, match=reason):
+        apply(parse_kernel(text.replace(*change) if change else text), parse_schedule(steps))
