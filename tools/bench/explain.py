@@ -56,9 +56,12 @@ def explain(case: Case, threads: int = 1) -> Explanation:
 
 
 def resources(case: Case, machine: Machine, traffic: Traffic, executed: Executed, threads: int) -> tuple[Resource, ...]:
-    """Multiply-adds, and the bytes that pass between each two levels."""
+    """Multiply-adds (but those of a matrix unit, which no load keeps up with), and the bytes that pass between each two
+    levels.
+    """
     lanes_lost = max(1.0, BYTES[case.dtype] / 4)
     single = executed.multiply_adds - (executed.paired / 2 if machine.pairs else 0)
+    single -= executed.tiled if machine.tiles else 0
     flops = Resource("multiply-adds", 2 * single, "flop", threads * machine.flops / lanes_lost)
     levels = (
         ("past the first cache", traffic.between(machine.l1.size), threads * machine.l2.bytes_per_second),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 from opgen.loop import walk
+from opgen.loop.analysis.tiles import Move, Multiply, Operation, operation
 from opgen.loop.nodes import (
     Alloc,
     Binary,
@@ -55,15 +56,17 @@ SAMPLES = 7
 class Executed:
     """What one run of the kernel executes: multiply-adds (of scalars; a vector has several), and loads and stores.
 
-    `paired` of the multiply-adds are made two at a time, by dot products of pairs.
+    `paired` of the multiply-adds are made two at a time, by dot products of pairs, `tiled` in products of tiles; a row
+    of a tile is one access.
     """
 
     multiply_adds: float
     accesses: float
     paired: float = 0.0
+    tiled: float = 0.0
 
     def times(self, count: float) -> Executed:
-        return Executed(self.multiply_adds * count, self.accesses * count, self.paired * count)
+        return Executed(*(count * each for each in astuple(self)))
 
     def __add__(self, other: Executed) -> Executed:
         each = zip(astuple(self), astuple(other), strict=True)
@@ -114,6 +117,8 @@ class Traffic:
         return float(sum(self._sizes[name] * number for name, number in elements.items()))
 
     def _executed(self, s: Stmt, ranges: Ranges) -> Executed:
+        if isinstance(s, For) and (tile := operation(s)) is not None:
+            return _of_tiles(tile)
         if isinstance(s, For):
             points = [typical(s, ranges)] if ranges else samples(s)
             each = [self._executed(s.body, point) for point in points]
@@ -134,6 +139,18 @@ class Traffic:
         loads = {e for e in expressions if isinstance(e, Load) and e.buffer in self._sizes}
         stores = [s for s in statements if isinstance(s, Store) and s.buffer in self._sizes]
         return Executed(adds + paired, len(loads) + len(stores), paired)
+
+
+def _of_tiles(tile: Operation) -> Executed:
+    """Each operand of a product is loaded for two of them, as four registers hold sums of two by two."""
+    match tile:
+        case Multiply():
+            products = 2.0 * tile.rows * tile.columns * tile.depth
+            return Executed(products, (tile.rows + tile.depth) / 2, tiled=products)
+        case Move():
+            return Executed(0, tile.rows)
+        case _:
+            return Executed(0, 0)
 
 
 def _children(s: Stmt, ranges: Ranges) -> Iterator[tuple[Stmt, Ranges]]:

@@ -22,9 +22,9 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     loops = {s.var: constant_extent(s) for s in walk(trial.kernel.body) if isinstance(s, For)}
     buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
     rank = len(buffer.shape)
-    outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops[n] != 1]
+    outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops.get(n, 1) != 1]
     last = [f"{copy}_{d}" for d in range(rank - 2, rank)]
-    sizes = {n: e for n in last if (e := loops[n]) is not None}
+    sizes = {n: e for n in last if (e := loops.get(n)) is not None}
     edge = max(1, vector_bytes // buffer.dtype.bytes)
     while sizes and edge > min(sizes.values()):
         edge //= 2

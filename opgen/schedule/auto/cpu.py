@@ -50,6 +50,7 @@ from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.slices import Slices, sliced_loop
+from opgen.schedule.auto.tile_products import TileProducts
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_row_sums import RowSums
@@ -79,6 +80,8 @@ class CpuNest:
             open_nest = (self.nest, self.trial, self.machine, vector)
             if not GenericFew(*open_nest).run():  # what is left of the nest goes on
                 GenericNest(*open_nest).run()
+        if self.machine.tiles and vector is not None and self._on_tiles(vector):
+            return
         if self._few():
             return
         if vector is not None and self._along_rows(vector):
@@ -94,6 +97,21 @@ class CpuNest:
             return
         quotients = self._decided()
         self.trial.fused_prefix([quotients.get(n, n) for n in self.nest.names[:PARALLEL]], Parallel)
+
+    def _on_tiles(self, vector: str) -> bool:
+        """Products of tiles by a matrix unit."""
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        if not constant or not reduces(self.nest) or len(self.nest.allocations) != 1:
+            return False
+
+        def alone(nest: Nest) -> None:
+            CpuNest(nest, self.trial, self.machine).run()
+
+        others = [n for n in reversed(self.nest.names) if n != vector]
+        return any(
+            self.trial.attempt(TileProducts(self.nest, self.trial, vector, columns, self.machine, alone).run)
+            for columns in (vector, *others)
+        )
 
     def _few(self) -> bool:
         """Lanes along positions, where there are few results at each."""
