@@ -1,7 +1,9 @@
 """Neighbouring statements under the same condition, which neither changes, come under one.
 
-if c: s          if c: s
-if c: t    ->          t
+if c: s             if c: s
+else: t                   u
+if c: u      ->     else: t
+else: v                   v
 """
 
 from __future__ import annotations
@@ -37,9 +39,7 @@ def _alike(first: Stmt, last: Stmt, s: Stmt) -> bool:
     """Whether a statement may join a group of which these are the first and the last."""
     if not isinstance(first, If) or not isinstance(last, If) or not isinstance(s, If):
         return False
-    if first.otherwise is not None or s.otherwise is not None or first.condition != s.condition:
-        return False
-    return _unchanged(s.condition, last.then)
+    return first.condition == s.condition and _unchanged(s.condition, last)
 
 
 def _unchanged(condition: Expr, by: Stmt) -> bool:
@@ -51,4 +51,6 @@ def _one(group: list[Stmt]) -> Stmt:
     first = group[0]
     if len(group) == 1 or not isinstance(first, If):
         return first
-    return If(first.condition, _joined(b.block(s.then for s in group if isinstance(s, If))))
+    parts = [s for s in group if isinstance(s, If)]
+    others = [s.otherwise for s in parts if s.otherwise is not None]
+    return If(first.condition, _joined(b.block(s.then for s in parts)), _joined(b.block(others)) if others else None)

@@ -155,8 +155,17 @@ def test_a_condition_that_changes_is_not_joined() -> None:
     assert join(kernel) is kernel
 
 
-def test_branches_of_two_sides_are_not_joined() -> None:
-    text = "if p > 0:\n    y[0] = x[0]\n  else:\n    y[0] = x[1]\n  if p > 0:\n    y[1] = x[1]"
+def test_branches_of_two_sides_are_joined_side_by_side() -> None:
+    text = "if p > 0:\n    y[0] = x[0]\n  else:\n    y[0] = x[1]\n  if p > 0:\n    y[1] = x[1]\n"
+    text += "  if p > 0:\n    y[2] = x[2]\n  else:\n    y[2] = x[3]"
+    assert expanded(text, join) == (
+        "if p > 0:\n    y[0] = x[0]\n    y[1] = x[1]\n    y[2] = x[2]\nelse:\n    y[0] = x[1]\n    y[2] = x[3]"
+    )
+
+
+def test_a_condition_that_the_other_side_changes_is_not_joined() -> None:
+    text = "alloc a: float32[] register\n  a[] = x[0]\n"
+    text += "  if a[] > 0.0f32:\n    y[1] = x[1]\n  else:\n    a[] = x[1]\n  if a[] > 0.0f32:\n    y[0] = a[]"
     kernel = parse_kernel(f"{HEAD}{text}\n")
     assert join(kernel) is kernel
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd
 
 from opgen.codegen.llvm.affine import (
@@ -21,7 +22,7 @@ from opgen.codegen.llvm.affine import (
 from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Buffer, Const, Expr
+from opgen.loop.nodes import Binary, Buffer, Const, Expr
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -49,7 +50,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
         )
     base: Poly = {}
     varying, count = NOTHING, 1
-    for i, stride in zip(indices, memory.strides, strict=True):
+    for i, stride in _terms(memory, indices):
         of = i.type
         if of.dtype.name != "int64" or (count != 1 and of.lanes not in (1, count)):
             raise InternalError(f"an index of type {of} into {memory.buffer.name}")
@@ -60,6 +61,28 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
         varying = total(fn, varying, lanes(fn, i), stride)
     accumulate(fn, base, varying.base, ONE)
     return settled(Lanes(base, varying.step, varying.rest, varying.fixed)), count
+
+
+def _terms(memory: Memory, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Poly]]:
+    """What is multiplied to make an offset: each index by its stride, but `i // n, i % n` of a dimension of n as i."""
+    after, shape = 0, memory.buffer.shape
+    for n, (i, stride) in enumerate(zip(indices, memory.strides, strict=True)):
+        if n < after:
+            continue
+        if n + 1 < len(indices) and (whole := _joined(i, indices[n + 1], shape[n + 1])) is not None:
+            after = n + 2
+            yield whole, memory.strides[n + 1]
+        else:
+            yield i, stride
+
+
+def _joined(quotient: Expr, rest: Expr, extent: Expr) -> Expr | None:
+    """The i of `i // n` and `i % n`, as joined loops have it."""
+    match quotient, rest:
+        case Binary(op="floordiv", right=Const()), Binary(op="mod"):
+            same = quotient.left == rest.left and quotient.right == rest.right == extent
+            return quotient.left if same and rest.type.lanes == 1 else None
+    return None
 
 
 def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:

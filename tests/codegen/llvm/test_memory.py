@@ -242,6 +242,19 @@ def lanes_by_hand(e: Expr, i: int, j: int) -> NDArray:
     raise AssertionError(e)
 
 
+@pytest.mark.parametrize(("outer", "inner", "divided"), [(7, 7, False), (7, 5, True), (5, 5, True)])
+def test_a_joined_loop_is_an_offset_by_itself(outer: int, inner: int, divided: bool) -> None:
+    """Row p // 7 and column p % 7 of rows of 7 lie p elements from the start; rows by other sizes do not."""
+    p, count = b.var("p"), 21
+    x, y = Buffer("x", FLOAT32, (Const(2), Const(8), Const(7))), Buffer("y", FLOAT32, (Const(count),))
+    value = Load("x", (Const(1), b.floordiv(p, outer), b.mod(p, inner)), FLOAT32)
+    kernel = Compiled(Kernel("joined", (x,), (y,), (), For("p", Const(0), Const(count), Store("y", (p,), value))))
+    source, result = np.arange(2 * 8 * 7, dtype=np.float32).reshape(2, 8, 7), np.empty(count, np.float32)
+    assert kernel(source, result) == 0
+    assert result.tolist() == [source[1, n // outer, n % inner] for n in range(count)]
+    assert (" ashr " in kernel.ir or "div " in kernel.ir) == divided
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_row_major_addresses_with_sizes_known_late(seed: int) -> None:
     """Random affine indices into a 3-D array with symbolic, constant and composite sizes."""
