@@ -22,7 +22,8 @@ from opgen.codegen.llvm.affine import (
 from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Binary, Buffer, Const, Expr
+from opgen.loop.analysis.joined import whole_of
+from opgen.loop.nodes import Buffer, Const, Expr
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -69,20 +70,11 @@ def _terms(memory: Memory, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Po
     for n, (i, stride) in enumerate(zip(indices, memory.strides, strict=True)):
         if n < after:
             continue
-        if n + 1 < len(indices) and (whole := _joined(i, indices[n + 1], shape[n + 1])) is not None:
+        if n + 1 < len(indices) and (whole := whole_of(i, indices[n + 1], shape[n + 1])) is not None:
             after = n + 2
             yield whole, memory.strides[n + 1]
         else:
             yield i, stride
-
-
-def _joined(quotient: Expr, rest: Expr, extent: Expr) -> Expr | None:
-    """The i of `i // n` and `i % n`, as joined loops have it."""
-    match quotient, rest:
-        case Binary(op="floordiv", right=Const()), Binary(op="mod"):
-            same = quotient.left == rest.left and quotient.right == rest.right == extent
-            return quotient.left if same and rest.type.lanes == 1 else None
-    return None
 
 
 def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.analysis.joined import whole_of
 from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.analysis.polynomial import atom, polynomial
 from opgen.loop.analysis.steps import steps_apart
-from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
-from opgen.loop.walk import expressions, free_vars, map_expr, walk, walk_expr
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Binary, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
+from opgen.loop.walk import expressions, free_vars, map_expr, substitute_expr, walk, walk_expr
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ class _Iterations:
         """Whether some index of all these accesses differs between iterations: quick, however many there are."""
         names = {name for access in accesses for step in access.path for name in _bound(step)}
         inside = [_ranges(access.path) for access in accesses]
-        for column in zip(*(access.indices for access in accesses), strict=True):
+        columns = list(zip(*(_spelt_out(access) for access in accesses), strict=True))
+        for column in (*_whole(columns), *columns):
             if all(i is column[0] or i == column[0] for i in column) and self._apart_outside(
                 column[0], column[0], names
             ):
@@ -206,6 +209,24 @@ class _Iterations:
         """Whether an index is the loop's variable by a number, and something that stays the same."""
         whole, moving = polynomial(i), atom("var", Var(self.loop.var, INDEX))
         return (moving,) in whole.terms and sum(self.loop.var in a.variables for m in whole.terms for a in m) == 1
+
+
+def _spelt_out(access: _Access) -> tuple[Expr, ...]:
+    """The indices of an access with what the names within an iteration stand for."""
+    indices = access.indices
+    for step in reversed(access.path):
+        if isinstance(step, _Name):
+            indices = tuple(substitute_expr(i, {step.var.name: step.value}) for i in indices)
+    return indices
+
+
+def _whole(columns: list[tuple[Expr, ...]]) -> Iterator[tuple[Expr, ...]]:
+    """What two indices of all accesses are quotient and rest of, as loops that were joined have it."""
+    for quotients, rests in pairwise(columns):
+        found = [whole_of(i, j) for i, j in zip(quotients, rests, strict=True)]
+        divisors = {i.right for i in quotients if isinstance(i, Binary)}
+        if None not in found and len(divisors) == 1:
+            yield tuple(e for e in found if e is not None)
 
 
 def _bound(step: _Step) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 Classes of nests, told apart by how they access memory:
 
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
+                or one that uses what comes from afar a few times: `streamed.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
                 or one of few results, summed along the rows of a map: `window_row_sums.py`
@@ -50,6 +51,7 @@ from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.slices import Slices, sliced_loop
+from opgen.schedule.auto.streamed import Streamed
 from opgen.schedule.auto.tile_products import TileProducts
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
@@ -200,7 +202,11 @@ class CpuNest:
             lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
         marks = self._widened(self.trial.nest(vector), vector, kernel, start, packed)
         nest = self.trial.nest(vector)
-        if not worth_lanes(nest, vector) or not self._tiled(nest, vector, lanes):
+        if not worth_lanes(nest, vector):
+            return False
+        if len(self.trial.steps) == start and Streamed(nest, self.trial, vector, lanes, self.machine).run():
+            return True
+        if not self._tiled(nest, vector, lanes):
             return False
         turned(self.trial, marks, vector, self.machine)
         panelled_vectors(self.trial, marks, vector, self.machine)

@@ -1,0 +1,201 @@
+"""Contractions with few uses of what they read: rows from beyond the second cache pass through the first, once, in the
+order in which they lie, while the sums of all positions wait in the second.
+
+Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
+copied to where the tiles of all positions find it near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.loop.walk import free_vars
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction import UNROLLED
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous
+from opgen.schedule.auto.traffic import accesses
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize
+
+FELT = 1 / 8
+"""The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
+NEAR = 2 / 3
+"""The share of the first cache for what a block of vectors reads."""
+BLOCKS = (256, 128, 64, 32, 16)
+"""Terms of a block."""
+WIDE = 4
+"""Vectors of a tile where there are registers for as many scalars and more."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    nest: Nest
+    trial: Trial
+    vector: str
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """Take all steps if the nest is of this kind, or none."""
+        if not self._suits() or self._terms is None or self._vectors is None or not self._rows_are_felt():
+            return False
+        return self._few_bodies() and bool(self._blocked()[0]) and self.trial.take(*self._steps())
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {n: self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector}
+
+    @cached_property
+    def _reductions(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def _loads(self) -> tuple[list[Load], list[Load]]:
+        """What depends on the lanes, and what does not."""
+        found = list(dict.fromkeys(self.nest.outside_loads))
+        lanes = [e for e in found if depends(e.indices, self.vector)]
+        return lanes, [e for e in found if e not in lanes]
+
+    def _suits(self) -> bool:
+        """Whether one operand lies in rows along the lanes and is the same for all positions, the others are not along
+        the lanes, and sums can wait in the results.
+        """
+        rows, scalars = self._loads
+        nest, results = self.nest, self.nest.results
+        if len(rows) != 1 or not scalars or len(results) != 1 or not all(self._reductions.values()):
+            return False
+        if not self._positions or accesses(nest) is None or divisibility(nest):
+            return False
+        if any(depends(rows[0].indices, n) for n in self._positions) or not isinstance(results[0].value, Load):
+            return False
+        last = (rows[0].indices[-1], results[0].indices[-1])
+        return all(is_contiguous(e, self.vector, nest.shapes) for e in (rows[0], results[0])) and all(
+            depends(e, self.vector) for e in last
+        )
+
+    def _rows_are_felt(self) -> bool:
+        """Whether the rows lie beyond the second cache, the results within, and reading takes long beside computing."""
+        m, element = self.machine, self._loads[0][0].dtype.bytes
+        width = self.nest.extent(self.vector) or 1
+        rows = prod(self._reductions.values()) * width
+        results = prod(self._positions.values()) * width
+        arithmetic = rows * prod(self._positions.values()) / self.lanes / m.fma_per_second
+        if rows * element <= m.l2.size or 2 * results * element > m.l2.size:
+            return False
+        return rows * element / m.l3.bytes_per_second > FELT * arithmetic
+
+    @cached_property
+    def _conditional(self) -> bool:
+        """Whether conditions speak of positions."""
+        return any(depends(c, n) for c in self.nest.conditions for n in self._positions)
+
+    @cached_property
+    def _vectors(self) -> int | None:
+        """Vectors of a tile; None if the lanes' loop cannot be shared evenly, or a row with a border is no tile."""
+        width, parts = self.nest.extent(self.vector) or 1, self.machine.cores
+        for vectors in (WIDE, 2, 1):
+            even = width % (parts * vectors * self.lanes) == 0
+            if even and self._room(vectors) >= (list(self._positions.values())[-1] if self._conditional else WIDE):
+                return vectors
+        return None
+
+    def _room(self, vectors: int) -> int:
+        """Positions of a tile for which there are registers, beside its operands."""
+        return (self.machine.registers - vectors - 1) // vectors
+
+    def _few_bodies(self) -> bool:
+        """Whether the taps that decide on places of a row are few enough to unroll."""
+        tile = list(self._positions.values())[-1]
+        return prod(self._reductions[n] for n in self._taps) * tile * (self._vectors or 1) <= UNROLLED
+
+    @cached_property
+    def _terms(self) -> int | None:
+        """Terms of the innermost reduction in a block: what they read is near."""
+        extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.bytes
+        each = ((self._vectors or 1) * self.lanes + prod(self._positions.values())) * element
+        return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)
+
+    def _steps(self) -> list[Step]:
+        tile, joined = self._tile
+        part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
+        width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
+        outer = [] if not self._conditional else list(self._positions)[:-1]
+        carried, cut, terms = self._blocked()
+        around = (part, block, *outer)
+        places, partition = self._split(tile)
+        return [
+            *joined,
+            Reorder((self.vector, *outer, tile)),
+            Split(self.vector, width // self.machine.cores, "exact", part, rest),
+            Split(rest, vectors * self.lanes, "exact", block, inner),
+            Split(inner, self.lanes, "exact", across, lane),
+            *cut,
+            Reorder((*around, tile, across, lane)),
+            *(Carry(n, block) for n in carried),
+            *partition,
+            Reorder((*around, *places[:-1], *terms, places[-1], across, lane)),
+            *(Unroll(n) for n in (places[-1], across, *self._taps)),
+            Vectorize(lane),
+            *self._panel(block),
+            Parallel(part),
+        ]
+
+    @cached_property
+    def _tile(self) -> tuple[str, list[Step]]:
+        """The loop of a tile's positions, and the steps that make it: loops of which no condition speaks are joined."""
+        positions = list(self._positions)
+        first: list[Step] = [] if self.nest.names[-1] == self.vector else [Reorder((*positions, self.vector))]
+        if self._conditional:
+            return positions[-1], first
+        name, *others = positions
+        for n in others:
+            both = self.trial.fresh(f"{name}_{n}")
+            first.append(Fuse(name, n, both))
+            name = both
+        return name, first
+
+    def _split(self, tile: str) -> tuple[tuple[str, ...], list[Step]]:
+        """The loops of tiles and of positions in one, and the steps that make them: the last tile may be smaller."""
+        if self._conditional:
+            return (tile,), []
+        extent, size = prod(self._positions.values()), self._room(self._vectors or 1)
+        outer, inner = self.trial.fresh(f"{tile}_o"), self.trial.fresh(f"{tile}_i")
+        if extent <= size:
+            return (tile,), []
+        if extent % size == 0:
+            return (outer, inner), [Split(tile, size, "exact", outer, inner)]
+        return (outer, inner), [Split(tile, size, "guard", outer, inner), Partition(outer, (-1,))]
+
+    def _blocked(self) -> tuple[list[str], list[Step], list[str]]:
+        """The reductions that are carried, the step that makes blocks of the last one, and what is left inside."""
+        *names, last = self._reductions
+        if self._terms == self._reductions[last]:
+            return names, [], [last]
+        outer, inner = self.trial.fresh(f"{last}_o"), self.trial.fresh(f"{last}_i")
+        return [*names, outer], [Split(last, self._terms or 1, "exact", outer, inner)], [inner]
+
+    @cached_property
+    def _taps(self) -> list[str]:
+        """Reductions of which conditions speak together with positions of a tile."""
+        if not self._conditional:
+            return []
+        tile = list(self._positions)[-1]
+        about = {n for c in self.nest.conditions if depends(c, tile) for n in free_vars(c)}
+        return [n for n in self._reductions if n in about]
+
+    def _panel(self, block: str) -> list[Step]:
+        """A copy of what a block of vectors reads of the rows, just before it is used."""
+        rows = self._loads[0][0]
+        last = len(rows.indices) - 1
+        name = self.trial.fresh(f"{rows.buffer}_panel")
+        row = f"{name}_{last}"
+        return [
+            Pack(rows.buffer, tuple(range(last + 1)), name, block),
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        ]

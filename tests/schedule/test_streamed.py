@@ -1,0 +1,72 @@
+"""Contractions whose rows pass through the caches once: what uses them little, and what uses them more."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from math import prod
+
+import pytest
+
+from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
+from tests.harness import Call
+from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same
+
+AFAR = replace(typical(64), l2=Cache(16 << 10, 8, 64, 118e9), l3=Cache(32 << 20, 16, 64, 20e9), cores=2)
+"""A machine with a small second cache, and little from beyond it."""
+
+
+def dense(image: tuple[int, ...], outputs: int, taps: int = 1, dtype: str = "float32", **attrs: object) -> Call:
+    shapes = {"input": image, "filter": (taps, taps, image[3], outputs)}
+    return Call(MODULE, DENSE, shapes, {"strides": [1, 1, 1, 1], "padding": "SAME", **attrs}, dtype=dtype)
+
+
+def is_streamed(text: str) -> bool:
+    return "carry" in text and "parallel k_p" in text
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_streamed_is_the_same(seed: int, taps: int) -> None:
+    """Also with tiles that do not divide the positions, strides, dilations, images, and rows too long for a tile."""
+    rng = random.Random(100 * taps + seed)
+    image = (rng.choice([1, 1, 2]), rng.randint(1, 7), rng.randint(1, 9), rng.choice([16, 48, 64, 80]))
+    stride, apart = rng.choice([1, 1, 2]), rng.choice([1, 1, 2])
+    attrs = {"strides": [1, stride, stride, 1], "dilations": [1, apart, apart, 1]}
+    call = dense(image, rng.choice([64, 96, 128]), taps, rng.choice(["float32", "float32", "float64"]), **attrs)
+    results = 8 * prod(call.environment.output_shapes["output"])
+    caches = {"l2": Cache(2 * results, 8, 64, 118e9), "l3": Cache(32 << 20, 16, 64, 1e9)}
+    machine = replace(AFAR, registers=rng.choice([16, 32]), **caches)
+    assert_scheduled_is_the_same(call, seed, machine)
+
+
+def test_rows_from_afar_are_read_once_in_order() -> None:
+    """Terms outermost, in blocks; all positions in tiles, the last one smaller, without a border."""
+    text = assert_scheduled_is_the_same(dense((1, 5, 5, 128), 64), 0, AFAR)
+    for step in ("fuse y, x -> y_x", "split y_x 14 tail=guard", "partition y_x_o -1", "carry c_o at=k_o"):
+        assert step in text
+    assert text.index("carry c_o at=k_o") < text.index("pack filter 0, 1, 2, 3 at=k_o -> filter_panel")
+
+
+def test_taps_that_decide_on_places_of_a_row_are_unrolled() -> None:
+    text = assert_scheduled_is_the_same(dense((1, 3, 4, 32), 64, taps=3), 0, AFAR)
+    for step in ("carry r at=k_o", "carry s at=k_o", "unroll s", "unroll x"):
+        assert step in text
+    assert "unroll r" not in text
+
+
+@pytest.mark.parametrize(
+    ("machine", "image"),
+    [
+        (AFAR, (1, 5, 5, 32)),  # the rows fit the second cache
+        (AFAR, (1, 7, 7, 128)),  # the results do not
+        (replace(AFAR, l2=Cache(32 << 10, 8, 64, 118e9)), (2, 8, 8, 256)),  # many uses of each row
+        (replace(AFAR, l3=Cache(32 << 20, 16, 64, 96e9)), (1, 5, 5, 128)),  # they come fast
+        (replace(AFAR, cores=3), (1, 5, 5, 128)),  # cores cannot share them evenly
+        (replace(AFAR, l1=Cache(1024, 2, 64, 220e9)), (1, 5, 5, 128)),  # no block is near
+    ],
+)
+def test_other_nests_are_left_alone(machine: Machine, image: tuple[int, ...]) -> None:
+    assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 128), 64), 0, AFAR))
+    assert not is_streamed(assert_scheduled_is_the_same(dense(image, 64), 0, machine))
