@@ -104,6 +104,7 @@ class Function:
     writer: Writer = field(default_factory=Writer)
     values: dict[str, Value] = field(default_factory=dict)
     polys: dict[str, Poly] = field(default_factory=dict)
+    named: dict[str, Expr] = field(default_factory=dict)
     memories: dict[str, Memory] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)

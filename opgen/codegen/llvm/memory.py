@@ -23,7 +23,7 @@ from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.joined import whole_of
-from opgen.loop.nodes import Buffer, Const, Expr
+from opgen.loop.nodes import Buffer, Const, Expr, Var
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -51,7 +51,7 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
         )
     base: Poly = {}
     varying, count = NOTHING, 1
-    for i, stride in _terms(memory, indices):
+    for i, stride in _terms(fn, memory, indices):
         of = i.type
         if of.dtype.name != "int64" or (count != 1 and of.lanes not in (1, count)):
             raise InternalError(f"an index of type {of} into {memory.buffer.name}")
@@ -64,13 +64,14 @@ def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> 
     return settled(Lanes(base, varying.step, varying.rest, varying.fixed)), count
 
 
-def _terms(memory: Memory, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Poly]]:
+def _terms(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Poly]]:
     """What is multiplied to make an offset: each index by its stride, but `i // n, i % n` of a dimension of n as i."""
     after, shape = 0, memory.buffer.shape
+    spelt = [fn.named.get(i.name, i) if isinstance(i, Var) else i for i in indices]
     for n, (i, stride) in enumerate(zip(indices, memory.strides, strict=True)):
         if n < after:
             continue
-        if n + 1 < len(indices) and (whole := whole_of(i, indices[n + 1], shape[n + 1])) is not None:
+        if n + 1 < len(indices) and (whole := whole_of(spelt[n], spelt[n + 1], shape[n + 1])) is not None:
             after = n + 2
             yield whole, memory.strides[n + 1]
         else:

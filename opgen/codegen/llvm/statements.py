@@ -105,7 +105,7 @@ def _let(fn: Function, s: Let) -> None:
     """Indices keep their structure under a name, so that addresses made from them share what they can."""
     if s.var.type == INDEX:
         value = poly(fn, s.value)
-        fn.polys[s.var.name] = value
+        fn.polys[s.var.name], fn.named[s.var.name] = value, s.value
         ref = materialise(fn, value)
         fn.values[s.var.name] = Value(ref, INDEX, "i64")
         if not ref.startswith("%"):
@@ -117,6 +117,7 @@ def _let(fn: Function, s: Let) -> None:
     fn.places.clear()
     del fn.values[s.var.name]
     fn.polys.pop(s.var.name, None)
+    fn.named.pop(s.var.name, None)
 
 
 def _alloc(fn: Function, s: Alloc) -> None:
