@@ -72,12 +72,12 @@ r.body:
   br label %c.body
 c.body:
   %c = phi i64 [ 0, %r.body ], [ %c.next, %c.body ]
+  %c.scaled = phi i64 [ 0, %r.body ], [ %c.scaled.next, %c.body ]
   %input.at.2 = getelementptr float, ptr %input.at.1, i64 %c
   %input.at.3 = getelementptr float, ptr %input.at.2, i64 -256
   %input.value = load float, ptr %input.at.3, align 4
   %input.splat = insertelement <8 x float> poison, float %input.value, i64 0
   %input.splat.1 = shufflevector <8 x float> %input.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled = mul i64 %c, 16
   %filter.at.1 = getelementptr float, ptr %filter.at, i64 %c.scaled
   %filter.value = load <8 x float>, ptr %filter.at.1, align 4
   %acc.value = load <8 x float>, ptr %acc.at.1, align 64
@@ -150,17 +150,18 @@ c.body:
   store <8 x float> %fma.13, ptr %acc.at.14, align 32
   %c.next = add nsw i64 %c, 1
   %c.more = icmp slt i64 %c.next, 16
+  %c.scaled.next = add i64 %c.scaled, 16
   br i1 %c.more, label %c.body, label %c.done
 c.done:
   br label %c.body.1
 c.body.1:
   %c.1 = phi i64 [ 0, %c.done ], [ %c.next.1, %c.body.1 ]
+  %c.scaled.1 = phi i64 [ 0, %c.done ], [ %c.scaled.1.next, %c.body.1 ]
   %input.at.10 = getelementptr float, ptr %input.at.1, i64 %c.1
   %input.at.11 = getelementptr float, ptr %input.at.10, i64 -256
   %input.value.7 = load float, ptr %input.at.11, align 4
   %input.splat.14 = insertelement <8 x float> poison, float %input.value.7, i64 0
   %input.splat.15 = shufflevector <8 x float> %input.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled.1 = mul i64 %c.1, 16
   %filter.at.3 = getelementptr float, ptr %filter.at, i64 %c.scaled.1
   %filter.at.4 = getelementptr float, ptr %filter.at.3, i64 256
   %filter.value.2 = load <8 x float>, ptr %filter.at.4, align 4
@@ -244,17 +245,18 @@ c.body.1:
   store <8 x float> %fma.29, ptr %acc.at.14, align 32
   %c.next.1 = add nsw i64 %c.1, 1
   %c.more.1 = icmp slt i64 %c.next.1, 16
+  %c.scaled.1.next = add i64 %c.scaled.1, 16
   br i1 %c.more.1, label %c.body.1, label %c.done.1
 c.done.1:
   br label %c.body.2
 c.body.2:
   %c.2 = phi i64 [ 0, %c.done.1 ], [ %c.next.2, %c.body.2 ]
+  %c.scaled.2 = phi i64 [ 0, %c.done.1 ], [ %c.scaled.2.next, %c.body.2 ]
   %input.at.19 = getelementptr float, ptr %input.at.1, i64 %c.2
   %input.at.20 = getelementptr float, ptr %input.at.19, i64 -240
   %input.value.15 = load float, ptr %input.at.20, align 4
   %input.splat.30 = insertelement <8 x float> poison, float %input.value.15, i64 0
   %input.splat.31 = shufflevector <8 x float> %input.splat.30, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled.2 = mul i64 %c.2, 16
   %filter.at.6 = getelementptr float, ptr %filter.at, i64 %c.scaled.2
   %filter.at.7 = getelementptr float, ptr %filter.at.6, i64 512
   %filter.value.4 = load <8 x float>, ptr %filter.at.7, align 4
@@ -338,6 +340,7 @@ c.body.2:
   store <8 x float> %fma.45, ptr %acc.at.14, align 32
   %c.next.2 = add nsw i64 %c.2, 1
   %c.more.2 = icmp slt i64 %c.next.2, 16
+  %c.scaled.2.next = add i64 %c.scaled.2, 16
   br i1 %c.more.2, label %c.body.2, label %c.done.2
 c.done.2:
   %r.next = add nsw i64 %r, 1
@@ -345,7 +348,8 @@ c.done.2:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.46 = load <8 x float>, ptr %acc, align 64
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.2
+  %n_y.scaled = mul i64 %n_y, 256
+  %output.at = getelementptr float, ptr %output, i64 %n_y.scaled
   store <8 x float> %acc.value.46, ptr %output.at, align 4
   %acc.value.47 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -433,12 +437,12 @@ r.body.1:
   br label %c.body.3
 c.body.3:
   %c.3 = phi i64 [ 0, %r.body.1 ], [ %c.next.3, %c.body.3 ]
+  %c.scaled.3 = phi i64 [ 0, %r.body.1 ], [ %c.scaled.3.next, %c.body.3 ]
   %input.at.29 = getelementptr float, ptr %input.at.28, i64 %c.3
   %input.at.30 = getelementptr float, ptr %input.at.29, i64 -144
   %input.value.23 = load float, ptr %input.at.30, align 4
   %input.splat.46 = insertelement <8 x float> poison, float %input.value.23, i64 0
   %input.splat.47 = shufflevector <8 x float> %input.splat.46, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled.3 = mul i64 %c.3, 16
   %filter.at.10 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.3
   %filter.value.6 = load <8 x float>, ptr %filter.at.10, align 4
   %acc.value.62 = load <8 x float>, ptr %acc.1, align 64
@@ -521,17 +525,18 @@ c.body.3:
   store <8 x float> %fma.61, ptr %acc.at.29, align 32
   %c.next.3 = add nsw i64 %c.3, 1
   %c.more.3 = icmp slt i64 %c.next.3, 16
+  %c.scaled.3.next = add i64 %c.scaled.3, 16
   br i1 %c.more.3, label %c.body.3, label %c.done.3
 c.done.3:
   br label %c.body.4
 c.body.4:
   %c.4 = phi i64 [ 0, %c.done.3 ], [ %c.next.4, %c.body.4 ]
+  %c.scaled.4 = phi i64 [ 0, %c.done.3 ], [ %c.scaled.4.next, %c.body.4 ]
   %input.at.38 = getelementptr float, ptr %input.at.28, i64 %c.4
   %input.at.39 = getelementptr float, ptr %input.at.38, i64 -128
   %input.value.31 = load float, ptr %input.at.39, align 4
   %input.splat.62 = insertelement <8 x float> poison, float %input.value.31, i64 0
   %input.splat.63 = shufflevector <8 x float> %input.splat.62, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled.4 = mul i64 %c.4, 16
   %filter.at.12 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.4
   %filter.at.13 = getelementptr float, ptr %filter.at.12, i64 256
   %filter.value.8 = load <8 x float>, ptr %filter.at.13, align 4
@@ -615,17 +620,18 @@ c.body.4:
   store <8 x float> %fma.77, ptr %acc.at.29, align 32
   %c.next.4 = add nsw i64 %c.4, 1
   %c.more.4 = icmp slt i64 %c.next.4, 16
+  %c.scaled.4.next = add i64 %c.scaled.4, 16
   br i1 %c.more.4, label %c.body.4, label %c.done.4
 c.done.4:
   br label %c.body.5
 c.body.5:
   %c.5 = phi i64 [ 0, %c.done.4 ], [ %c.next.5, %c.body.5 ]
+  %c.scaled.5 = phi i64 [ 0, %c.done.4 ], [ %c.scaled.5.next, %c.body.5 ]
   %input.at.47 = getelementptr float, ptr %input.at.28, i64 %c.5
   %input.at.48 = getelementptr float, ptr %input.at.47, i64 -112
   %input.value.39 = load float, ptr %input.at.48, align 4
   %input.splat.78 = insertelement <8 x float> poison, float %input.value.39, i64 0
   %input.splat.79 = shufflevector <8 x float> %input.splat.78, <8 x float> poison, <8 x i32> zeroinitializer
-  %c.scaled.5 = mul i64 %c.5, 16
   %filter.at.15 = getelementptr float, ptr %filter.at.9, i64 %c.scaled.5
   %filter.at.16 = getelementptr float, ptr %filter.at.15, i64 512
   %filter.value.10 = load <8 x float>, ptr %filter.at.16, align 4
@@ -699,6 +705,7 @@ c.body.5:
   store <8 x float> %fma.91, ptr %acc.at.27, align 32
   %c.next.5 = add nsw i64 %c.5, 1
   %c.more.5 = icmp slt i64 %c.next.5, 16
+  %c.scaled.5.next = add i64 %c.scaled.5, 16
   br i1 %c.more.5, label %c.body.5, label %c.done.5
 c.done.5:
   %r.next.1 = add nsw i64 %r.1, 1

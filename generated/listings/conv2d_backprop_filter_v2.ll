@@ -51,14 +51,16 @@ input_panel_1.body:
   br label %input_panel_2.body
 input_panel_2.body:
   %input_panel_2 = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.next, %input_panel_2.body ]
-  %input_panel_2.scaled = mul i64 %input_panel_2, 16
+  %input_panel_2.scaled = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.scaled.next, %input_panel_2.body ]
+  %input_panel_2.scaled.1 = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.scaled.1.next, %input_panel_2.body ]
   %input.at.3 = getelementptr float, ptr %input.at.2, i64 %input_panel_2.scaled
   %input.value = load <8 x float>, ptr %input.at.3, align 4
-  %input_panel_2.scaled.1 = mul i64 %input_panel_2, 8
   %input_panel.at.2 = getelementptr float, ptr %input_panel.at.1, i64 %input_panel_2.scaled.1
   store <8 x float> %input.value, ptr %input_panel.at.2, align 32
   %input_panel_2.next = add nsw i64 %input_panel_2, 1
   %input_panel_2.more = icmp slt i64 %input_panel_2.next, 16
+  %input_panel_2.scaled.next = add i64 %input_panel_2.scaled, 16
+  %input_panel_2.scaled.1.next = add i64 %input_panel_2.scaled.1, 8
   br i1 %input_panel_2.more, label %input_panel_2.body, label %input_panel_2.done
 input_panel_2.done:
   %input_panel_1.next = add nsw i64 %input_panel_1, 1

@@ -26,11 +26,9 @@ filter_packed_0_filter_packed_1.body:
   %filter_packed_0_filter_packed_1 = phi i64 [ %begin, %entry ], [ %filter_packed_0_filter_packed_1.next, %filter_packed_3_o.done ]
   %quotient = ashr i64 %filter_packed_0_filter_packed_1, 4
   %remainder = and i64 %filter_packed_0_filter_packed_1, 15
-  %quotient.scaled = mul i64 %quotient, 4096
-  %remainder.scaled = mul i64 %remainder, 256
-  %remainder.offset = add i64 %quotient.scaled, %remainder.scaled
-  %filter.at = getelementptr float, ptr %filter, i64 %remainder.offset
-  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %remainder.offset
+  %filter_packed_0_filter_packed_1.scaled = mul i64 %filter_packed_0_filter_packed_1, 256
+  %filter.at = getelementptr float, ptr %filter, i64 %filter_packed_0_filter_packed_1.scaled
+  %filter_packed.at = getelementptr float, ptr %filter_packed, i64 %filter_packed_0_filter_packed_1.scaled
   br label %filter_packed_3_o.body
 filter_packed_3_o.body:
   %filter_packed_3_o = phi i64 [ 0, %filter_packed_0_filter_packed_1.body ], [ %filter_packed_3_o.next, %filter_packed_2_o.done ]
@@ -41,7 +39,8 @@ filter_packed_3_o.body:
   br label %filter_packed_2_o.body
 filter_packed_2_o.body:
   %filter_packed_2_o = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.next, %filter_packed_2_o.body ]
-  %filter_packed_2_o.scaled = mul i64 %filter_packed_2_o, 8
+  %filter_packed_2_o.scaled = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.scaled.next, %filter_packed_2_o.body ]
+  %filter_packed_2_o.scaled.1 = phi i64 [ 0, %filter_packed_3_o.body ], [ %filter_packed_2_o.scaled.1.next, %filter_packed_2_o.body ]
   %filter.at.2 = getelementptr float, ptr %filter.at.1, i64 %filter_packed_2_o.scaled
   %filter.value = load <8 x float>, ptr %filter.at.2, align 4
   store <8 x float> %filter.value, ptr %filter_packed_2_i_filter_packed_3_i, align 64
@@ -194,7 +193,6 @@ filter_packed_2_o.body:
   %filter_packed_2_i_filter_packed_3_i.at.30 = getelementptr float, ptr %filter_packed_2_i_filter_packed_3_i, i64 248
   store <8 x float> %shuffled.23, ptr %filter_packed_2_i_filter_packed_3_i.at.30, align 32
   %filter_packed_2_i_filter_packed_3_i.value.48 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.23, align 64
-  %filter_packed_2_o.scaled.1 = mul i64 %filter_packed_2_o, 128
   %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at.1, i64 %filter_packed_2_o.scaled.1
   store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.48, ptr %filter_packed.at.2, align 32
   %filter_packed_2_i_filter_packed_3_i.value.49 = load <8 x float>, ptr %filter_packed_2_i_filter_packed_3_i.at.24, align 32
@@ -220,6 +218,8 @@ filter_packed_2_o.body:
   store <8 x float> %filter_packed_2_i_filter_packed_3_i.value.55, ptr %filter_packed.at.9, align 32
   %filter_packed_2_o.next = add nsw i64 %filter_packed_2_o, 1
   %filter_packed_2_o.more = icmp slt i64 %filter_packed_2_o.next, 2
+  %filter_packed_2_o.scaled.next = add i64 %filter_packed_2_o.scaled, 8
+  %filter_packed_2_o.scaled.1.next = add i64 %filter_packed_2_o.scaled.1, 128
   br i1 %filter_packed_2_o.more, label %filter_packed_2_o.body, label %filter_packed_2_o.done
 filter_packed_2_o.done:
   %filter_packed_3_o.next = add nsw i64 %filter_packed_3_o, 1
@@ -327,6 +327,14 @@ s.body:
   br label %k.body
 k.body:
   %k = phi i64 [ 0, %s.body ], [ %k.next, %endif.7 ]
+  %k.scaled = phi i64 [ 0, %s.body ], [ %k.scaled.next, %endif.7 ]
+  %k.scaled.1 = phi i64 [ 0, %s.body ], [ %k.scaled.1.next, %endif.7 ]
+  %k.scaled.2 = phi i64 [ 0, %s.body ], [ %k.scaled.2.next, %endif.7 ]
+  %k.scaled.3 = phi i64 [ 0, %s.body ], [ %k.scaled.3.next, %endif.7 ]
+  %k.scaled.4 = phi i64 [ 0, %s.body ], [ %k.scaled.4.next, %endif.7 ]
+  %k.scaled.5 = phi i64 [ 0, %s.body ], [ %k.scaled.5.next, %endif.7 ]
+  %k.scaled.6 = phi i64 [ 0, %s.body ], [ %k.scaled.6.next, %endif.7 ]
+  %k.scaled.7 = phi i64 [ 0, %s.body ], [ %k.scaled.7.next, %endif.7 ]
   br i1 %is, label %then, label %endif
 then:
   %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %k
@@ -334,7 +342,6 @@ then:
   %out_backprop.value = load float, ptr %out_backprop.at.4, align 4
   %out_backprop.splat = insertelement <8 x float> poison, float %out_backprop.value, i64 0
   %out_backprop.splat.1 = shufflevector <8 x float> %out_backprop.splat, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled = mul i64 %k, 16
   %filter_packed.at.2 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled
   %filter_packed.value = load <8 x float>, ptr %filter_packed.at.2, align 64
   %acc.value = load <8 x float>, ptr %acc, align 64
@@ -354,7 +361,6 @@ then.1:
   %out_backprop.value.1 = load float, ptr %out_backprop.at.6, align 4
   %out_backprop.splat.2 = insertelement <8 x float> poison, float %out_backprop.value.1, i64 0
   %out_backprop.splat.3 = shufflevector <8 x float> %out_backprop.splat.2, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.1 = mul i64 %k, 16
   %filter_packed.at.4 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.1
   %filter_packed.value.2 = load <8 x float>, ptr %filter_packed.at.4, align 64
   %acc.value.2 = load <8 x float>, ptr %acc.at.1, align 64
@@ -374,7 +380,6 @@ then.2:
   %out_backprop.value.2 = load float, ptr %out_backprop.at.8, align 4
   %out_backprop.splat.4 = insertelement <8 x float> poison, float %out_backprop.value.2, i64 0
   %out_backprop.splat.5 = shufflevector <8 x float> %out_backprop.splat.4, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.2 = mul i64 %k, 16
   %filter_packed.at.6 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.2
   %filter_packed.value.4 = load <8 x float>, ptr %filter_packed.at.6, align 64
   %acc.value.4 = load <8 x float>, ptr %acc.at.3, align 64
@@ -394,7 +399,6 @@ then.3:
   %out_backprop.value.3 = load float, ptr %out_backprop.at.10, align 4
   %out_backprop.splat.6 = insertelement <8 x float> poison, float %out_backprop.value.3, i64 0
   %out_backprop.splat.7 = shufflevector <8 x float> %out_backprop.splat.6, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.3 = mul i64 %k, 16
   %filter_packed.at.8 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.3
   %filter_packed.value.6 = load <8 x float>, ptr %filter_packed.at.8, align 64
   %acc.value.6 = load <8 x float>, ptr %acc.at.5, align 64
@@ -414,7 +418,6 @@ then.4:
   %out_backprop.value.4 = load float, ptr %out_backprop.at.12, align 4
   %out_backprop.splat.8 = insertelement <8 x float> poison, float %out_backprop.value.4, i64 0
   %out_backprop.splat.9 = shufflevector <8 x float> %out_backprop.splat.8, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.4 = mul i64 %k, 16
   %filter_packed.at.10 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.4
   %filter_packed.value.8 = load <8 x float>, ptr %filter_packed.at.10, align 64
   %acc.value.8 = load <8 x float>, ptr %acc.at.7, align 64
@@ -434,7 +437,6 @@ then.5:
   %out_backprop.value.5 = load float, ptr %out_backprop.at.14, align 4
   %out_backprop.splat.10 = insertelement <8 x float> poison, float %out_backprop.value.5, i64 0
   %out_backprop.splat.11 = shufflevector <8 x float> %out_backprop.splat.10, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.5 = mul i64 %k, 16
   %filter_packed.at.12 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.5
   %filter_packed.value.10 = load <8 x float>, ptr %filter_packed.at.12, align 64
   %acc.value.10 = load <8 x float>, ptr %acc.at.9, align 64
@@ -454,7 +456,6 @@ then.6:
   %out_backprop.value.6 = load float, ptr %out_backprop.at.16, align 4
   %out_backprop.splat.12 = insertelement <8 x float> poison, float %out_backprop.value.6, i64 0
   %out_backprop.splat.13 = shufflevector <8 x float> %out_backprop.splat.12, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.6 = mul i64 %k, 16
   %filter_packed.at.14 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.6
   %filter_packed.value.12 = load <8 x float>, ptr %filter_packed.at.14, align 64
   %acc.value.12 = load <8 x float>, ptr %acc.at.11, align 64
@@ -474,7 +475,6 @@ then.7:
   %out_backprop.value.7 = load float, ptr %out_backprop.at.18, align 4
   %out_backprop.splat.14 = insertelement <8 x float> poison, float %out_backprop.value.7, i64 0
   %out_backprop.splat.15 = shufflevector <8 x float> %out_backprop.splat.14, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.7 = mul i64 %k, 16
   %filter_packed.at.16 = getelementptr float, ptr %filter_packed.at.1, i64 %k.scaled.7
   %filter_packed.value.14 = load <8 x float>, ptr %filter_packed.at.16, align 64
   %acc.value.14 = load <8 x float>, ptr %acc.at.13, align 64
@@ -489,6 +489,14 @@ then.7:
 endif.7:
   %k.next = add nsw i64 %k, 1
   %k.more = icmp slt i64 %k.next, 16
+  %k.scaled.next = add i64 %k.scaled, 16
+  %k.scaled.1.next = add i64 %k.scaled.1, 16
+  %k.scaled.2.next = add i64 %k.scaled.2, 16
+  %k.scaled.3.next = add i64 %k.scaled.3, 16
+  %k.scaled.4.next = add i64 %k.scaled.4, 16
+  %k.scaled.5.next = add i64 %k.scaled.5, 16
+  %k.scaled.6.next = add i64 %k.scaled.6, 16
+  %k.scaled.7.next = add i64 %k.scaled.7, 16
   br i1 %k.more, label %k.body, label %k.done
 k.done:
   %s.next = add nsw i64 %s, 1
@@ -500,7 +508,8 @@ s.done:
   br i1 %r.more, label %r.body, label %r.done
 r.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.2
+  %n_h.scaled = mul i64 %n_h, 256
+  %output.at = getelementptr float, ptr %output, i64 %n_h.scaled
   store <8 x float> %acc.value.16, ptr %output.at, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
   %output.at.1 = getelementptr float, ptr %output.at, i64 8
@@ -610,12 +619,12 @@ s.body.1:
   br label %k.body.1
 k.body.1:
   %k.1 = phi i64 [ 0, %s.body.1 ], [ %k.next.1, %endif.14 ]
+  %k.scaled.8 = phi i64 [ 0, %s.body.1 ], [ %k.scaled.8.next, %endif.14 ]
   %out_backprop.at.21 = getelementptr float, ptr %out_backprop.at.20, i64 %k.1
   %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.21, i64 2032
   %out_backprop.value.8 = load float, ptr %out_backprop.at.22, align 4
   %out_backprop.splat.16 = insertelement <8 x float> poison, float %out_backprop.value.8, i64 0
   %out_backprop.splat.17 = shufflevector <8 x float> %out_backprop.splat.16, <8 x float> poison, <8 x i32> zeroinitializer
-  %k.scaled.8 = mul i64 %k.1, 16
   %filter_packed.at.20 = getelementptr float, ptr %filter_packed.at.19, i64 %k.scaled.8
   %filter_packed.value.16 = load <8 x float>, ptr %filter_packed.at.20, align 64
   %acc.value.32 = load <8 x float>, ptr %acc.1, align 64
@@ -726,6 +735,7 @@ then.14:
 endif.14:
   %k.next.1 = add nsw i64 %k.1, 1
   %k.more.1 = icmp slt i64 %k.next.1, 16
+  %k.scaled.8.next = add i64 %k.scaled.8, 16
   br i1 %k.more.1, label %k.body.1, label %k.done.1
 k.done.1:
   %s.next.1 = add nsw i64 %s.1, 1

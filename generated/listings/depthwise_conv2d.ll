@@ -31,10 +31,8 @@ n_y.body:
   %remainder.scaled.1 = mul i64 %remainder, 256
   %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled.1
   %input.at = getelementptr float, ptr %input, i64 %remainder.offset.2
-  %quotient.scaled.1 = mul i64 %quotient, 65536
-  %remainder.scaled.2 = mul i64 %remainder, 4096
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.2
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.3
+  %n_y.scaled = mul i64 %n_y, 4096
+  %output.at = getelementptr float, ptr %output, i64 %n_y.scaled
   br label %c.body
 c.body:
   %c = phi i64 [ 0, %n_y.body ], [ %c.next, %r.done.1 ]

@@ -29,6 +29,36 @@ r_c.body:
   br i1 %is, label %then, label %else
 then:
   store <8 x float> zeroinitializer, ptr %acc, align 64
+  %acc.at = getelementptr float, ptr %acc, i64 8
+  store <8 x float> zeroinitializer, ptr %acc.at, align 32
+  %acc.at.1 = getelementptr float, ptr %acc, i64 16
+  store <8 x float> zeroinitializer, ptr %acc.at.1, align 64
+  %acc.at.2 = getelementptr float, ptr %acc, i64 24
+  store <8 x float> zeroinitializer, ptr %acc.at.2, align 32
+  %acc.at.3 = getelementptr float, ptr %acc, i64 32
+  store <8 x float> zeroinitializer, ptr %acc.at.3, align 64
+  %acc.at.4 = getelementptr float, ptr %acc, i64 40
+  store <8 x float> zeroinitializer, ptr %acc.at.4, align 32
+  %acc.at.5 = getelementptr float, ptr %acc, i64 48
+  store <8 x float> zeroinitializer, ptr %acc.at.5, align 64
+  %acc.at.6 = getelementptr float, ptr %acc, i64 56
+  store <8 x float> zeroinitializer, ptr %acc.at.6, align 32
+  %acc.at.7 = getelementptr float, ptr %acc, i64 64
+  store <8 x float> zeroinitializer, ptr %acc.at.7, align 64
+  %acc.at.8 = getelementptr float, ptr %acc, i64 72
+  store <8 x float> zeroinitializer, ptr %acc.at.8, align 32
+  %acc.at.9 = getelementptr float, ptr %acc, i64 80
+  store <8 x float> zeroinitializer, ptr %acc.at.9, align 64
+  %acc.at.10 = getelementptr float, ptr %acc, i64 88
+  store <8 x float> zeroinitializer, ptr %acc.at.10, align 32
+  %acc.at.11 = getelementptr float, ptr %acc, i64 96
+  store <8 x float> zeroinitializer, ptr %acc.at.11, align 64
+  %acc.at.12 = getelementptr float, ptr %acc, i64 104
+  store <8 x float> zeroinitializer, ptr %acc.at.12, align 32
+  %acc.at.13 = getelementptr float, ptr %acc, i64 112
+  store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
+  %acc.at.14 = getelementptr float, ptr %acc, i64 120
+  store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
   br label %endif
 else:
   %quotient.scaled = mul i64 %quotient, 4096
@@ -37,259 +67,79 @@ else:
   %output.at = getelementptr float, ptr %output, i64 %remainder.offset
   %output.value = load <8 x float>, ptr %output.at, align 4
   store <8 x float> %output.value, ptr %acc, align 64
-  br label %endif
-endif:
-  br i1 %is, label %then.1, label %else.1
-then.1:
-  %acc.at = getelementptr float, ptr %acc, i64 8
-  store <8 x float> zeroinitializer, ptr %acc.at, align 32
-  br label %endif.1
-else.1:
-  %quotient.scaled.1 = mul i64 %quotient, 4096
-  %remainder.scaled.1 = mul i64 %remainder, 16
-  %remainder.offset.1 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %output.at.1 = getelementptr float, ptr %output, i64 %remainder.offset.1
-  %output.at.2 = getelementptr float, ptr %output.at.1, i64 8
-  %output.value.1 = load <8 x float>, ptr %output.at.2, align 4
-  %acc.at.1 = getelementptr float, ptr %acc, i64 8
-  store <8 x float> %output.value.1, ptr %acc.at.1, align 32
-  br label %endif.1
-endif.1:
-  br i1 %is, label %then.2, label %else.2
-then.2:
-  %acc.at.2 = getelementptr float, ptr %acc, i64 16
-  store <8 x float> zeroinitializer, ptr %acc.at.2, align 64
-  br label %endif.2
-else.2:
-  %quotient.scaled.2 = mul i64 %quotient, 4096
-  %remainder.scaled.2 = mul i64 %remainder, 16
-  %remainder.offset.2 = add i64 %quotient.scaled.2, %remainder.scaled.2
-  %output.at.3 = getelementptr float, ptr %output, i64 %remainder.offset.2
-  %output.at.4 = getelementptr float, ptr %output.at.3, i64 256
-  %output.value.2 = load <8 x float>, ptr %output.at.4, align 4
-  %acc.at.3 = getelementptr float, ptr %acc, i64 16
-  store <8 x float> %output.value.2, ptr %acc.at.3, align 64
-  br label %endif.2
-endif.2:
-  br i1 %is, label %then.3, label %else.3
-then.3:
-  %acc.at.4 = getelementptr float, ptr %acc, i64 24
-  store <8 x float> zeroinitializer, ptr %acc.at.4, align 32
-  br label %endif.3
-else.3:
-  %quotient.scaled.3 = mul i64 %quotient, 4096
-  %remainder.scaled.3 = mul i64 %remainder, 16
-  %remainder.offset.3 = add i64 %quotient.scaled.3, %remainder.scaled.3
-  %output.at.5 = getelementptr float, ptr %output, i64 %remainder.offset.3
-  %output.at.6 = getelementptr float, ptr %output.at.5, i64 264
-  %output.value.3 = load <8 x float>, ptr %output.at.6, align 4
-  %acc.at.5 = getelementptr float, ptr %acc, i64 24
-  store <8 x float> %output.value.3, ptr %acc.at.5, align 32
-  br label %endif.3
-endif.3:
-  br i1 %is, label %then.4, label %else.4
-then.4:
-  %acc.at.6 = getelementptr float, ptr %acc, i64 32
-  store <8 x float> zeroinitializer, ptr %acc.at.6, align 64
-  br label %endif.4
-else.4:
-  %quotient.scaled.4 = mul i64 %quotient, 4096
-  %remainder.scaled.4 = mul i64 %remainder, 16
-  %remainder.offset.4 = add i64 %quotient.scaled.4, %remainder.scaled.4
-  %output.at.7 = getelementptr float, ptr %output, i64 %remainder.offset.4
-  %output.at.8 = getelementptr float, ptr %output.at.7, i64 512
-  %output.value.4 = load <8 x float>, ptr %output.at.8, align 4
-  %acc.at.7 = getelementptr float, ptr %acc, i64 32
-  store <8 x float> %output.value.4, ptr %acc.at.7, align 64
-  br label %endif.4
-endif.4:
-  br i1 %is, label %then.5, label %else.5
-then.5:
-  %acc.at.8 = getelementptr float, ptr %acc, i64 40
-  store <8 x float> zeroinitializer, ptr %acc.at.8, align 32
-  br label %endif.5
-else.5:
-  %quotient.scaled.5 = mul i64 %quotient, 4096
-  %remainder.scaled.5 = mul i64 %remainder, 16
-  %remainder.offset.5 = add i64 %quotient.scaled.5, %remainder.scaled.5
-  %output.at.9 = getelementptr float, ptr %output, i64 %remainder.offset.5
-  %output.at.10 = getelementptr float, ptr %output.at.9, i64 520
-  %output.value.5 = load <8 x float>, ptr %output.at.10, align 4
-  %acc.at.9 = getelementptr float, ptr %acc, i64 40
-  store <8 x float> %output.value.5, ptr %acc.at.9, align 32
-  br label %endif.5
-endif.5:
-  br i1 %is, label %then.6, label %else.6
-then.6:
-  %acc.at.10 = getelementptr float, ptr %acc, i64 48
-  store <8 x float> zeroinitializer, ptr %acc.at.10, align 64
-  br label %endif.6
-else.6:
-  %quotient.scaled.6 = mul i64 %quotient, 4096
-  %remainder.scaled.6 = mul i64 %remainder, 16
-  %remainder.offset.6 = add i64 %quotient.scaled.6, %remainder.scaled.6
-  %output.at.11 = getelementptr float, ptr %output, i64 %remainder.offset.6
-  %output.at.12 = getelementptr float, ptr %output.at.11, i64 768
-  %output.value.6 = load <8 x float>, ptr %output.at.12, align 4
-  %acc.at.11 = getelementptr float, ptr %acc, i64 48
-  store <8 x float> %output.value.6, ptr %acc.at.11, align 64
-  br label %endif.6
-endif.6:
-  br i1 %is, label %then.7, label %else.7
-then.7:
-  %acc.at.12 = getelementptr float, ptr %acc, i64 56
-  store <8 x float> zeroinitializer, ptr %acc.at.12, align 32
-  br label %endif.7
-else.7:
-  %quotient.scaled.7 = mul i64 %quotient, 4096
-  %remainder.scaled.7 = mul i64 %remainder, 16
-  %remainder.offset.7 = add i64 %quotient.scaled.7, %remainder.scaled.7
-  %output.at.13 = getelementptr float, ptr %output, i64 %remainder.offset.7
-  %output.at.14 = getelementptr float, ptr %output.at.13, i64 776
-  %output.value.7 = load <8 x float>, ptr %output.at.14, align 4
-  %acc.at.13 = getelementptr float, ptr %acc, i64 56
-  store <8 x float> %output.value.7, ptr %acc.at.13, align 32
-  br label %endif.7
-endif.7:
-  br i1 %is, label %then.8, label %else.8
-then.8:
-  %acc.at.14 = getelementptr float, ptr %acc, i64 64
-  store <8 x float> zeroinitializer, ptr %acc.at.14, align 64
-  br label %endif.8
-else.8:
-  %quotient.scaled.8 = mul i64 %quotient, 4096
-  %remainder.scaled.8 = mul i64 %remainder, 16
-  %remainder.offset.8 = add i64 %quotient.scaled.8, %remainder.scaled.8
-  %output.at.15 = getelementptr float, ptr %output, i64 %remainder.offset.8
-  %output.at.16 = getelementptr float, ptr %output.at.15, i64 1024
-  %output.value.8 = load <8 x float>, ptr %output.at.16, align 4
-  %acc.at.15 = getelementptr float, ptr %acc, i64 64
-  store <8 x float> %output.value.8, ptr %acc.at.15, align 64
-  br label %endif.8
-endif.8:
-  br i1 %is, label %then.9, label %else.9
-then.9:
-  %acc.at.16 = getelementptr float, ptr %acc, i64 72
-  store <8 x float> zeroinitializer, ptr %acc.at.16, align 32
-  br label %endif.9
-else.9:
-  %quotient.scaled.9 = mul i64 %quotient, 4096
-  %remainder.scaled.9 = mul i64 %remainder, 16
-  %remainder.offset.9 = add i64 %quotient.scaled.9, %remainder.scaled.9
-  %output.at.17 = getelementptr float, ptr %output, i64 %remainder.offset.9
-  %output.at.18 = getelementptr float, ptr %output.at.17, i64 1032
-  %output.value.9 = load <8 x float>, ptr %output.at.18, align 4
-  %acc.at.17 = getelementptr float, ptr %acc, i64 72
-  store <8 x float> %output.value.9, ptr %acc.at.17, align 32
-  br label %endif.9
-endif.9:
-  br i1 %is, label %then.10, label %else.10
-then.10:
-  %acc.at.18 = getelementptr float, ptr %acc, i64 80
-  store <8 x float> zeroinitializer, ptr %acc.at.18, align 64
-  br label %endif.10
-else.10:
-  %quotient.scaled.10 = mul i64 %quotient, 4096
-  %remainder.scaled.10 = mul i64 %remainder, 16
-  %remainder.offset.10 = add i64 %quotient.scaled.10, %remainder.scaled.10
-  %output.at.19 = getelementptr float, ptr %output, i64 %remainder.offset.10
-  %output.at.20 = getelementptr float, ptr %output.at.19, i64 1280
-  %output.value.10 = load <8 x float>, ptr %output.at.20, align 4
-  %acc.at.19 = getelementptr float, ptr %acc, i64 80
-  store <8 x float> %output.value.10, ptr %acc.at.19, align 64
-  br label %endif.10
-endif.10:
-  br i1 %is, label %then.11, label %else.11
-then.11:
-  %acc.at.20 = getelementptr float, ptr %acc, i64 88
-  store <8 x float> zeroinitializer, ptr %acc.at.20, align 32
-  br label %endif.11
-else.11:
-  %quotient.scaled.11 = mul i64 %quotient, 4096
-  %remainder.scaled.11 = mul i64 %remainder, 16
-  %remainder.offset.11 = add i64 %quotient.scaled.11, %remainder.scaled.11
-  %output.at.21 = getelementptr float, ptr %output, i64 %remainder.offset.11
-  %output.at.22 = getelementptr float, ptr %output.at.21, i64 1288
-  %output.value.11 = load <8 x float>, ptr %output.at.22, align 4
-  %acc.at.21 = getelementptr float, ptr %acc, i64 88
-  store <8 x float> %output.value.11, ptr %acc.at.21, align 32
-  br label %endif.11
-endif.11:
-  br i1 %is, label %then.12, label %else.12
-then.12:
-  %acc.at.22 = getelementptr float, ptr %acc, i64 96
-  store <8 x float> zeroinitializer, ptr %acc.at.22, align 64
-  br label %endif.12
-else.12:
-  %quotient.scaled.12 = mul i64 %quotient, 4096
-  %remainder.scaled.12 = mul i64 %remainder, 16
-  %remainder.offset.12 = add i64 %quotient.scaled.12, %remainder.scaled.12
-  %output.at.23 = getelementptr float, ptr %output, i64 %remainder.offset.12
-  %output.at.24 = getelementptr float, ptr %output.at.23, i64 1536
-  %output.value.12 = load <8 x float>, ptr %output.at.24, align 4
-  %acc.at.23 = getelementptr float, ptr %acc, i64 96
-  store <8 x float> %output.value.12, ptr %acc.at.23, align 64
-  br label %endif.12
-endif.12:
-  br i1 %is, label %then.13, label %else.13
-then.13:
-  %acc.at.24 = getelementptr float, ptr %acc, i64 104
-  store <8 x float> zeroinitializer, ptr %acc.at.24, align 32
-  br label %endif.13
-else.13:
-  %quotient.scaled.13 = mul i64 %quotient, 4096
-  %remainder.scaled.13 = mul i64 %remainder, 16
-  %remainder.offset.13 = add i64 %quotient.scaled.13, %remainder.scaled.13
-  %output.at.25 = getelementptr float, ptr %output, i64 %remainder.offset.13
-  %output.at.26 = getelementptr float, ptr %output.at.25, i64 1544
-  %output.value.13 = load <8 x float>, ptr %output.at.26, align 4
-  %acc.at.25 = getelementptr float, ptr %acc, i64 104
-  store <8 x float> %output.value.13, ptr %acc.at.25, align 32
-  br label %endif.13
-endif.13:
-  br i1 %is, label %then.14, label %else.14
-then.14:
-  %acc.at.26 = getelementptr float, ptr %acc, i64 112
-  store <8 x float> zeroinitializer, ptr %acc.at.26, align 64
-  br label %endif.14
-else.14:
-  %quotient.scaled.14 = mul i64 %quotient, 4096
-  %remainder.scaled.14 = mul i64 %remainder, 16
-  %remainder.offset.14 = add i64 %quotient.scaled.14, %remainder.scaled.14
-  %output.at.27 = getelementptr float, ptr %output, i64 %remainder.offset.14
-  %output.at.28 = getelementptr float, ptr %output.at.27, i64 1792
-  %output.value.14 = load <8 x float>, ptr %output.at.28, align 4
-  %acc.at.27 = getelementptr float, ptr %acc, i64 112
-  store <8 x float> %output.value.14, ptr %acc.at.27, align 64
-  br label %endif.14
-endif.14:
-  br i1 %is, label %then.15, label %else.15
-then.15:
-  %acc.at.28 = getelementptr float, ptr %acc, i64 120
-  store <8 x float> zeroinitializer, ptr %acc.at.28, align 32
-  br label %endif.15
-else.15:
-  %quotient.scaled.15 = mul i64 %quotient, 4096
-  %remainder.scaled.15 = mul i64 %remainder, 16
-  %remainder.offset.15 = add i64 %quotient.scaled.15, %remainder.scaled.15
-  %output.at.29 = getelementptr float, ptr %output, i64 %remainder.offset.15
-  %output.at.30 = getelementptr float, ptr %output.at.29, i64 1800
-  %output.value.15 = load <8 x float>, ptr %output.at.30, align 4
+  %output.at.1 = getelementptr float, ptr %output.at, i64 8
+  %output.value.1 = load <8 x float>, ptr %output.at.1, align 4
+  %acc.at.15 = getelementptr float, ptr %acc, i64 8
+  store <8 x float> %output.value.1, ptr %acc.at.15, align 32
+  %output.at.2 = getelementptr float, ptr %output.at, i64 256
+  %output.value.2 = load <8 x float>, ptr %output.at.2, align 4
+  %acc.at.16 = getelementptr float, ptr %acc, i64 16
+  store <8 x float> %output.value.2, ptr %acc.at.16, align 64
+  %output.at.3 = getelementptr float, ptr %output.at, i64 264
+  %output.value.3 = load <8 x float>, ptr %output.at.3, align 4
+  %acc.at.17 = getelementptr float, ptr %acc, i64 24
+  store <8 x float> %output.value.3, ptr %acc.at.17, align 32
+  %output.at.4 = getelementptr float, ptr %output.at, i64 512
+  %output.value.4 = load <8 x float>, ptr %output.at.4, align 4
+  %acc.at.18 = getelementptr float, ptr %acc, i64 32
+  store <8 x float> %output.value.4, ptr %acc.at.18, align 64
+  %output.at.5 = getelementptr float, ptr %output.at, i64 520
+  %output.value.5 = load <8 x float>, ptr %output.at.5, align 4
+  %acc.at.19 = getelementptr float, ptr %acc, i64 40
+  store <8 x float> %output.value.5, ptr %acc.at.19, align 32
+  %output.at.6 = getelementptr float, ptr %output.at, i64 768
+  %output.value.6 = load <8 x float>, ptr %output.at.6, align 4
+  %acc.at.20 = getelementptr float, ptr %acc, i64 48
+  store <8 x float> %output.value.6, ptr %acc.at.20, align 64
+  %output.at.7 = getelementptr float, ptr %output.at, i64 776
+  %output.value.7 = load <8 x float>, ptr %output.at.7, align 4
+  %acc.at.21 = getelementptr float, ptr %acc, i64 56
+  store <8 x float> %output.value.7, ptr %acc.at.21, align 32
+  %output.at.8 = getelementptr float, ptr %output.at, i64 1024
+  %output.value.8 = load <8 x float>, ptr %output.at.8, align 4
+  %acc.at.22 = getelementptr float, ptr %acc, i64 64
+  store <8 x float> %output.value.8, ptr %acc.at.22, align 64
+  %output.at.9 = getelementptr float, ptr %output.at, i64 1032
+  %output.value.9 = load <8 x float>, ptr %output.at.9, align 4
+  %acc.at.23 = getelementptr float, ptr %acc, i64 72
+  store <8 x float> %output.value.9, ptr %acc.at.23, align 32
+  %output.at.10 = getelementptr float, ptr %output.at, i64 1280
+  %output.value.10 = load <8 x float>, ptr %output.at.10, align 4
+  %acc.at.24 = getelementptr float, ptr %acc, i64 80
+  store <8 x float> %output.value.10, ptr %acc.at.24, align 64
+  %output.at.11 = getelementptr float, ptr %output.at, i64 1288
+  %output.value.11 = load <8 x float>, ptr %output.at.11, align 4
+  %acc.at.25 = getelementptr float, ptr %acc, i64 88
+  store <8 x float> %output.value.11, ptr %acc.at.25, align 32
+  %output.at.12 = getelementptr float, ptr %output.at, i64 1536
+  %output.value.12 = load <8 x float>, ptr %output.at.12, align 4
+  %acc.at.26 = getelementptr float, ptr %acc, i64 96
+  store <8 x float> %output.value.12, ptr %acc.at.26, align 64
+  %output.at.13 = getelementptr float, ptr %output.at, i64 1544
+  %output.value.13 = load <8 x float>, ptr %output.at.13, align 4
+  %acc.at.27 = getelementptr float, ptr %acc, i64 104
+  store <8 x float> %output.value.13, ptr %acc.at.27, align 32
+  %output.at.14 = getelementptr float, ptr %output.at, i64 1792
+  %output.value.14 = load <8 x float>, ptr %output.at.14, align 4
+  %acc.at.28 = getelementptr float, ptr %acc, i64 112
+  store <8 x float> %output.value.14, ptr %acc.at.28, align 64
+  %output.at.15 = getelementptr float, ptr %output.at, i64 1800
+  %output.value.15 = load <8 x float>, ptr %output.at.15, align 4
   %acc.at.29 = getelementptr float, ptr %acc, i64 120
   store <8 x float> %output.value.15, ptr %acc.at.29, align 32
-  br label %endif.15
-endif.15:
-  %quotient.scaled.16 = mul i64 %quotient, -1
-  %quotient.offset = add i64 %quotient.scaled.16, 7
+  br label %endif
+endif:
+  %quotient.scaled.1 = mul i64 %quotient, -1
+  %quotient.offset = add i64 %quotient.scaled.1, 7
   %smax = call i64 @llvm.smax.i64(i64 0, i64 %quotient.offset)
-  %quotient.offset.1 = add i64 %quotient.scaled.16, 23
+  %quotient.offset.1 = add i64 %quotient.scaled.1, 23
   %smin = call i64 @llvm.smin.i64(i64 16, i64 %quotient.offset.1)
   %y.any = icmp slt i64 %smax, %smin
-  %remainder.scaled.16 = mul i64 %remainder, 16
-  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %remainder.scaled.16
-  %quotient.scaled.17 = mul i64 %quotient, 256
-  %remainder.offset.16 = add i64 %quotient.scaled.17, %remainder
-  %input.at.1 = getelementptr float, ptr %input.at, i64 %remainder.offset.16
+  %remainder.scaled.1 = mul i64 %remainder, 16
+  %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %remainder.scaled.1
+  %quotient.scaled.2 = mul i64 %quotient, 256
+  %remainder.offset.1 = add i64 %quotient.scaled.2, %remainder
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %remainder.offset.1
   %acc.at.30 = getelementptr float, ptr %acc, i64 8
   %acc.at.31 = getelementptr float, ptr %acc, i64 16
   %acc.at.32 = getelementptr float, ptr %acc, i64 24
@@ -307,22 +157,36 @@ endif.15:
   %acc.at.44 = getelementptr float, ptr %acc, i64 120
   br i1 %y.any, label %y.body, label %y.done
 y.body:
-  %y = phi i64 [ %smax, %endif.15 ], [ %y.next, %x.done ]
+  %y = phi i64 [ %smax, %endif ], [ %y.next, %x.done ]
   %y.scaled = mul i64 %y, 4096
   %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %y.scaled
   %y.scaled.1 = mul i64 %y, 256
   %input.at.2 = getelementptr float, ptr %input.at.1, i64 %y.scaled.1
   br label %x.body
 x.body:
-  %x = phi i64 [ 0, %y.body ], [ %x.next, %endif.22 ]
+  %x = phi i64 [ 0, %y.body ], [ %x.next, %endif.7 ]
+  %x.scaled = phi i64 [ 0, %y.body ], [ %x.scaled.next, %endif.7 ]
+  %x.scaled.1 = phi i64 [ 0, %y.body ], [ %x.scaled.1.next, %endif.7 ]
+  %x.scaled.2 = phi i64 [ 0, %y.body ], [ %x.scaled.2.next, %endif.7 ]
+  %x.scaled.3 = phi i64 [ 0, %y.body ], [ %x.scaled.3.next, %endif.7 ]
+  %x.scaled.4 = phi i64 [ 0, %y.body ], [ %x.scaled.4.next, %endif.7 ]
+  %x.scaled.5 = phi i64 [ 0, %y.body ], [ %x.scaled.5.next, %endif.7 ]
+  %x.scaled.6 = phi i64 [ 0, %y.body ], [ %x.scaled.6.next, %endif.7 ]
+  %x.scaled.7 = phi i64 [ 0, %y.body ], [ %x.scaled.7.next, %endif.7 ]
+  %x.scaled.8 = phi i64 [ 0, %y.body ], [ %x.scaled.8.next, %endif.7 ]
+  %x.scaled.9 = phi i64 [ 0, %y.body ], [ %x.scaled.9.next, %endif.7 ]
+  %x.scaled.10 = phi i64 [ 0, %y.body ], [ %x.scaled.10.next, %endif.7 ]
+  %x.scaled.11 = phi i64 [ 0, %y.body ], [ %x.scaled.11.next, %endif.7 ]
+  %x.scaled.12 = phi i64 [ 0, %y.body ], [ %x.scaled.12.next, %endif.7 ]
+  %x.scaled.13 = phi i64 [ 0, %y.body ], [ %x.scaled.13.next, %endif.7 ]
+  %x.scaled.14 = phi i64 [ 0, %y.body ], [ %x.scaled.14.next, %endif.7 ]
+  %x.scaled.15 = phi i64 [ 0, %y.body ], [ %x.scaled.15.next, %endif.7 ]
   %x.offset = add i64 %x, -7
   %is.1 = icmp sge i64 %x.offset, 0
-  br i1 %is.1, label %then.16, label %endif.16
-then.16:
-  %x.scaled = mul i64 %x, 256
+  br i1 %is.1, label %then.1, label %endif.1
+then.1:
   %out_backprop.at.3 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled
   %out_backprop.value = load <8 x float>, ptr %out_backprop.at.3, align 4
-  %x.scaled.1 = mul i64 %x, 16
   %input.at.3 = getelementptr float, ptr %input.at.2, i64 %x.scaled.1
   %input.at.4 = getelementptr float, ptr %input.at.3, i64 -1904
   %input.value = load float, ptr %input.at.4, align 4
@@ -336,16 +200,14 @@ then.16:
   %acc.value.1 = load <8 x float>, ptr %acc.at.30, align 32
   %fma.1 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input.splat.1, <8 x float> %acc.value.1)
   store <8 x float> %fma.1, ptr %acc.at.30, align 32
-  br label %endif.16
-endif.16:
+  br label %endif.1
+endif.1:
   %x.offset.1 = add i64 %x, -6
   %is.2 = icmp sge i64 %x.offset.1, 0
-  br i1 %is.2, label %then.17, label %endif.17
-then.17:
-  %x.scaled.2 = mul i64 %x, 256
+  br i1 %is.2, label %then.2, label %endif.2
+then.2:
   %out_backprop.at.5 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.2
   %out_backprop.value.2 = load <8 x float>, ptr %out_backprop.at.5, align 4
-  %x.scaled.3 = mul i64 %x, 16
   %input.at.5 = getelementptr float, ptr %input.at.2, i64 %x.scaled.3
   %input.at.6 = getelementptr float, ptr %input.at.5, i64 -1888
   %input.value.1 = load float, ptr %input.at.6, align 4
@@ -359,16 +221,14 @@ then.17:
   %acc.value.3 = load <8 x float>, ptr %acc.at.32, align 32
   %fma.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.3, <8 x float> %input.splat.3, <8 x float> %acc.value.3)
   store <8 x float> %fma.3, ptr %acc.at.32, align 32
-  br label %endif.17
-endif.17:
+  br label %endif.2
+endif.2:
   %x.offset.2 = add i64 %x, -5
   %is.3 = icmp sge i64 %x.offset.2, 0
-  br i1 %is.3, label %then.18, label %endif.18
-then.18:
-  %x.scaled.4 = mul i64 %x, 256
+  br i1 %is.3, label %then.3, label %endif.3
+then.3:
   %out_backprop.at.7 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.4
   %out_backprop.value.4 = load <8 x float>, ptr %out_backprop.at.7, align 4
-  %x.scaled.5 = mul i64 %x, 16
   %input.at.7 = getelementptr float, ptr %input.at.2, i64 %x.scaled.5
   %input.at.8 = getelementptr float, ptr %input.at.7, i64 -1872
   %input.value.2 = load float, ptr %input.at.8, align 4
@@ -382,16 +242,14 @@ then.18:
   %acc.value.5 = load <8 x float>, ptr %acc.at.34, align 32
   %fma.5 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.5, <8 x float> %input.splat.5, <8 x float> %acc.value.5)
   store <8 x float> %fma.5, ptr %acc.at.34, align 32
-  br label %endif.18
-endif.18:
+  br label %endif.3
+endif.3:
   %x.offset.3 = add i64 %x, -4
   %is.4 = icmp sge i64 %x.offset.3, 0
-  br i1 %is.4, label %then.19, label %endif.19
-then.19:
-  %x.scaled.6 = mul i64 %x, 256
+  br i1 %is.4, label %then.4, label %endif.4
+then.4:
   %out_backprop.at.9 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.6
   %out_backprop.value.6 = load <8 x float>, ptr %out_backprop.at.9, align 4
-  %x.scaled.7 = mul i64 %x, 16
   %input.at.9 = getelementptr float, ptr %input.at.2, i64 %x.scaled.7
   %input.at.10 = getelementptr float, ptr %input.at.9, i64 -1856
   %input.value.3 = load float, ptr %input.at.10, align 4
@@ -405,16 +263,14 @@ then.19:
   %acc.value.7 = load <8 x float>, ptr %acc.at.36, align 32
   %fma.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.7, <8 x float> %input.splat.7, <8 x float> %acc.value.7)
   store <8 x float> %fma.7, ptr %acc.at.36, align 32
-  br label %endif.19
-endif.19:
+  br label %endif.4
+endif.4:
   %x.offset.4 = add i64 %x, -3
   %is.5 = icmp sge i64 %x.offset.4, 0
-  br i1 %is.5, label %then.20, label %endif.20
-then.20:
-  %x.scaled.8 = mul i64 %x, 256
+  br i1 %is.5, label %then.5, label %endif.5
+then.5:
   %out_backprop.at.11 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.8
   %out_backprop.value.8 = load <8 x float>, ptr %out_backprop.at.11, align 4
-  %x.scaled.9 = mul i64 %x, 16
   %input.at.11 = getelementptr float, ptr %input.at.2, i64 %x.scaled.9
   %input.at.12 = getelementptr float, ptr %input.at.11, i64 -1840
   %input.value.4 = load float, ptr %input.at.12, align 4
@@ -428,16 +284,14 @@ then.20:
   %acc.value.9 = load <8 x float>, ptr %acc.at.38, align 32
   %fma.9 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.9, <8 x float> %input.splat.9, <8 x float> %acc.value.9)
   store <8 x float> %fma.9, ptr %acc.at.38, align 32
-  br label %endif.20
-endif.20:
+  br label %endif.5
+endif.5:
   %x.offset.5 = add i64 %x, -2
   %is.6 = icmp sge i64 %x.offset.5, 0
-  br i1 %is.6, label %then.21, label %endif.21
-then.21:
-  %x.scaled.10 = mul i64 %x, 256
+  br i1 %is.6, label %then.6, label %endif.6
+then.6:
   %out_backprop.at.13 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.10
   %out_backprop.value.10 = load <8 x float>, ptr %out_backprop.at.13, align 4
-  %x.scaled.11 = mul i64 %x, 16
   %input.at.13 = getelementptr float, ptr %input.at.2, i64 %x.scaled.11
   %input.at.14 = getelementptr float, ptr %input.at.13, i64 -1824
   %input.value.5 = load float, ptr %input.at.14, align 4
@@ -451,16 +305,14 @@ then.21:
   %acc.value.11 = load <8 x float>, ptr %acc.at.40, align 32
   %fma.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.11, <8 x float> %input.splat.11, <8 x float> %acc.value.11)
   store <8 x float> %fma.11, ptr %acc.at.40, align 32
-  br label %endif.21
-endif.21:
+  br label %endif.6
+endif.6:
   %x.offset.6 = add i64 %x, -1
   %is.7 = icmp sge i64 %x.offset.6, 0
-  br i1 %is.7, label %then.22, label %endif.22
-then.22:
-  %x.scaled.12 = mul i64 %x, 256
+  br i1 %is.7, label %then.7, label %endif.7
+then.7:
   %out_backprop.at.15 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.12
   %out_backprop.value.12 = load <8 x float>, ptr %out_backprop.at.15, align 4
-  %x.scaled.13 = mul i64 %x, 16
   %input.at.15 = getelementptr float, ptr %input.at.2, i64 %x.scaled.13
   %input.at.16 = getelementptr float, ptr %input.at.15, i64 -1808
   %input.value.6 = load float, ptr %input.at.16, align 4
@@ -474,12 +326,10 @@ then.22:
   %acc.value.13 = load <8 x float>, ptr %acc.at.42, align 32
   %fma.13 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.13, <8 x float> %input.splat.13, <8 x float> %acc.value.13)
   store <8 x float> %fma.13, ptr %acc.at.42, align 32
-  br label %endif.22
-endif.22:
-  %x.scaled.14 = mul i64 %x, 256
+  br label %endif.7
+endif.7:
   %out_backprop.at.17 = getelementptr float, ptr %out_backprop.at.2, i64 %x.scaled.14
   %out_backprop.value.14 = load <8 x float>, ptr %out_backprop.at.17, align 4
-  %x.scaled.15 = mul i64 %x, 16
   %input.at.17 = getelementptr float, ptr %input.at.2, i64 %x.scaled.15
   %input.at.18 = getelementptr float, ptr %input.at.17, i64 -1792
   %input.value.7 = load float, ptr %input.at.18, align 4
@@ -495,6 +345,22 @@ endif.22:
   store <8 x float> %fma.15, ptr %acc.at.44, align 32
   %x.next = add nsw i64 %x, 1
   %x.more = icmp slt i64 %x.next, 16
+  %x.scaled.next = add i64 %x.scaled, 256
+  %x.scaled.1.next = add i64 %x.scaled.1, 16
+  %x.scaled.2.next = add i64 %x.scaled.2, 256
+  %x.scaled.3.next = add i64 %x.scaled.3, 16
+  %x.scaled.4.next = add i64 %x.scaled.4, 256
+  %x.scaled.5.next = add i64 %x.scaled.5, 16
+  %x.scaled.6.next = add i64 %x.scaled.6, 256
+  %x.scaled.7.next = add i64 %x.scaled.7, 16
+  %x.scaled.8.next = add i64 %x.scaled.8, 256
+  %x.scaled.9.next = add i64 %x.scaled.9, 16
+  %x.scaled.10.next = add i64 %x.scaled.10, 256
+  %x.scaled.11.next = add i64 %x.scaled.11, 16
+  %x.scaled.12.next = add i64 %x.scaled.12, 256
+  %x.scaled.13.next = add i64 %x.scaled.13, 16
+  %x.scaled.14.next = add i64 %x.scaled.14, 256
+  %x.scaled.15.next = add i64 %x.scaled.15, 16
   br i1 %x.more, label %x.body, label %x.done
 x.done:
   %y.next = add nsw i64 %y, 1
@@ -502,245 +368,155 @@ x.done:
   br i1 %y.more, label %y.body, label %y.done
 y.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %quotient.scaled.18 = mul i64 %quotient, 4096
-  %remainder.offset.17 = add i64 %quotient.scaled.18, %remainder.scaled.16
-  %output.at.31 = getelementptr float, ptr %output, i64 %remainder.offset.17
-  store <8 x float> %acc.value.16, ptr %output.at.31, align 4
+  %quotient.scaled.3 = mul i64 %quotient, 4096
+  %remainder.offset.2 = add i64 %quotient.scaled.3, %remainder.scaled.1
+  %output.at.16 = getelementptr float, ptr %output, i64 %remainder.offset.2
+  store <8 x float> %acc.value.16, ptr %output.at.16, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at.30, align 32
-  %output.at.32 = getelementptr float, ptr %output.at.31, i64 8
-  store <8 x float> %acc.value.17, ptr %output.at.32, align 4
+  %output.at.17 = getelementptr float, ptr %output.at.16, i64 8
+  store <8 x float> %acc.value.17, ptr %output.at.17, align 4
   %acc.value.18 = load <8 x float>, ptr %acc.at.31, align 64
-  %output.at.33 = getelementptr float, ptr %output.at.31, i64 256
-  store <8 x float> %acc.value.18, ptr %output.at.33, align 4
+  %output.at.18 = getelementptr float, ptr %output.at.16, i64 256
+  store <8 x float> %acc.value.18, ptr %output.at.18, align 4
   %acc.value.19 = load <8 x float>, ptr %acc.at.32, align 32
-  %output.at.34 = getelementptr float, ptr %output.at.31, i64 264
-  store <8 x float> %acc.value.19, ptr %output.at.34, align 4
+  %output.at.19 = getelementptr float, ptr %output.at.16, i64 264
+  store <8 x float> %acc.value.19, ptr %output.at.19, align 4
   %acc.value.20 = load <8 x float>, ptr %acc.at.33, align 64
-  %output.at.35 = getelementptr float, ptr %output.at.31, i64 512
-  store <8 x float> %acc.value.20, ptr %output.at.35, align 4
+  %output.at.20 = getelementptr float, ptr %output.at.16, i64 512
+  store <8 x float> %acc.value.20, ptr %output.at.20, align 4
   %acc.value.21 = load <8 x float>, ptr %acc.at.34, align 32
-  %output.at.36 = getelementptr float, ptr %output.at.31, i64 520
-  store <8 x float> %acc.value.21, ptr %output.at.36, align 4
+  %output.at.21 = getelementptr float, ptr %output.at.16, i64 520
+  store <8 x float> %acc.value.21, ptr %output.at.21, align 4
   %acc.value.22 = load <8 x float>, ptr %acc.at.35, align 64
-  %output.at.37 = getelementptr float, ptr %output.at.31, i64 768
-  store <8 x float> %acc.value.22, ptr %output.at.37, align 4
+  %output.at.22 = getelementptr float, ptr %output.at.16, i64 768
+  store <8 x float> %acc.value.22, ptr %output.at.22, align 4
   %acc.value.23 = load <8 x float>, ptr %acc.at.36, align 32
-  %output.at.38 = getelementptr float, ptr %output.at.31, i64 776
-  store <8 x float> %acc.value.23, ptr %output.at.38, align 4
+  %output.at.23 = getelementptr float, ptr %output.at.16, i64 776
+  store <8 x float> %acc.value.23, ptr %output.at.23, align 4
   %acc.value.24 = load <8 x float>, ptr %acc.at.37, align 64
-  %output.at.39 = getelementptr float, ptr %output.at.31, i64 1024
-  store <8 x float> %acc.value.24, ptr %output.at.39, align 4
+  %output.at.24 = getelementptr float, ptr %output.at.16, i64 1024
+  store <8 x float> %acc.value.24, ptr %output.at.24, align 4
   %acc.value.25 = load <8 x float>, ptr %acc.at.38, align 32
-  %output.at.40 = getelementptr float, ptr %output.at.31, i64 1032
-  store <8 x float> %acc.value.25, ptr %output.at.40, align 4
+  %output.at.25 = getelementptr float, ptr %output.at.16, i64 1032
+  store <8 x float> %acc.value.25, ptr %output.at.25, align 4
   %acc.value.26 = load <8 x float>, ptr %acc.at.39, align 64
-  %output.at.41 = getelementptr float, ptr %output.at.31, i64 1280
-  store <8 x float> %acc.value.26, ptr %output.at.41, align 4
+  %output.at.26 = getelementptr float, ptr %output.at.16, i64 1280
+  store <8 x float> %acc.value.26, ptr %output.at.26, align 4
   %acc.value.27 = load <8 x float>, ptr %acc.at.40, align 32
-  %output.at.42 = getelementptr float, ptr %output.at.31, i64 1288
-  store <8 x float> %acc.value.27, ptr %output.at.42, align 4
+  %output.at.27 = getelementptr float, ptr %output.at.16, i64 1288
+  store <8 x float> %acc.value.27, ptr %output.at.27, align 4
   %acc.value.28 = load <8 x float>, ptr %acc.at.41, align 64
-  %output.at.43 = getelementptr float, ptr %output.at.31, i64 1536
-  store <8 x float> %acc.value.28, ptr %output.at.43, align 4
+  %output.at.28 = getelementptr float, ptr %output.at.16, i64 1536
+  store <8 x float> %acc.value.28, ptr %output.at.28, align 4
   %acc.value.29 = load <8 x float>, ptr %acc.at.42, align 32
-  %output.at.44 = getelementptr float, ptr %output.at.31, i64 1544
-  store <8 x float> %acc.value.29, ptr %output.at.44, align 4
+  %output.at.29 = getelementptr float, ptr %output.at.16, i64 1544
+  store <8 x float> %acc.value.29, ptr %output.at.29, align 4
   %acc.value.30 = load <8 x float>, ptr %acc.at.43, align 64
-  %output.at.45 = getelementptr float, ptr %output.at.31, i64 1792
-  store <8 x float> %acc.value.30, ptr %output.at.45, align 4
+  %output.at.30 = getelementptr float, ptr %output.at.16, i64 1792
+  store <8 x float> %acc.value.30, ptr %output.at.30, align 4
   %acc.value.31 = load <8 x float>, ptr %acc.at.44, align 32
-  %output.at.46 = getelementptr float, ptr %output.at.31, i64 1800
-  store <8 x float> %acc.value.31, ptr %output.at.46, align 4
-  br i1 %is, label %then.23, label %else.16
-then.23:
+  %output.at.31 = getelementptr float, ptr %output.at.16, i64 1800
+  store <8 x float> %acc.value.31, ptr %output.at.31, align 4
+  br i1 %is, label %then.8, label %else.1
+then.8:
   store <8 x float> zeroinitializer, ptr %acc.1, align 64
-  br label %endif.23
-else.16:
-  %output.at.47 = getelementptr float, ptr %output.at.31, i64 2048
-  %output.value.16 = load <8 x float>, ptr %output.at.47, align 4
-  store <8 x float> %output.value.16, ptr %acc.1, align 64
-  br label %endif.23
-endif.23:
-  br i1 %is, label %then.24, label %else.17
-then.24:
   %acc.at.45 = getelementptr float, ptr %acc.1, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at.45, align 32
-  br label %endif.24
-else.17:
-  %output.at.48 = getelementptr float, ptr %output.at.31, i64 2056
-  %output.value.17 = load <8 x float>, ptr %output.at.48, align 4
-  %acc.at.46 = getelementptr float, ptr %acc.1, i64 8
-  store <8 x float> %output.value.17, ptr %acc.at.46, align 32
-  br label %endif.24
-endif.24:
-  br i1 %is, label %then.25, label %else.18
-then.25:
-  %acc.at.47 = getelementptr float, ptr %acc.1, i64 16
-  store <8 x float> zeroinitializer, ptr %acc.at.47, align 64
-  br label %endif.25
-else.18:
-  %output.at.49 = getelementptr float, ptr %output.at.31, i64 2304
-  %output.value.18 = load <8 x float>, ptr %output.at.49, align 4
-  %acc.at.48 = getelementptr float, ptr %acc.1, i64 16
-  store <8 x float> %output.value.18, ptr %acc.at.48, align 64
-  br label %endif.25
-endif.25:
-  br i1 %is, label %then.26, label %else.19
-then.26:
-  %acc.at.49 = getelementptr float, ptr %acc.1, i64 24
+  %acc.at.46 = getelementptr float, ptr %acc.1, i64 16
+  store <8 x float> zeroinitializer, ptr %acc.at.46, align 64
+  %acc.at.47 = getelementptr float, ptr %acc.1, i64 24
+  store <8 x float> zeroinitializer, ptr %acc.at.47, align 32
+  %acc.at.48 = getelementptr float, ptr %acc.1, i64 32
+  store <8 x float> zeroinitializer, ptr %acc.at.48, align 64
+  %acc.at.49 = getelementptr float, ptr %acc.1, i64 40
   store <8 x float> zeroinitializer, ptr %acc.at.49, align 32
-  br label %endif.26
-else.19:
-  %output.at.50 = getelementptr float, ptr %output.at.31, i64 2312
-  %output.value.19 = load <8 x float>, ptr %output.at.50, align 4
-  %acc.at.50 = getelementptr float, ptr %acc.1, i64 24
-  store <8 x float> %output.value.19, ptr %acc.at.50, align 32
-  br label %endif.26
-endif.26:
-  br i1 %is, label %then.27, label %else.20
-then.27:
-  %acc.at.51 = getelementptr float, ptr %acc.1, i64 32
-  store <8 x float> zeroinitializer, ptr %acc.at.51, align 64
-  br label %endif.27
-else.20:
-  %output.at.51 = getelementptr float, ptr %output.at.31, i64 2560
-  %output.value.20 = load <8 x float>, ptr %output.at.51, align 4
-  %acc.at.52 = getelementptr float, ptr %acc.1, i64 32
-  store <8 x float> %output.value.20, ptr %acc.at.52, align 64
-  br label %endif.27
-endif.27:
-  br i1 %is, label %then.28, label %else.21
-then.28:
-  %acc.at.53 = getelementptr float, ptr %acc.1, i64 40
+  %acc.at.50 = getelementptr float, ptr %acc.1, i64 48
+  store <8 x float> zeroinitializer, ptr %acc.at.50, align 64
+  %acc.at.51 = getelementptr float, ptr %acc.1, i64 56
+  store <8 x float> zeroinitializer, ptr %acc.at.51, align 32
+  %acc.at.52 = getelementptr float, ptr %acc.1, i64 64
+  store <8 x float> zeroinitializer, ptr %acc.at.52, align 64
+  %acc.at.53 = getelementptr float, ptr %acc.1, i64 72
   store <8 x float> zeroinitializer, ptr %acc.at.53, align 32
-  br label %endif.28
-else.21:
-  %output.at.52 = getelementptr float, ptr %output.at.31, i64 2568
-  %output.value.21 = load <8 x float>, ptr %output.at.52, align 4
-  %acc.at.54 = getelementptr float, ptr %acc.1, i64 40
-  store <8 x float> %output.value.21, ptr %acc.at.54, align 32
-  br label %endif.28
-endif.28:
-  br i1 %is, label %then.29, label %else.22
-then.29:
-  %acc.at.55 = getelementptr float, ptr %acc.1, i64 48
-  store <8 x float> zeroinitializer, ptr %acc.at.55, align 64
-  br label %endif.29
-else.22:
-  %output.at.53 = getelementptr float, ptr %output.at.31, i64 2816
-  %output.value.22 = load <8 x float>, ptr %output.at.53, align 4
-  %acc.at.56 = getelementptr float, ptr %acc.1, i64 48
-  store <8 x float> %output.value.22, ptr %acc.at.56, align 64
-  br label %endif.29
-endif.29:
-  br i1 %is, label %then.30, label %else.23
-then.30:
-  %acc.at.57 = getelementptr float, ptr %acc.1, i64 56
+  %acc.at.54 = getelementptr float, ptr %acc.1, i64 80
+  store <8 x float> zeroinitializer, ptr %acc.at.54, align 64
+  %acc.at.55 = getelementptr float, ptr %acc.1, i64 88
+  store <8 x float> zeroinitializer, ptr %acc.at.55, align 32
+  %acc.at.56 = getelementptr float, ptr %acc.1, i64 96
+  store <8 x float> zeroinitializer, ptr %acc.at.56, align 64
+  %acc.at.57 = getelementptr float, ptr %acc.1, i64 104
   store <8 x float> zeroinitializer, ptr %acc.at.57, align 32
-  br label %endif.30
-else.23:
-  %output.at.54 = getelementptr float, ptr %output.at.31, i64 2824
-  %output.value.23 = load <8 x float>, ptr %output.at.54, align 4
-  %acc.at.58 = getelementptr float, ptr %acc.1, i64 56
-  store <8 x float> %output.value.23, ptr %acc.at.58, align 32
-  br label %endif.30
-endif.30:
-  br i1 %is, label %then.31, label %else.24
-then.31:
-  %acc.at.59 = getelementptr float, ptr %acc.1, i64 64
-  store <8 x float> zeroinitializer, ptr %acc.at.59, align 64
-  br label %endif.31
-else.24:
-  %output.at.55 = getelementptr float, ptr %output.at.31, i64 3072
-  %output.value.24 = load <8 x float>, ptr %output.at.55, align 4
-  %acc.at.60 = getelementptr float, ptr %acc.1, i64 64
-  store <8 x float> %output.value.24, ptr %acc.at.60, align 64
-  br label %endif.31
-endif.31:
-  br i1 %is, label %then.32, label %else.25
-then.32:
-  %acc.at.61 = getelementptr float, ptr %acc.1, i64 72
-  store <8 x float> zeroinitializer, ptr %acc.at.61, align 32
-  br label %endif.32
-else.25:
-  %output.at.56 = getelementptr float, ptr %output.at.31, i64 3080
-  %output.value.25 = load <8 x float>, ptr %output.at.56, align 4
-  %acc.at.62 = getelementptr float, ptr %acc.1, i64 72
-  store <8 x float> %output.value.25, ptr %acc.at.62, align 32
-  br label %endif.32
-endif.32:
-  br i1 %is, label %then.33, label %else.26
-then.33:
-  %acc.at.63 = getelementptr float, ptr %acc.1, i64 80
-  store <8 x float> zeroinitializer, ptr %acc.at.63, align 64
-  br label %endif.33
-else.26:
-  %output.at.57 = getelementptr float, ptr %output.at.31, i64 3328
-  %output.value.26 = load <8 x float>, ptr %output.at.57, align 4
-  %acc.at.64 = getelementptr float, ptr %acc.1, i64 80
-  store <8 x float> %output.value.26, ptr %acc.at.64, align 64
-  br label %endif.33
-endif.33:
-  br i1 %is, label %then.34, label %else.27
-then.34:
-  %acc.at.65 = getelementptr float, ptr %acc.1, i64 88
-  store <8 x float> zeroinitializer, ptr %acc.at.65, align 32
-  br label %endif.34
-else.27:
-  %output.at.58 = getelementptr float, ptr %output.at.31, i64 3336
-  %output.value.27 = load <8 x float>, ptr %output.at.58, align 4
-  %acc.at.66 = getelementptr float, ptr %acc.1, i64 88
-  store <8 x float> %output.value.27, ptr %acc.at.66, align 32
-  br label %endif.34
-endif.34:
-  br i1 %is, label %then.35, label %else.28
-then.35:
-  %acc.at.67 = getelementptr float, ptr %acc.1, i64 96
-  store <8 x float> zeroinitializer, ptr %acc.at.67, align 64
-  br label %endif.35
-else.28:
-  %output.at.59 = getelementptr float, ptr %output.at.31, i64 3584
-  %output.value.28 = load <8 x float>, ptr %output.at.59, align 4
-  %acc.at.68 = getelementptr float, ptr %acc.1, i64 96
-  store <8 x float> %output.value.28, ptr %acc.at.68, align 64
-  br label %endif.35
-endif.35:
-  br i1 %is, label %then.36, label %else.29
-then.36:
-  %acc.at.69 = getelementptr float, ptr %acc.1, i64 104
-  store <8 x float> zeroinitializer, ptr %acc.at.69, align 32
-  br label %endif.36
-else.29:
-  %output.at.60 = getelementptr float, ptr %output.at.31, i64 3592
-  %output.value.29 = load <8 x float>, ptr %output.at.60, align 4
-  %acc.at.70 = getelementptr float, ptr %acc.1, i64 104
-  store <8 x float> %output.value.29, ptr %acc.at.70, align 32
-  br label %endif.36
-endif.36:
-  br i1 %is, label %then.37, label %else.30
-then.37:
-  %acc.at.71 = getelementptr float, ptr %acc.1, i64 112
-  store <8 x float> zeroinitializer, ptr %acc.at.71, align 64
-  br label %endif.37
-else.30:
-  %output.at.61 = getelementptr float, ptr %output.at.31, i64 3840
-  %output.value.30 = load <8 x float>, ptr %output.at.61, align 4
-  %acc.at.72 = getelementptr float, ptr %acc.1, i64 112
-  store <8 x float> %output.value.30, ptr %acc.at.72, align 64
-  br label %endif.37
-endif.37:
-  br i1 %is, label %then.38, label %else.31
-then.38:
-  %acc.at.73 = getelementptr float, ptr %acc.1, i64 120
-  store <8 x float> zeroinitializer, ptr %acc.at.73, align 32
-  br label %endif.38
-else.31:
-  %output.at.62 = getelementptr float, ptr %output.at.31, i64 3848
-  %output.value.31 = load <8 x float>, ptr %output.at.62, align 4
+  %acc.at.58 = getelementptr float, ptr %acc.1, i64 112
+  store <8 x float> zeroinitializer, ptr %acc.at.58, align 64
+  %acc.at.59 = getelementptr float, ptr %acc.1, i64 120
+  store <8 x float> zeroinitializer, ptr %acc.at.59, align 32
+  br label %endif.8
+else.1:
+  %output.at.32 = getelementptr float, ptr %output.at.16, i64 2048
+  %output.value.16 = load <8 x float>, ptr %output.at.32, align 4
+  store <8 x float> %output.value.16, ptr %acc.1, align 64
+  %output.at.33 = getelementptr float, ptr %output.at.16, i64 2056
+  %output.value.17 = load <8 x float>, ptr %output.at.33, align 4
+  %acc.at.60 = getelementptr float, ptr %acc.1, i64 8
+  store <8 x float> %output.value.17, ptr %acc.at.60, align 32
+  %output.at.34 = getelementptr float, ptr %output.at.16, i64 2304
+  %output.value.18 = load <8 x float>, ptr %output.at.34, align 4
+  %acc.at.61 = getelementptr float, ptr %acc.1, i64 16
+  store <8 x float> %output.value.18, ptr %acc.at.61, align 64
+  %output.at.35 = getelementptr float, ptr %output.at.16, i64 2312
+  %output.value.19 = load <8 x float>, ptr %output.at.35, align 4
+  %acc.at.62 = getelementptr float, ptr %acc.1, i64 24
+  store <8 x float> %output.value.19, ptr %acc.at.62, align 32
+  %output.at.36 = getelementptr float, ptr %output.at.16, i64 2560
+  %output.value.20 = load <8 x float>, ptr %output.at.36, align 4
+  %acc.at.63 = getelementptr float, ptr %acc.1, i64 32
+  store <8 x float> %output.value.20, ptr %acc.at.63, align 64
+  %output.at.37 = getelementptr float, ptr %output.at.16, i64 2568
+  %output.value.21 = load <8 x float>, ptr %output.at.37, align 4
+  %acc.at.64 = getelementptr float, ptr %acc.1, i64 40
+  store <8 x float> %output.value.21, ptr %acc.at.64, align 32
+  %output.at.38 = getelementptr float, ptr %output.at.16, i64 2816
+  %output.value.22 = load <8 x float>, ptr %output.at.38, align 4
+  %acc.at.65 = getelementptr float, ptr %acc.1, i64 48
+  store <8 x float> %output.value.22, ptr %acc.at.65, align 64
+  %output.at.39 = getelementptr float, ptr %output.at.16, i64 2824
+  %output.value.23 = load <8 x float>, ptr %output.at.39, align 4
+  %acc.at.66 = getelementptr float, ptr %acc.1, i64 56
+  store <8 x float> %output.value.23, ptr %acc.at.66, align 32
+  %output.at.40 = getelementptr float, ptr %output.at.16, i64 3072
+  %output.value.24 = load <8 x float>, ptr %output.at.40, align 4
+  %acc.at.67 = getelementptr float, ptr %acc.1, i64 64
+  store <8 x float> %output.value.24, ptr %acc.at.67, align 64
+  %output.at.41 = getelementptr float, ptr %output.at.16, i64 3080
+  %output.value.25 = load <8 x float>, ptr %output.at.41, align 4
+  %acc.at.68 = getelementptr float, ptr %acc.1, i64 72
+  store <8 x float> %output.value.25, ptr %acc.at.68, align 32
+  %output.at.42 = getelementptr float, ptr %output.at.16, i64 3328
+  %output.value.26 = load <8 x float>, ptr %output.at.42, align 4
+  %acc.at.69 = getelementptr float, ptr %acc.1, i64 80
+  store <8 x float> %output.value.26, ptr %acc.at.69, align 64
+  %output.at.43 = getelementptr float, ptr %output.at.16, i64 3336
+  %output.value.27 = load <8 x float>, ptr %output.at.43, align 4
+  %acc.at.70 = getelementptr float, ptr %acc.1, i64 88
+  store <8 x float> %output.value.27, ptr %acc.at.70, align 32
+  %output.at.44 = getelementptr float, ptr %output.at.16, i64 3584
+  %output.value.28 = load <8 x float>, ptr %output.at.44, align 4
+  %acc.at.71 = getelementptr float, ptr %acc.1, i64 96
+  store <8 x float> %output.value.28, ptr %acc.at.71, align 64
+  %output.at.45 = getelementptr float, ptr %output.at.16, i64 3592
+  %output.value.29 = load <8 x float>, ptr %output.at.45, align 4
+  %acc.at.72 = getelementptr float, ptr %acc.1, i64 104
+  store <8 x float> %output.value.29, ptr %acc.at.72, align 32
+  %output.at.46 = getelementptr float, ptr %output.at.16, i64 3840
+  %output.value.30 = load <8 x float>, ptr %output.at.46, align 4
+  %acc.at.73 = getelementptr float, ptr %acc.1, i64 112
+  store <8 x float> %output.value.30, ptr %acc.at.73, align 64
+  %output.at.47 = getelementptr float, ptr %output.at.16, i64 3848
+  %output.value.31 = load <8 x float>, ptr %output.at.47, align 4
   %acc.at.74 = getelementptr float, ptr %acc.1, i64 120
   store <8 x float> %output.value.31, ptr %acc.at.74, align 32
-  br label %endif.38
-endif.38:
+  br label %endif.8
+endif.8:
   %acc.at.75 = getelementptr float, ptr %acc.1, i64 8
   %acc.at.76 = getelementptr float, ptr %acc.1, i64 16
   %acc.at.77 = getelementptr float, ptr %acc.1, i64 24
@@ -758,22 +534,36 @@ endif.38:
   %acc.at.89 = getelementptr float, ptr %acc.1, i64 120
   br i1 %y.any, label %y.body.1, label %y.done.1
 y.body.1:
-  %y.1 = phi i64 [ %smax, %endif.38 ], [ %y.next.1, %x.done.1 ]
+  %y.1 = phi i64 [ %smax, %endif.8 ], [ %y.next.1, %x.done.1 ]
   %y.scaled.2 = mul i64 %y.1, 4096
   %out_backprop.at.19 = getelementptr float, ptr %out_backprop.at.1, i64 %y.scaled.2
   %y.scaled.3 = mul i64 %y.1, 256
   %input.at.19 = getelementptr float, ptr %input.at.1, i64 %y.scaled.3
   br label %x.body.1
 x.body.1:
-  %x.1 = phi i64 [ 0, %y.body.1 ], [ %x.next.1, %endif.46 ]
+  %x.1 = phi i64 [ 0, %y.body.1 ], [ %x.next.1, %endif.16 ]
+  %x.scaled.16 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.16.next, %endif.16 ]
+  %x.scaled.17 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.17.next, %endif.16 ]
+  %x.scaled.18 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.18.next, %endif.16 ]
+  %x.scaled.19 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.19.next, %endif.16 ]
+  %x.scaled.20 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.20.next, %endif.16 ]
+  %x.scaled.21 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.21.next, %endif.16 ]
+  %x.scaled.22 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.22.next, %endif.16 ]
+  %x.scaled.23 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.23.next, %endif.16 ]
+  %x.scaled.24 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.24.next, %endif.16 ]
+  %x.scaled.25 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.25.next, %endif.16 ]
+  %x.scaled.26 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.26.next, %endif.16 ]
+  %x.scaled.27 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.27.next, %endif.16 ]
+  %x.scaled.28 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.28.next, %endif.16 ]
+  %x.scaled.29 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.29.next, %endif.16 ]
+  %x.scaled.30 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.30.next, %endif.16 ]
+  %x.scaled.31 = phi i64 [ 0, %y.body.1 ], [ %x.scaled.31.next, %endif.16 ]
   %x.offset.7 = add i64 %x.1, 1
   %is.8 = icmp slt i64 %x.offset.7, 16
-  br i1 %is.8, label %then.39, label %endif.39
-then.39:
-  %x.scaled.16 = mul i64 %x.1, 256
+  br i1 %is.8, label %then.9, label %endif.9
+then.9:
   %out_backprop.at.20 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.16
   %out_backprop.value.16 = load <8 x float>, ptr %out_backprop.at.20, align 4
-  %x.scaled.17 = mul i64 %x.1, 16
   %input.at.20 = getelementptr float, ptr %input.at.19, i64 %x.scaled.17
   %input.at.21 = getelementptr float, ptr %input.at.20, i64 -1776
   %input.value.8 = load float, ptr %input.at.21, align 4
@@ -787,16 +577,14 @@ then.39:
   %acc.value.33 = load <8 x float>, ptr %acc.at.75, align 32
   %fma.17 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.17, <8 x float> %input.splat.17, <8 x float> %acc.value.33)
   store <8 x float> %fma.17, ptr %acc.at.75, align 32
-  br label %endif.39
-endif.39:
+  br label %endif.9
+endif.9:
   %x.offset.8 = add i64 %x.1, 2
   %is.9 = icmp slt i64 %x.offset.8, 16
-  br i1 %is.9, label %then.40, label %endif.40
-then.40:
-  %x.scaled.18 = mul i64 %x.1, 256
+  br i1 %is.9, label %then.10, label %endif.10
+then.10:
   %out_backprop.at.22 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.18
   %out_backprop.value.18 = load <8 x float>, ptr %out_backprop.at.22, align 4
-  %x.scaled.19 = mul i64 %x.1, 16
   %input.at.22 = getelementptr float, ptr %input.at.19, i64 %x.scaled.19
   %input.at.23 = getelementptr float, ptr %input.at.22, i64 -1760
   %input.value.9 = load float, ptr %input.at.23, align 4
@@ -810,16 +598,14 @@ then.40:
   %acc.value.35 = load <8 x float>, ptr %acc.at.77, align 32
   %fma.19 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.19, <8 x float> %input.splat.19, <8 x float> %acc.value.35)
   store <8 x float> %fma.19, ptr %acc.at.77, align 32
-  br label %endif.40
-endif.40:
+  br label %endif.10
+endif.10:
   %x.offset.9 = add i64 %x.1, 3
   %is.10 = icmp slt i64 %x.offset.9, 16
-  br i1 %is.10, label %then.41, label %endif.41
-then.41:
-  %x.scaled.20 = mul i64 %x.1, 256
+  br i1 %is.10, label %then.11, label %endif.11
+then.11:
   %out_backprop.at.24 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.20
   %out_backprop.value.20 = load <8 x float>, ptr %out_backprop.at.24, align 4
-  %x.scaled.21 = mul i64 %x.1, 16
   %input.at.24 = getelementptr float, ptr %input.at.19, i64 %x.scaled.21
   %input.at.25 = getelementptr float, ptr %input.at.24, i64 -1744
   %input.value.10 = load float, ptr %input.at.25, align 4
@@ -833,16 +619,14 @@ then.41:
   %acc.value.37 = load <8 x float>, ptr %acc.at.79, align 32
   %fma.21 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.21, <8 x float> %input.splat.21, <8 x float> %acc.value.37)
   store <8 x float> %fma.21, ptr %acc.at.79, align 32
-  br label %endif.41
-endif.41:
+  br label %endif.11
+endif.11:
   %x.offset.10 = add i64 %x.1, 4
   %is.11 = icmp slt i64 %x.offset.10, 16
-  br i1 %is.11, label %then.42, label %endif.42
-then.42:
-  %x.scaled.22 = mul i64 %x.1, 256
+  br i1 %is.11, label %then.12, label %endif.12
+then.12:
   %out_backprop.at.26 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.22
   %out_backprop.value.22 = load <8 x float>, ptr %out_backprop.at.26, align 4
-  %x.scaled.23 = mul i64 %x.1, 16
   %input.at.26 = getelementptr float, ptr %input.at.19, i64 %x.scaled.23
   %input.at.27 = getelementptr float, ptr %input.at.26, i64 -1728
   %input.value.11 = load float, ptr %input.at.27, align 4
@@ -856,16 +640,14 @@ then.42:
   %acc.value.39 = load <8 x float>, ptr %acc.at.81, align 32
   %fma.23 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.23, <8 x float> %input.splat.23, <8 x float> %acc.value.39)
   store <8 x float> %fma.23, ptr %acc.at.81, align 32
-  br label %endif.42
-endif.42:
+  br label %endif.12
+endif.12:
   %x.offset.11 = add i64 %x.1, 5
   %is.12 = icmp slt i64 %x.offset.11, 16
-  br i1 %is.12, label %then.43, label %endif.43
-then.43:
-  %x.scaled.24 = mul i64 %x.1, 256
+  br i1 %is.12, label %then.13, label %endif.13
+then.13:
   %out_backprop.at.28 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.24
   %out_backprop.value.24 = load <8 x float>, ptr %out_backprop.at.28, align 4
-  %x.scaled.25 = mul i64 %x.1, 16
   %input.at.28 = getelementptr float, ptr %input.at.19, i64 %x.scaled.25
   %input.at.29 = getelementptr float, ptr %input.at.28, i64 -1712
   %input.value.12 = load float, ptr %input.at.29, align 4
@@ -879,16 +661,14 @@ then.43:
   %acc.value.41 = load <8 x float>, ptr %acc.at.83, align 32
   %fma.25 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.25, <8 x float> %input.splat.25, <8 x float> %acc.value.41)
   store <8 x float> %fma.25, ptr %acc.at.83, align 32
-  br label %endif.43
-endif.43:
+  br label %endif.13
+endif.13:
   %x.offset.12 = add i64 %x.1, 6
   %is.13 = icmp slt i64 %x.offset.12, 16
-  br i1 %is.13, label %then.44, label %endif.44
-then.44:
-  %x.scaled.26 = mul i64 %x.1, 256
+  br i1 %is.13, label %then.14, label %endif.14
+then.14:
   %out_backprop.at.30 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.26
   %out_backprop.value.26 = load <8 x float>, ptr %out_backprop.at.30, align 4
-  %x.scaled.27 = mul i64 %x.1, 16
   %input.at.30 = getelementptr float, ptr %input.at.19, i64 %x.scaled.27
   %input.at.31 = getelementptr float, ptr %input.at.30, i64 -1696
   %input.value.13 = load float, ptr %input.at.31, align 4
@@ -902,16 +682,14 @@ then.44:
   %acc.value.43 = load <8 x float>, ptr %acc.at.85, align 32
   %fma.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.27, <8 x float> %input.splat.27, <8 x float> %acc.value.43)
   store <8 x float> %fma.27, ptr %acc.at.85, align 32
-  br label %endif.44
-endif.44:
+  br label %endif.14
+endif.14:
   %x.offset.13 = add i64 %x.1, 7
   %is.14 = icmp slt i64 %x.offset.13, 16
-  br i1 %is.14, label %then.45, label %endif.45
-then.45:
-  %x.scaled.28 = mul i64 %x.1, 256
+  br i1 %is.14, label %then.15, label %endif.15
+then.15:
   %out_backprop.at.32 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.28
   %out_backprop.value.28 = load <8 x float>, ptr %out_backprop.at.32, align 4
-  %x.scaled.29 = mul i64 %x.1, 16
   %input.at.32 = getelementptr float, ptr %input.at.19, i64 %x.scaled.29
   %input.at.33 = getelementptr float, ptr %input.at.32, i64 -1680
   %input.value.14 = load float, ptr %input.at.33, align 4
@@ -925,16 +703,14 @@ then.45:
   %acc.value.45 = load <8 x float>, ptr %acc.at.87, align 32
   %fma.29 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.29, <8 x float> %input.splat.29, <8 x float> %acc.value.45)
   store <8 x float> %fma.29, ptr %acc.at.87, align 32
-  br label %endif.45
-endif.45:
+  br label %endif.15
+endif.15:
   %x.offset.14 = add i64 %x.1, 8
   %is.15 = icmp slt i64 %x.offset.14, 16
-  br i1 %is.15, label %then.46, label %endif.46
-then.46:
-  %x.scaled.30 = mul i64 %x.1, 256
+  br i1 %is.15, label %then.16, label %endif.16
+then.16:
   %out_backprop.at.34 = getelementptr float, ptr %out_backprop.at.19, i64 %x.scaled.30
   %out_backprop.value.30 = load <8 x float>, ptr %out_backprop.at.34, align 4
-  %x.scaled.31 = mul i64 %x.1, 16
   %input.at.34 = getelementptr float, ptr %input.at.19, i64 %x.scaled.31
   %input.at.35 = getelementptr float, ptr %input.at.34, i64 -1664
   %input.value.15 = load float, ptr %input.at.35, align 4
@@ -948,10 +724,26 @@ then.46:
   %acc.value.47 = load <8 x float>, ptr %acc.at.89, align 32
   %fma.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.31, <8 x float> %input.splat.31, <8 x float> %acc.value.47)
   store <8 x float> %fma.31, ptr %acc.at.89, align 32
-  br label %endif.46
-endif.46:
+  br label %endif.16
+endif.16:
   %x.next.1 = add nsw i64 %x.1, 1
   %x.more.1 = icmp slt i64 %x.next.1, 16
+  %x.scaled.16.next = add i64 %x.scaled.16, 256
+  %x.scaled.17.next = add i64 %x.scaled.17, 16
+  %x.scaled.18.next = add i64 %x.scaled.18, 256
+  %x.scaled.19.next = add i64 %x.scaled.19, 16
+  %x.scaled.20.next = add i64 %x.scaled.20, 256
+  %x.scaled.21.next = add i64 %x.scaled.21, 16
+  %x.scaled.22.next = add i64 %x.scaled.22, 256
+  %x.scaled.23.next = add i64 %x.scaled.23, 16
+  %x.scaled.24.next = add i64 %x.scaled.24, 256
+  %x.scaled.25.next = add i64 %x.scaled.25, 16
+  %x.scaled.26.next = add i64 %x.scaled.26, 256
+  %x.scaled.27.next = add i64 %x.scaled.27, 16
+  %x.scaled.28.next = add i64 %x.scaled.28, 256
+  %x.scaled.29.next = add i64 %x.scaled.29, 16
+  %x.scaled.30.next = add i64 %x.scaled.30, 256
+  %x.scaled.31.next = add i64 %x.scaled.31, 16
   br i1 %x.more.1, label %x.body.1, label %x.done.1
 x.done.1:
   %y.next.1 = add nsw i64 %y.1, 1
@@ -959,53 +751,53 @@ x.done.1:
   br i1 %y.more.1, label %y.body.1, label %y.done.1
 y.done.1:
   %acc.value.48 = load <8 x float>, ptr %acc.1, align 64
-  %output.at.63 = getelementptr float, ptr %output.at.31, i64 2048
-  store <8 x float> %acc.value.48, ptr %output.at.63, align 4
+  %output.at.48 = getelementptr float, ptr %output.at.16, i64 2048
+  store <8 x float> %acc.value.48, ptr %output.at.48, align 4
   %acc.value.49 = load <8 x float>, ptr %acc.at.75, align 32
-  %output.at.64 = getelementptr float, ptr %output.at.31, i64 2056
-  store <8 x float> %acc.value.49, ptr %output.at.64, align 4
+  %output.at.49 = getelementptr float, ptr %output.at.16, i64 2056
+  store <8 x float> %acc.value.49, ptr %output.at.49, align 4
   %acc.value.50 = load <8 x float>, ptr %acc.at.76, align 64
-  %output.at.65 = getelementptr float, ptr %output.at.31, i64 2304
-  store <8 x float> %acc.value.50, ptr %output.at.65, align 4
+  %output.at.50 = getelementptr float, ptr %output.at.16, i64 2304
+  store <8 x float> %acc.value.50, ptr %output.at.50, align 4
   %acc.value.51 = load <8 x float>, ptr %acc.at.77, align 32
-  %output.at.66 = getelementptr float, ptr %output.at.31, i64 2312
-  store <8 x float> %acc.value.51, ptr %output.at.66, align 4
+  %output.at.51 = getelementptr float, ptr %output.at.16, i64 2312
+  store <8 x float> %acc.value.51, ptr %output.at.51, align 4
   %acc.value.52 = load <8 x float>, ptr %acc.at.78, align 64
-  %output.at.67 = getelementptr float, ptr %output.at.31, i64 2560
-  store <8 x float> %acc.value.52, ptr %output.at.67, align 4
+  %output.at.52 = getelementptr float, ptr %output.at.16, i64 2560
+  store <8 x float> %acc.value.52, ptr %output.at.52, align 4
   %acc.value.53 = load <8 x float>, ptr %acc.at.79, align 32
-  %output.at.68 = getelementptr float, ptr %output.at.31, i64 2568
-  store <8 x float> %acc.value.53, ptr %output.at.68, align 4
+  %output.at.53 = getelementptr float, ptr %output.at.16, i64 2568
+  store <8 x float> %acc.value.53, ptr %output.at.53, align 4
   %acc.value.54 = load <8 x float>, ptr %acc.at.80, align 64
-  %output.at.69 = getelementptr float, ptr %output.at.31, i64 2816
-  store <8 x float> %acc.value.54, ptr %output.at.69, align 4
+  %output.at.54 = getelementptr float, ptr %output.at.16, i64 2816
+  store <8 x float> %acc.value.54, ptr %output.at.54, align 4
   %acc.value.55 = load <8 x float>, ptr %acc.at.81, align 32
-  %output.at.70 = getelementptr float, ptr %output.at.31, i64 2824
-  store <8 x float> %acc.value.55, ptr %output.at.70, align 4
+  %output.at.55 = getelementptr float, ptr %output.at.16, i64 2824
+  store <8 x float> %acc.value.55, ptr %output.at.55, align 4
   %acc.value.56 = load <8 x float>, ptr %acc.at.82, align 64
-  %output.at.71 = getelementptr float, ptr %output.at.31, i64 3072
-  store <8 x float> %acc.value.56, ptr %output.at.71, align 4
+  %output.at.56 = getelementptr float, ptr %output.at.16, i64 3072
+  store <8 x float> %acc.value.56, ptr %output.at.56, align 4
   %acc.value.57 = load <8 x float>, ptr %acc.at.83, align 32
-  %output.at.72 = getelementptr float, ptr %output.at.31, i64 3080
-  store <8 x float> %acc.value.57, ptr %output.at.72, align 4
+  %output.at.57 = getelementptr float, ptr %output.at.16, i64 3080
+  store <8 x float> %acc.value.57, ptr %output.at.57, align 4
   %acc.value.58 = load <8 x float>, ptr %acc.at.84, align 64
-  %output.at.73 = getelementptr float, ptr %output.at.31, i64 3328
-  store <8 x float> %acc.value.58, ptr %output.at.73, align 4
+  %output.at.58 = getelementptr float, ptr %output.at.16, i64 3328
+  store <8 x float> %acc.value.58, ptr %output.at.58, align 4
   %acc.value.59 = load <8 x float>, ptr %acc.at.85, align 32
-  %output.at.74 = getelementptr float, ptr %output.at.31, i64 3336
-  store <8 x float> %acc.value.59, ptr %output.at.74, align 4
+  %output.at.59 = getelementptr float, ptr %output.at.16, i64 3336
+  store <8 x float> %acc.value.59, ptr %output.at.59, align 4
   %acc.value.60 = load <8 x float>, ptr %acc.at.86, align 64
-  %output.at.75 = getelementptr float, ptr %output.at.31, i64 3584
-  store <8 x float> %acc.value.60, ptr %output.at.75, align 4
+  %output.at.60 = getelementptr float, ptr %output.at.16, i64 3584
+  store <8 x float> %acc.value.60, ptr %output.at.60, align 4
   %acc.value.61 = load <8 x float>, ptr %acc.at.87, align 32
-  %output.at.76 = getelementptr float, ptr %output.at.31, i64 3592
-  store <8 x float> %acc.value.61, ptr %output.at.76, align 4
+  %output.at.61 = getelementptr float, ptr %output.at.16, i64 3592
+  store <8 x float> %acc.value.61, ptr %output.at.61, align 4
   %acc.value.62 = load <8 x float>, ptr %acc.at.88, align 64
-  %output.at.77 = getelementptr float, ptr %output.at.31, i64 3840
-  store <8 x float> %acc.value.62, ptr %output.at.77, align 4
+  %output.at.62 = getelementptr float, ptr %output.at.16, i64 3840
+  store <8 x float> %acc.value.62, ptr %output.at.62, align 4
   %acc.value.63 = load <8 x float>, ptr %acc.at.89, align 32
-  %output.at.78 = getelementptr float, ptr %output.at.31, i64 3848
-  store <8 x float> %acc.value.63, ptr %output.at.78, align 4
+  %output.at.63 = getelementptr float, ptr %output.at.16, i64 3848
+  store <8 x float> %acc.value.63, ptr %output.at.63, align 4
   %r_c.next = add nsw i64 %r_c, 1
   %r_c.more = icmp slt i64 %r_c.next, %end
   br i1 %r_c.more, label %r_c.body, label %r_c.done

@@ -30,10 +30,8 @@ n_h.body:
   %remainder.scaled = mul i64 %remainder, 4096
   %remainder.offset.2 = add i64 %quotient.scaled, %remainder.scaled
   %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %remainder.offset.2
-  %quotient.scaled.1 = mul i64 %quotient, 4096
-  %remainder.scaled.1 = mul i64 %remainder, 256
-  %remainder.offset.3 = add i64 %quotient.scaled.1, %remainder.scaled.1
-  %output.at = getelementptr float, ptr %output, i64 %remainder.offset.3
+  %n_h.scaled = mul i64 %n_h, 256
+  %output.at = getelementptr float, ptr %output, i64 %n_h.scaled
   br label %w.body
 w.body:
   %w = phi i64 [ 0, %n_h.body ], [ %w.next, %c.done ]

@@ -195,7 +195,7 @@ def _accumulate(fn: Function, sum_so_far: str, atoms: tuple[str, ...], coefficie
     negative = bool(sum_so_far) and coefficient < 0
     scale = -coefficient if negative else coefficient
     if scale != 1:
-        term = fn.writer.pure(_hint(term, "scaled"), f"mul i64 {term}, {scale}")
+        term = fn.writer.multiple(_hint(term, "scaled"), term, scale)
     if not sum_so_far:
         return term
     operation = "sub" if negative else "add"

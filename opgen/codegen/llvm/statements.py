@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from opgen.codegen.llvm import allocation, memory, parallel, stores, tiles
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.types import Value, sanitised
+from opgen.codegen.llvm.types import Value, sanitised, wrapped
+from opgen.codegen.llvm.writer import Multiple
 from opgen.diagnostics import InternalError
 from opgen.dtypes import INT64
 from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Stmt, Store, Type
+
+FOLDED = 2
+"""Up to this an element's number is scaled in an address, at no cost, whatever the element."""
 
 
 def emit(fn: Function, s: Stmt) -> None:
@@ -65,7 +69,7 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
     if not constant:
         enter = f"i1 {w.pure(f'{name}.any', f'icmp slt i64 {start}, {stop}')}, label %{body}, label %{done}"
     before = w.block
-    with w.loop():
+    with w.loop() as around:
         w.line(f"br {enter}")
         w.label(body)
         ref = w.value(name)
@@ -78,9 +82,25 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
     # Below `stop` an increment cannot overflow.
     following = w.define(f"{name}.next", f"add nsw i64 {ref}, 1")
     more = w.define(f"{name}.more", f"icmp slt i64 {following}, {stop}")
-    w.fill(phi, f"{ref} = phi i64 [ {start}, %{before} ], [ {following}, %{w.block} ]")
+    steps = [m for m in around.multiples if _steps(m, ref, start)] if not around.inner else []
+    ahead = [w.define(f"{m.value[1:]}.next", f"add i64 {m.value}, {m.factor}") for m in steps]
+    w.fill(
+        phi,
+        f"{ref} = phi i64 [ {start}, %{before} ], [ {following}, %{w.block} ]",
+        *(
+            f"{m.value} = phi i64 [ {wrapped(int(start) * m.factor, 64)}, %{before} ], [ {n}, %{w.block} ]"
+            for m, n in zip(steps, ahead, strict=True)
+        ),
+    )
+    for m in steps:
+        w.fill(m.line)
     w.line(f"br i1 {more}, label %{body}, label %{done}")
     w.label(done)
+
+
+def _steps(m: Multiple, variable: str, start: str) -> bool:
+    """Whether a multiple of an innermost loop's variable is better added up; small ones are part of an address."""
+    return m.of == variable and m.factor > FOLDED and not start.startswith("%")
 
 
 def _if(fn: Function, s: If) -> None:

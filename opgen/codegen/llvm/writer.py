@@ -18,11 +18,24 @@ _DEPTH = 32
 """Bits of a value's number below the loops around it."""
 
 
-class _Loop(NamedTuple):
-    """What is written before a loop's first instruction, and the number of scopes around the loop."""
+class Multiple(NamedTuple):
+    """`value` is `factor` times `of`, by the instruction in a line."""
+
+    value: str
+    of: str
+    factor: int
+    line: int
+
+
+class Loop(NamedTuple):
+    """What is written before a loop's first instruction, the number of scopes around the loop, the multiples made in
+    its body, and the loops in it.
+    """
 
     before: list[str]
     scopes: int
+    multiples: list[Multiple]
+    inner: list[Loop]
 
 
 class Writer:
@@ -33,7 +46,7 @@ class Writer:
         self.block = "entry"
         self._lines: list[str] = []
         self._before: dict[int, list[str]] = {}
-        self._loops: list[_Loop] = []
+        self._loops: list[Loop] = []
         self._allocas: list[str] = []
         self._counts: dict[str, int] = {}
         self._known: dict[Hashable, str] = {}
@@ -85,6 +98,14 @@ class Writer:
                 self._scopes[loop.scopes - 1].append(text)
         return ref
 
+    def multiple(self, hint: str, of: str, factor: int) -> str:
+        """An int64 value by a number; as `pure`."""
+        line = len(self._lines)
+        found = self.pure(hint, f"mul i64 {of}, {factor}")
+        if self._loops and line < len(self._lines):
+            self._loops[-1].multiples.append(Multiple(found, of, factor, line))
+        return found
+
     def once(self, hint: str, text: str) -> str:
         """The result of an instruction without effects that must stay where it is; as `pure` otherwise."""
         ref = self._known.get(text)
@@ -121,8 +142,8 @@ class Writer:
         self._lines.append("")
         return len(self._lines) - 1
 
-    def fill(self, number: int, text: str) -> None:
-        self._lines[number] = "  " + text
+    def fill(self, number: int, *texts: str) -> None:
+        self._lines[number] = "\n".join("  " + t for t in texts)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -135,13 +156,16 @@ class Writer:
                 del self._known[key]
 
     @contextmanager
-    def loop(self) -> Iterator[None]:
+    def loop(self) -> Iterator[Loop]:
         """A loop, from the branch into it to the end of its body."""
-        self._loops.append(_Loop([], len(self._scopes)))
-        self._before[len(self._lines)] = self._loops[-1].before
+        loop = Loop([], len(self._scopes), [], [])
+        if self._loops:
+            self._loops[-1].inner.append(loop)
+        self._loops.append(loop)
+        self._before[len(self._lines)] = loop.before
         try:
             with self.scope():
-                yield
+                yield loop
         finally:
             self._loops.pop()
 
@@ -150,5 +174,6 @@ class Writer:
         lines = [header + " {", "entry:", *self._allocas]
         for number, line in enumerate(self._lines):
             lines += self._before.get(number, ())
-            lines.append(line)
+            if line:
+                lines.append(line)
         return "\n".join([*lines, "}"])

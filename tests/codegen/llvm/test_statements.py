@@ -56,6 +56,34 @@ def put(at: int | Var, value: object) -> Store:
     return Store("y", (b.index(at),), value)
 
 
+@pytest.mark.parametrize(("start", "stop"), [(0, 3), (1, 4), (-2, 1), (3, 3)])
+@pytest.mark.parametrize("branch", [False, True])
+def test_multiples_of_an_innermost_loop_are_added_up(start: int, stop: int, branch: bool) -> None:
+    """Also those that are only met in a branch; not of loops around it, of loops that begin anywhere, or small ones."""
+    i, j = b.var("i"), b.var("j")
+    place = b.add(b.sub(b.mul(j, 5), start * 5), i)
+    body: Stmt = Store("y", (place,), b.add(b.mul(j, 7), b.mul(i, 3)))
+    body = If(Compare("ne", j, C(2)), body) if branch else body
+    nest = For("i", C(0), C(2), For("j", C(start), C(stop), body))
+    want = [-1] * 16
+    for row in range(2):
+        for column in range(start, stop):
+            if not branch or column != 2:
+                want[5 * (column - start) + row] = 7 * column + 3 * row
+    assert ran(nest) == want
+    text = Compiled(kernel(nest)).ir
+    assert ("mul i64 %i, 3" in text) == (start < stop)
+    assert "mul i64 %j" not in text
+    assert text.count(" = phi i64 ") == (4 if start < stop else 1)
+
+
+def test_multiples_of_a_loop_that_begins_anywhere_are_products() -> None:
+    nest = For("i", N.var, C(3), put(b.mul(b.var("i"), 5), b.mul(b.var("i"), 2)))
+    assert ran(nest, N, n=1) == [2 * (n // 5) if n in (5, 10) else -1 for n in range(16)]
+    text = Compiled(kernel(nest, N)).ir
+    assert "mul i64 %i, 5" in text and "mul i64 %i, 2" in text
+
+
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (3, 7), (5, 2), (-2, 1), (0, 16)])
 def test_a_loop_runs_from_start_to_below_stop(start: int, stop: int) -> None:
     body = For("i", C(start), N.var, Store("y", (b.mod(b.var("i"), 16),), b.var("i")))
