@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, Expr, For, Kernel, Stmt
+from opgen.loop.walk import substitute_expr, with_parts
 from opgen.passes.fold import fold_all
+from opgen.passes.scope import entered
+from opgen.passes.simplify import simplify_expr
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops
 
@@ -37,15 +40,25 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
         for cut in at:
             edges.append(_edge(s, cut, edges[-1]))
         edges.append(s.stop)
-        return b.block(_part(s, low, high) for low, high in pairwise(edges))
+        return b.block(_part(s, low, high, context) for low, high in pairwise(edges))
 
     return rewrite_loops(kernel, loop, rewrite)
 
 
-def _part(s: For, low: Expr, high: Expr) -> Stmt:
+def _part(s: For, low: Expr, high: Expr, context: Context) -> Stmt:
     if isinstance(low, Const) and isinstance(high, Const) and high.value <= low.value:
         return b.EMPTY
-    return For(s.var, low, high, s.body, s.kind)
+    single = fold_all(b.sub(high, low)) == Const(1)
+    values = {s.var: low} if single else {}
+    return For(s.var, low, high, _bounded(s.body, context.with_loop(s.var, low, high), values), s.kind)
+
+
+def _bounded(s: Stmt, context: Context, values: Mapping[str, Expr]) -> Stmt:
+    """A statement with the ends of its loops as they are here: a shorter last tile has a constant one."""
+    if isinstance(s, For) and not isinstance(s.stop, Const):
+        stop = simplify_expr(fold_all(substitute_expr(s.stop, values)), context)
+        s = For(s.var, s.start, stop, s.body, s.kind)
+    return with_parts(s, tuple(_bounded(p, c, values) for p, c in entered(s, context)))
 
 
 def _edge(s: For, cut: int, previous: Expr) -> Expr:
