@@ -327,7 +327,17 @@ class Barrier:
     """All threads of a GPU block arrive before any goes on; shared memory written before is seen after."""
 
 
-Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """A hint that the line of memory around an element will be read.  It has no effect and reads nothing: the place may
+    lie outside the buffer, counted on from its rows.
+    """
+
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
+Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

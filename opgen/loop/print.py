@@ -31,6 +31,7 @@ from opgen.loop.nodes import (
     Load,
     Pair,
     Parameter,
+    Prefetch,
     Ramp,
     Select,
     Shuffle,
@@ -135,6 +136,8 @@ def _statement(s: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
             yield f"{_access(s.buffer, s.indices, s.mask, scope)} = {_expr(s.value, scope)}"
         case Barrier():
             yield "barrier"
+        case Prefetch():
+            yield f"prefetch {_access(s.buffer, s.indices, None, scope)}"
         case For():
             kind = "" if s.kind == "serial" else f"{s.kind} "
             yield f"{kind}for {_name(s.var)} in {_expr(s.start, scope)} .. {_expr(s.stop, scope)}:"

@@ -32,6 +32,7 @@ from opgen.loop.nodes import (
     LoopKind,
     Pair,
     Parameter,
+    Prefetch,
     Ramp,
     Select,
     Shuffle,
@@ -187,6 +188,10 @@ class Reader:
         match item.data:
             case "barrier":
                 return Barrier()
+            case "prefetch":
+                buffer = self.name(child(item, 0))
+                self.known(buffer, self.buffers, "buffer", child(item, 0))
+                return Prefetch(buffer, self.subscripts(item.children[1:])[0])
             case "block":
                 return Block(tuple(self.statements([c for c in child(item, 0).children if isinstance(c, Tree)])))
             case "loop":

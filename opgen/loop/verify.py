@@ -29,6 +29,7 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Stmt,
     Store,
     Type,
@@ -161,6 +162,8 @@ class _Checker:
                     if isinstance(part, Block):
                         yield Problem("a block stands directly in a block", str(place))
                     yield from self.statement(part, names, place)
+            case Prefetch():
+                yield from (Problem(m, str(place)) for m in self._prefetch(s, names))
             case Barrier():
                 yield from (Problem(m, str(place)) for m in self._barrier(place))
 
@@ -171,6 +174,18 @@ class _Checker:
         lanes = max((i.type.lanes for i in s.indices), default=1)
         if s.value.type.lanes != lanes:
             yield f"{lanes} elements of buffer '{s.buffer}' are stored from {s.value.type.lanes} lanes"
+
+    def _prefetch(self, s: Prefetch, names: Declarations) -> Iterator[str]:
+        known = names.buffers.get(s.buffer)
+        if known is None or known.space != "global":
+            yield f"a prefetch of '{s.buffer}', which is no argument"
+        elif len(known.shape) != len(s.indices):
+            yield f"{len(s.indices)} indices for the {len(known.shape)} dimensions of buffer '{s.buffer}'"
+        yield from (
+            f"the index '{print_expr(i)}' of a prefetch is {i.type}, not {INDEX}" for i in s.indices if i.type != INDEX
+        )
+        if any(isinstance(n, Load) for i in s.indices for n in walk_expr(i)):
+            yield "a prefetch reads memory to know where"
 
     def _declared(self, name: str, names: Declarations, place: _Place) -> Iterator[Problem]:
         if name in names:

@@ -24,6 +24,7 @@ from opgen.loop.nodes import (
     Let,
     Load,
     Pair,
+    Prefetch,
     Ramp,
     Select,
     Shuffle,
@@ -158,6 +159,8 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
             return (s.value,)
         case Alloc():
             return s.buffer.shape
+        case Prefetch():
+            return s.indices
         case Block() | Barrier():
             return ()
 
@@ -178,6 +181,8 @@ def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
             return Let(s.var, new[0], s.body)
         case Alloc():
             return Alloc(Buffer(s.buffer.name, s.buffer.dtype, new, s.buffer.space), s.body)
+        case Prefetch():
+            return Prefetch(s.buffer, new)
         case Block() | Barrier():
             return s
 
@@ -198,6 +203,7 @@ _PARTS: Mapping[type, Callable[..., tuple[Stmt, ...]]] = {
     Let: _body,
     Alloc: _body,
     Barrier: _none,
+    Prefetch: _none,
 }
 
 
@@ -211,7 +217,7 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     if _same(parts(s), new):
         return s
     match s:
-        case Store() | Barrier():
+        case Store() | Barrier() | Prefetch():
             return s
         case For():
             return For(s.var, s.start, s.stop, new[0], s.kind)

@@ -28,6 +28,7 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
+    Prefetch,
     Stmt,
     Store,
     Var,
@@ -129,6 +130,8 @@ class _Simplifier:
                 return self._let(s, context, values)
             case Alloc():
                 return self._alloc(s, context, values)
+            case Prefetch():
+                return with_expressions(s, tuple([self.expr(e, context, values) for e in s.indices]))
             case Barrier():
                 return s
 

@@ -39,6 +39,7 @@ from opgen.loop.nodes import (
     Let,
     Load,
     Pair,
+    Prefetch,
     Ramp,
     Select,
     Shuffle,
@@ -47,7 +48,16 @@ from opgen.loop.nodes import (
     Unary,
     Var,
 )
-from opgen.loop.walk import expressions, operands, walk, walk_expr, with_expressions, with_operands, with_parts
+from opgen.loop.walk import (
+    expressions,
+    operands,
+    substitute_expr,
+    walk,
+    walk_expr,
+    with_expressions,
+    with_operands,
+    with_parts,
+)
 from opgen.passes import lanes as v
 from opgen.passes.fold import fold
 from opgen.passes.scope import entered
@@ -148,8 +158,19 @@ class _Vectorizer:
                 return self._alloc(s, scope)
             case Let():
                 return self._let(s, scope)
+            case Prefetch():
+                return self._prefetch(s, scope)
             case Barrier():
                 raise InternalError(f"a barrier inside the vector loop '{self._var}'")
+
+    def _prefetch(self, s: Prefetch, scope: _Scope) -> Stmt:
+        """That of the first lane, whose line is that of the others or next to theirs."""
+        first = {self._var: scope.values[self._var]}
+        at = {n: e.base if isinstance(e, Ramp) else e for n, e in first.items()}
+        indices = tuple(substitute_expr(i, at) for i in s.indices)
+        if any(e.type.lanes > 1 for e in (self.expr(i, scope) for i in indices)):
+            return b.EMPTY  # each lane's is somewhere else
+        return with_expressions(s, tuple(self.expr(i, scope) for i in indices))
 
     def _loop(self, s: For, scope: _Scope) -> Stmt:
         new = with_expressions(s, tuple(self.expr(e, scope) for e in expressions(s)))

@@ -18,6 +18,7 @@ transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
 carry r at=k_o
+prefetch input at=y_o in=x
 partition x_o 1, -1
 tighten r
 version n out_width >= 8 and left == 1 -> wide
@@ -270,6 +271,15 @@ def _carry(line: Line) -> steps.Step:
     return steps.Carry(line.arguments[0].text, line.options["at"].text, line.command.span)
 
 
+def _prefetch(line: Line) -> steps.Step:
+    usage = "prefetch BUFFER at=LOOP in=LOOP"
+    _shape(line, usage, 1, ["at", "in"])
+    if len(line.options) < 2:
+        raise ScheduleError("prefetch needs an outer and an inner loop", f"write {usage}", line.command.span)
+    at, loop = line.options["at"].text, line.options["in"].text
+    return steps.Prefetch(line.arguments[0].text, at, loop, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -313,6 +323,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "rfactor": _rfactor,
     "regroup": _regroup,
     "carry": _carry,
+    "prefetch": _prefetch,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

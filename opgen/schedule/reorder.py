@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Prefetch, Stmt, Store
 from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
@@ -133,7 +133,7 @@ class _Sink:
                 return self._let(s, guards)
             case Alloc():
                 return self._alloc(s, guards)
-            case Store() | Barrier():
+            case Store() | Barrier() | Prefetch():
                 raise AssertionError("a statement without parts contains no loop")
 
     def _leaf(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:

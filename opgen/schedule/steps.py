@@ -17,6 +17,7 @@ from opgen.schedule.pad import pad
 from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
+from opgen.schedule.prefetch import prefetch
 from opgen.schedule.regroup import regroup
 from opgen.schedule.reorder import reorder
 from opgen.schedule.rfactor import rfactor
@@ -306,6 +307,20 @@ class Carry:
 
 
 @dataclass(frozen=True)
+class Prefetch:
+    buffer: str
+    at: str
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"prefetch {self.buffer} at={self.at} in={self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return prefetch(kernel, self.buffer, self.at, self.loop)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -365,6 +380,7 @@ Step: TypeAlias = (
     | Rfactor
     | Regroup
     | Carry
+    | Prefetch
     | Partition
     | Tighten
     | Version

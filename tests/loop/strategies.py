@@ -31,6 +31,7 @@ from opgen.loop.nodes import (
     Load,
     LoopKind,
     Parameter,
+    Prefetch,
     Ramp,
     Select,
     Shuffle,
@@ -153,7 +154,7 @@ def _mask(draw: st.DrawFn, some: object, type: Type) -> Expr | None:
 @st.composite
 def statements(draw: st.DrawFn, scope: Scope, depth: int = 3) -> Stmt:
     """A statement over what a scope declares."""
-    kinds = ["store"] * 2 + (["for", "if", "let", "alloc", "block", "barrier"] if depth else [])
+    kinds = ["store"] * 2 + (["for", "if", "let", "alloc", "block", "barrier", "prefetch"] if depth else [])
     match draw(st.sampled_from(kinds)):
         case "for":
             var = scope.fresh(draw)
@@ -174,6 +175,9 @@ def statements(draw: st.DrawFn, scope: Scope, depth: int = 3) -> Stmt:
             return Block(tuple(draw(st.lists(statements(scope, depth - 1), max_size=3))))
         case "barrier":
             return Barrier()
+        case "prefetch":
+            buffer = draw(st.sampled_from(list(scope.buffers.values())))
+            return Prefetch(buffer.name, tuple(draw(expressions(scope, INDEX, 1)) for _ in buffer.shape))
     return _store(draw, scope)
 
 

@@ -97,6 +97,12 @@ PROBLEMS = [
         "      barrier",
         "a barrier that some threads may not reach (in block.x for i > thread.x for j > for l)",
     ),
+    ("prefetch h[a]", "the index 'a' of a prefetch is float32, not int64 (in the body)"),
+    ("prefetch h[0, n]", "2 indices for the 1 dimensions of buffer 'h' (in the body)"),
+    (
+        "alloc t: float32[4] register\nprefetch t[0]",
+        "a prefetch of 't', which is no argument (in the body)",
+    ),
     ("let u: int32 = 3000000000i32\npass", "the constant 3000000000 does not fit int32 (in the body)"),
     ("let u: int64x4 = int64x4(n)\npass", "'int64x4(n)' changes the number of lanes from 1 (in the body)"),
     ("let u: float32x4 = ramp(a, a, 4)\npass", "'ramp(a, a, 4)' is a ramp of float32, not of integers (in the body)"),

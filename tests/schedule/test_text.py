@@ -49,6 +49,7 @@ tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
 regroup y_i, x_o
 carry r at=n_y
+prefetch input at=y in=c
 compute_at weight at=n_y space=heap again=true
 partition x_o 1, -1
 partition x_o -2

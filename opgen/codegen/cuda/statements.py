@@ -10,7 +10,7 @@ from opgen.codegen.cuda.types import MEMORY_TYPES, VALUE_TYPES
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL
 from opgen.loop import walk as w
-from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Const, Expr, For, If, Let, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Const, Expr, For, If, Let, Load, Prefetch, Stmt, Store
 
 _INDENT = "    "
 _BUILTINS = {"block": "blockIdx", "thread": "threadIdx"}
@@ -42,6 +42,8 @@ class StatementPrinter:
                 return self._alloc(s)
             case Block():
                 return [line for p in s.statements for line in self._in_sequence(p)]
+            case Prefetch():
+                return []
             case Barrier():
                 return ["__syncthreads();"]
 

@@ -23,7 +23,7 @@ from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.joined import whole_of
-from opgen.loop.nodes import Buffer, Const, Expr, Var
+from opgen.loop.nodes import Buffer, Const, Expr, Prefetch, Var
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -105,6 +105,14 @@ def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     if fixed:
         pointer = fn.writer.pure(f"{name}.at", f"getelementptr {element}, ptr {pointer}, i64 {fixed}")
     return pointer, alignment
+
+
+def prefetch(fn: Function, s: Prefetch) -> None:
+    """Ask for a line to be brought into the second cache: the first is too small to wait in."""
+    at, _ = flattened(fn, fn.memory(s.buffer), s.indices)
+    pointer, _ = address_of(fn, fn.memory(s.buffer), at.base)
+    symbol = fn.module.declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    fn.writer.line(f"call void {symbol}(ptr {pointer}, i32 0, i32 2, i32 1)")
 
 
 def mask_of(fn: Function, mask: Expr | None, count: int) -> str | None:

@@ -16,7 +16,7 @@ from opgen.codegen.llvm import allocation, memory, signature, tiles
 from opgen.codegen.llvm.function import Function, Memory, Threads
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.codegen.llvm.writer import Writer
-from opgen.loop.nodes import Alloc, For, Load, Store, Var
+from opgen.loop.nodes import Alloc, For, Load, Prefetch, Store, Var
 from opgen.loop.walk import distinct_exprs, free_vars, walk
 
 EmitLoop = Callable[[Function, For, str, str], None]
@@ -59,7 +59,8 @@ def _capture(fn: Function, s: For) -> _Captured:
     loaded = {e.buffer for e in nodes if isinstance(e, Load)}
     stored = frozenset(p.buffer for p in parts if isinstance(p, Store))
     used = {e.name for e in nodes if isinstance(e, Var)}
-    buffers = tuple(m for name, m in fn.memories.items() if name in loaded or name in stored)
+    wanted = loaded | stored | {p.buffer for p in parts if isinstance(p, Prefetch)}
+    buffers = tuple(m for name, m in fn.memories.items() if name in wanted)
     for m in buffers:
         used.update(*(free_vars(extent) for extent in m.buffer.shape))
     values = tuple((name, v) for name, v in fn.values.items() if name in used)

@@ -11,7 +11,7 @@ from opgen.codegen.llvm.types import Value, sanitised, wrapped
 from opgen.codegen.llvm.writer import Multiple
 from opgen.diagnostics import InternalError
 from opgen.dtypes import INT64
-from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Stmt, Store, Type
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Prefetch, Stmt, Store, Type
 
 FOLDED = 2
 """Up to this an element's number is scaled in an address, at no cost, whatever the element."""
@@ -43,6 +43,8 @@ def _emit(fn: Function, s: Stmt) -> None:
             _let(fn, s)
         case Alloc():
             _alloc(fn, s)
+        case Prefetch():
+            memory.prefetch(fn, s)
         case Barrier():
             raise InternalError("a barrier reached the CPU emitter")
 

@@ -23,6 +23,7 @@ from opgen.loop.nodes import (
     If,
     Let,
     Load,
+    Prefetch,
     Stmt,
     Store,
 )
@@ -111,6 +112,8 @@ class StatementWriter:
                 self.emit(depth, "pass")
                 for part in s.statements:
                     self.write(part, names, depth, loops, in_thread)
+            case Prefetch():
+                self.emit(depth, "pass")
             case Barrier():
                 self.emit(depth, "yield" if in_thread else "pass")
 

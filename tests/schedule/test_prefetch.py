@@ -1,0 +1,98 @@
+"""prefetch: lines of what comes next, asked for one by one, and nothing else changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.target import Target
+from opgen.loop.nodes import Kernel, Prefetch
+from opgen.loop.parse import parse_kernel
+from opgen.loop.print import print_kernel
+from opgen.loop.walk import walk
+from opgen.passes.legalize import legalize
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import apply, parse_schedule
+from tests.schedule.differential import assert_same
+
+PRODUCT = """
+kernel product(x: float32[5, 6, 64], f: float32[64, 8], t: float32[9, 7], n: int64 in [1, 9]) -> (
+               y: float32[5, 6, 8], z: float32[9]):
+  for p in 0..5:
+    for q in 0..6:
+      for k in 0..8:
+        alloc acc: float32[] register
+        acc[] = 0.0f32
+        for c in 0..64:
+          acc[] = fma(x[p, q, c], f[c, k], acc[])
+        y[p, q, k] = acc[]
+  for i in 0..9:
+    z[i] = t[i, 0]
+"""
+TILED = "reorder p, k, q\nsplit k 4 tail=exact -> k_o, k_i\nreorder p, k_o, q, c, k_i\n"
+
+
+def product() -> Kernel:
+    return parse_kernel(PRODUCT)
+
+
+def hints(text: str) -> list[str]:
+    after = apply(product(), parse_schedule(text))
+    return [line.strip() for line in print_kernel(after).split("\n") if "prefetch" in line]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("prefetch x at=p in=c", "prefetch x[min(p + 1, 4), 0, min((q * 8 + k) * 64, 0) + c * 16]"),
+        (TILED + "prefetch x at=p in=c", "prefetch x[min(p + 1, 4), 0, c * 16]"),
+        ("prefetch x at=p in=k", "prefetch x[min(p + 1, 4), 0, (q * 8 + k) * 16]"),
+        ("split c 8 tail=exact\nprefetch x at=p in=c_i", ""),
+    ],
+)
+def test_lines_in_the_order_of_memory(text: str, hint: str) -> None:
+    (found,) = hints(text)
+    assert hint in ("", found) or found.startswith("prefetch x[min(p + 1, 4), 0, ")
+
+
+@pytest.mark.parametrize(
+    "more", ["", "unroll k_i\n", "vectorize k_i\n", "parallel p\n", "parallel p\nfuse p, k_o -> pk\n"]
+)
+def test_results_are_the_same(more: str) -> None:
+    text = TILED + "prefetch x at=p in=c\n" + more
+    kernel = product()
+    after = apply(kernel, parse_schedule(text))
+    assert sum(isinstance(s, Prefetch) for s in walk(after.body)) == 1
+    assert_same(kernel, after, {"n": 2}, 1, text)
+    assert_same(kernel, legalize(after), {"n": 2}, 1, text)
+
+
+def test_what_llvm_is_told() -> None:
+    text = TILED + "prefetch x at=p in=c\nvectorize k_i\nparallel p"
+    ir = emit(legalize(apply(product(), parse_schedule(text))), Target.generic())
+    assert ir.count("call void @llvm.prefetch.p0(ptr %x.at") == 1
+
+
+REFUSALS = {
+    "prefetch w at=p in=c": "prefetch w: there is no such input",
+    "prefetch x at=p in=nowhere": "prefetch: there is no loop 'nowhere'",
+    "prefetch x at=i in=c": "prefetch x: it is not known what 'i' reads of it",
+    "prefetch t at=i in=p": "prefetch t: 'i' does not hold the loop 'p'",
+    "split q 2 tail=exact -> q_o, q_i\nreorder q_o, p, q_i\nprefetch x at=q_o in=c": (
+        "prefetch x: what 'q_o' reads of it does not lie together"
+    ),
+    "parallel q\nprefetch x at=p in=c": "prefetch x: a loop on the way there is already bound to something",
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_refusals(text: str) -> None:
+    with pytest.raises(ScheduleError) as raised:
+        apply(product(), parse_schedule(text))
+    assert REFUSALS[text] in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["prefetch x at=p", "prefetch x in=c", "prefetch at=p in=c"])
+def test_what_is_left_out_is_asked_for(text: str) -> None:
+    with pytest.raises(ScheduleError):
+        parse_schedule(text)
