@@ -53,6 +53,6 @@ def test_rows_that_crowd_one_set_are_read_few_at_a_time() -> None:
 def test_what_waits_for_memory_is_done_in_small_tiles() -> None:
     """Few results for each element that comes from far away: the next lines are asked for soon."""
     slow = replace(WIDE, l3=replace(WIDE.l3, bytes_per_second=2e10))
-    assert "split x 7 tail=exact" in text_of(dense((8, 56, 56, 64), 64), slow)
-    assert "split x 14 tail=exact" in text_of(dense((1, 28, 28, 64), 64), slow)
-    assert "split x 14 tail=exact" in text_of(dense((8, 28, 28, 128), 512), slow)
+    assert "split x 7 tail=exact" in text_of(dense((8, 56, 56, 64), 32), slow)
+    assert "split x 14 tail=exact" in text_of(dense((1, 28, 28, 64), 32), slow)
+    assert "split x 14 tail=exact" in text_of(dense((8, 28, 28, 128), 480), slow)

@@ -4,6 +4,7 @@ Classes of nests, told apart by how they access memory:
 
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
                 or one that uses what comes from afar a few times: `streamed.py`
+                or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
                 or one of few results, summed along the rows of a map: `window_row_sums.py`
@@ -38,6 +39,7 @@ from opgen.schedule.auto.nests import (
     width_in_bytes,
     worth_lanes,
 )
+from opgen.schedule.auto.outer import OuterProducts
 from opgen.schedule.auto.panel import Marks, panelled_across, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import (
     lanes_along_copy,
@@ -47,6 +49,7 @@ from opgen.schedule.auto.prepare import (
     split_phases,
     widen_reused,
 )
+from opgen.schedule.auto.products import Products
 from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
@@ -194,6 +197,8 @@ class CpuNest:
         return self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes))
 
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
+        if Products(nest, self.trial, vector, lanes, self.machine).run():
+            return True
         kernel, start = self.trial.kernel, len(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
         packed = len(self.trial.steps)
@@ -205,6 +210,8 @@ class CpuNest:
         if not worth_lanes(nest, vector):
             return False
         if len(self.trial.steps) == start and Streamed(nest, self.trial, vector, lanes, self.machine).run():
+            return True
+        if OuterProducts(nest, self.trial, vector, lanes, self.machine).run():
             return True
         if not self._tiled(nest, vector, lanes):
             return False

@@ -1,0 +1,154 @@
+"""Sums of outer products: each place of a map adds the product of two rows to a table of results.
+
+A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
+blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
+tiles of scalars, and meanwhile what the next block reads is asked for.  The last tile of scalars is shorter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import For, Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.panel import TURNS
+from opgen.schedule.auto.products import apart, balanced
+from opgen.schedule.auto.traffic import LINE, USED
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import (
+    Carry,
+    Pack,
+    Parallel,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
+
+SCALARS, VECTORS = 6, 4
+"""The tile: 24 sums, and 10 loads for as many multiply-adds."""
+TILES = 8
+"""Tiles of scalars that a panel must serve to be worth its copy."""
+
+
+@dataclass(frozen=True)
+class OuterProducts:
+    nest: Nest
+    trial: Trial
+    vector: str
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self._fits and self._block > 0 and self.trial.attempt(self._take)
+
+    @cached_property
+    def _loops(self) -> list[str]:
+        """The loops over results but that of the lanes."""
+        return [n for n in self.nest.names if n != self.vector]
+
+    @cached_property
+    def _places(self) -> tuple[For, ...]:
+        return self.nest.inner_loops
+
+    @cached_property
+    def _reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        loads = tuple(dict.fromkeys(self.nest.outside_loads))
+        if len(loads) != 2 or len(self._loops) != 1 or any(e.dtype != e.dtype.compute_type for e in loads):
+            return ()
+        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        along = ((self.vector, self._loops[0]), (self._loops[0], self.vector))
+        for e, (own, other) in zip(rows, along, strict=True):
+            if not is_contiguous(e, own, self.nest.shapes) or depends(e.indices, other):
+                return ()
+        return rows
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a sum, its results wait in the second cache, and tiles are worth their panels."""
+        nest, m = self.nest, self.machine
+        if not self._reads or nest.conditions or any(constant_extent(s) is None for s in self._places):
+            return False
+        kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
+        results = self._scalars * self._width * self._reads[0].dtype.bytes
+        return kept and enough and self._width % (VECTORS * self.lanes) == 0 and 2 * results <= m.l2.size
+
+    @property
+    def _scalars(self) -> int:
+        return self.nest.extent(self._loops[0]) or 0
+
+    @property
+    def _width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @cached_property
+    def _block(self) -> int:
+        """How many iterations of the last loop but one of the places a block has, so that a panel and the lines of the
+        scalars stay in the first cache; none if a row is too long.
+        """
+        if len(self._places) < 2:
+            return 0
+        row, rows = (constant_extent(s) or 1 for s in (self._places[-1], self._places[-2]))
+        place = VECTORS * self.lanes * self._reads[0].dtype.bytes + LINE
+        most = int(USED * self.machine.l1.size) // (row * place)
+        return max((d for d in range(1, rows + 1) if rows % d == 0 and d <= most), default=0)
+
+    def _take(self) -> bool:
+        (loop,), trial = self._loops, self.trial
+        outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
+        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
+        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
+        last = self._places[-2].var
+        around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
+        carried = [*(s.var for s in self._places[:-2]), around]
+        steps: list[Step] = [
+            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
+            Reorder((blocks, loop, part)),
+            Split(last, self._block, "exact", around, within),
+            *(Carry(n, blocks) for n in carried),
+            *apart(loop, self._scalars, balanced(self._scalars, SCALARS), outer, inner),
+            Split(part, self.lanes, "exact", across, lane),
+            Reorder((outer, inner, across, lane)),
+            Reorder((outer, within, self._places[-1].var, inner, across, lane)),
+            *(Unroll(n) for n in (inner, across)),
+            Vectorize(lane),
+        ]
+        if not trial.take(*steps):
+            return False
+        self._ask(around)
+        return self._panel(blocks, outer)
+
+    def _ask(self, around: str) -> None:
+        """Ask early for the larger operand, if not all stays in the second cache."""
+        sizes = {e.buffer: self._bytes(e) for e in self._reads}
+        largest = max(sizes, key=lambda n: sizes[n])
+        if sum(sizes.values()) > USED / 2 * self.machine.l2.size:
+            self.trial.take(Prefetch(largest, around, self._places[-1].var))
+
+    def _bytes(self, e: Load) -> int:
+        width = self._width if e is self._reads[0] else self._scalars
+        return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self._places)
+
+    def _panel(self, blocks: str, outer: str) -> bool:
+        """The panel of a block's vectors, by the thread that uses it; where there are few, threads share tiles."""
+        rows, trial = self._reads[0], self.trial
+        name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
+        row = f"{name}_{last}"
+        count, cores = self._width // (VECTORS * self.lanes), self.machine.cores
+        shared = blocks if count >= TURNS * cores or count % cores == 0 else outer
+        return trial.take(
+            Pack(rows.buffer, tuple(range(last + 1)), name, blocks),
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+            Parallel(shared),
+        )

@@ -1,0 +1,79 @@
+"""Products of matrices and sums of outer products: tiles of six by four vectors, of any size, the same results."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from opgen.machine import Machine, typical
+from tests.harness import Call
+from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same, gradient
+
+WIDE = typical(64)
+SMALL = replace(WIDE, l1=replace(WIDE.l1, size=8 << 10), l2=replace(WIDE.l2, size=64 << 10))
+"""So small that everything comes from beyond the second cache."""
+
+
+def dense(
+    image: tuple[int, ...], outputs: int, direction: str | None = None, dtype: str = "float32", order: str = "NHWC"
+) -> Call:
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": order}
+    n, h, w, c = image
+    turned = {"NHWC": lambda last: (n, h, w, last), "NCHW": lambda last: (n, last, h, w)}[order]
+    shapes = {"input": turned(c), "filter": (1, 1, c, outputs)}
+    if direction is None:
+        return Call(MODULE, DENSE, shapes, attrs, dtype=dtype)
+    shapes = {**shapes, "grad_output": turned(outputs)}
+    return Call(MODULE, gradient(MODULE, DENSE, direction), shapes, attrs, dtype=dtype)
+
+
+@pytest.mark.parametrize("machine", [WIDE, SMALL])
+@pytest.mark.parametrize("direction", [None, "input", "filter"])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_size(seed: int, direction: str | None, machine: Machine) -> None:
+    rng = random.Random(seed)
+    image = (rng.choice([1, 2]), rng.choice([7, 12]), rng.choice([12, 14, 19, 28]), rng.choice([48, 64, 70, 128]))
+    call = dense(image, rng.choice([64, 128, 192]), direction, rng.choice(["float32", "float32", "float64"]))
+    assert_scheduled_is_the_same(call, seed, machine)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("direction", [None, "input", "filter"])
+def test_narrow_types_are_the_same(direction: str | None, dtype: str) -> None:
+    assert_scheduled_is_the_same(dense((1, 7, 28, 64), 64, direction, dtype), 1, SMALL)
+
+
+@pytest.mark.parametrize("direction", [None, "input", "filter"])
+def test_channels_first_is_the_same(direction: str | None) -> None:
+    assert_scheduled_is_the_same(dense((1, 8, 64, 64), 64, direction, order="NCHW"), 1, SMALL)
+
+
+def test_the_last_tile_is_shorter() -> None:
+    text = assert_scheduled_is_the_same(dense((1, 8, 28, 32), 64), 1, WIDE)
+    assert "split x 6 tail=min -> x_o, x_i\npartition x_o -1\n" in text
+    assert "pack filter 0, 1, 2, 3 at=k_o" in text
+    assert "prefetch" not in text
+    assert "prefetch input at=y in=c\n" in assert_scheduled_is_the_same(dense((1, 8, 28, 64), 64), 1, SMALL)
+
+
+def test_tiles_of_a_short_row_are_balanced() -> None:
+    assert "split x 5 tail=min" in assert_scheduled_is_the_same(dense((1, 14, 14, 32), 64), 1, WIDE)
+
+
+def test_a_filter_is_turned_panel_by_panel() -> None:
+    text = assert_scheduled_is_the_same(dense((1, 8, 28, 128), 64, "input"), 1, WIDE)
+    assert "pack filter 0, 1, 3, 2 at=c_o" in text
+
+
+def test_sums_wait_while_blocks_go_by() -> None:
+    text = assert_scheduled_is_the_same(dense((2, 14, 14, 128), 64, "filter"), 1, SMALL)
+    assert "carry n at=k_o\ncarry y_o at=k_o\n" in text
+    assert "prefetch input at=y_o in=x\n" in text
+
+
+def test_few_registers_keep_to_other_tiles() -> None:
+    for direction in (None, "filter"):
+        text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, direction), 1, replace(WIDE, registers=16))
+        assert "tail=min" not in text
