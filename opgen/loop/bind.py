@@ -29,7 +29,10 @@ def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
         return constants.get(n.name, n) if isinstance(n, Var) else _folded(n)
 
     def buffers(old: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
-        return tuple(replace(o, shape=tuple(map_expr(expr, e) for e in o.shape)) for o in old)
+        return tuple(replace(o, shape=folded(o.shape), given=None if o.given is None else folded(o.given)) for o in old)
+
+    def folded(dimensions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(map_expr(expr, e) for e in dimensions)
 
     assumptions = tuple(map_expr(expr, a) for a in kernel.assumptions)
     for before, after in zip(kernel.assumptions, assumptions, strict=True):

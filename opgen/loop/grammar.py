@@ -17,7 +17,8 @@ header: [_declaration ("," _declaration)* [","]]
 _declaration: parameter | buffer
 parameter: name ":" NAME ["in" "[" bound "," bound "]"]
 bound: MINUS? (LITERAL | NAME)
-buffer: name ":" NAME "[" [expr ("," expr)*] "]" space?
+buffer: name ":" NAME "[" [expr ("," expr)*] "]" given? space?
+given: "as" "[" [expr ("," expr)*] "]"
 space: NAME
 assume: "assume" expr _NL
 

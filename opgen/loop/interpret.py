@@ -46,9 +46,9 @@ def interpret(
 ) -> dict[str, Array]:
     """Run a kernel; gives its outputs by name.
 
-    `arrays` holds an array for each input, of its type (`ml_dtypes.bfloat16` for bfloat16) and shape.  `seed`: run
-    loops that are said to have independent iterations in an order drawn with it.  `complete`: every element of
-    every output must have been written.
+    `arrays` holds an array for each input, of its type (`ml_dtypes.bfloat16` for bfloat16) and the shape that callers
+    know.  `seed`: run loops that are said to have independent iterations in an order drawn with it.  `complete`: every
+    element of every output must have been written.
     """
     values = {p.name: _parameter(p, parameters or {}) for p in kernel.parameters}
     _check_assumptions(kernel, values)
@@ -63,7 +63,7 @@ def interpret(
     if complete:
         for memory in outputs.values():
             _check_complete(memory)
-    return {name: memory.array() for name, memory in outputs.items()}
+    return {b.name: outputs[b.name].array().reshape(_sizes(b.outside, values)) for b in kernel.outputs}
 
 
 def evaluate(e: Expr, values: Mapping[str, Number]) -> object:
@@ -106,7 +106,11 @@ def _check_assumptions(kernel: Kernel, values: Mapping[str, Number]) -> None:
 
 
 def _shape(buffer: Buffer, values: Mapping[str, Number]) -> tuple[int, ...]:
-    sizes = (evaluate(e, values) for e in buffer.shape)
+    return _sizes(buffer.shape, values)
+
+
+def _sizes(dimensions: tuple[Expr, ...], values: Mapping[str, Number]) -> tuple[int, ...]:
+    sizes = (evaluate(e, values) for e in dimensions)
     return tuple(s for s in sizes if isinstance(s, int))
 
 
@@ -114,11 +118,11 @@ def _input(buffer: Buffer, arrays: Mapping[str, Array], values: Mapping[str, Num
     if buffer.name not in arrays:
         raise InternalError(f"input '{buffer.name}' is missing")
     array = np.ascontiguousarray(arrays[buffer.name]).reshape(np.shape(arrays[buffer.name]))
-    shape = _shape(buffer, values)
+    shape = _sizes(buffer.outside, values)
     if array.shape != shape or array.dtype != NUMPY[buffer.dtype.name]:
         expected = f"{buffer.dtype}{list(shape)}"
         raise InternalError(f"input '{buffer.name}' is {array.dtype}{list(array.shape)}, expected {expected}")
-    return Memory(buffer.name, buffer.dtype, shape, array.reshape(-1))
+    return Memory(buffer.name, buffer.dtype, _shape(buffer, values), array.reshape(-1))
 
 
 def _check_complete(memory: Memory) -> None:

@@ -266,12 +266,21 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A dense row-major array.  `shape` is over the kernel's parameters (and enclosing variables for a local one)."""
+    """A dense row-major array.  `shape` is over the kernel's parameters (and enclosing variables for a local one).
+
+    `given`: the dimensions that callers know an argument by, where the kernel sees the same elements in others.
+    """
 
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
     space: Space = "global"
+    given: tuple[Expr, ...] | None = None
+
+    @property
+    def outside(self) -> tuple[Expr, ...]:
+        """The dimensions that callers know."""
+        return self.shape if self.given is None else self.given
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,8 @@ def _parameter(p: Parameter) -> str:
 def _buffer(buffer: Buffer, scope: _Scope, usual_space: str = "") -> str:
     shape = ", ".join(_expr(e, scope) for e in buffer.shape)
     text = f"{_name(buffer.name)}: {buffer.dtype}[{shape}]"
+    if buffer.given is not None:
+        text += f" as [{', '.join(_expr(e, scope) for e in buffer.given)}]"
     return text if buffer.space == usual_space else f"{text} {buffer.space}"
 
 

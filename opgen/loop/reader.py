@@ -116,8 +116,12 @@ class Reader:
         name = self.name(child(tree, 0))
         dtype = self.dtype(token_of(tree, 1))
         shape: list[Expr] = []
+        given: tuple[Expr, ...] | None = None
         for c in tree.children[2:]:
             assert isinstance(c, Tree)
+            if c.data == "given":
+                given = tuple(self.expr(e) for e in c.children if isinstance(e, Tree))
+                continue
             if c.data != "space":
                 shape.append(self.expr(c))
                 continue
@@ -126,7 +130,7 @@ class Reader:
                 self.mistake("loop-space", f"'{word}' is no memory space", word, did_you_mean(word, SPACES))
             space = SPACES.get(word, space)
         self.buffers[name] = dtype
-        return Buffer(name, dtype, tuple(shape), space)
+        return Buffer(name, dtype, tuple(shape), space, given)
 
     def name(self, tree: Node) -> str:
         return str(token_of(tree, 0)).strip("`")

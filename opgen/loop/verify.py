@@ -106,7 +106,7 @@ def _name(name: str) -> Iterator[str]:
 
 
 def _shape(buffer: Buffer, names: Declarations) -> Iterator[str]:
-    for size in buffer.shape:
+    for size in (*buffer.shape, *(buffer.given or ())):
         yield from type_problems(size, names)
         if size.type != INDEX:
             yield f"the size '{print_expr(size)}' of buffer '{buffer.name}' is {size.type}, not {INDEX}"

@@ -51,8 +51,8 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
 
 
 def buffer_shape(buffer: Buffer, parameters: Mapping[str, int | float]) -> tuple[int, ...]:
-    """The dimensions of a kernel's buffer for given parameters."""
-    return tuple(evaluate(d, parameters) for d in buffer.shape)
+    """The dimensions of a kernel's buffer, as callers know them, for given parameters."""
+    return tuple(evaluate(d, parameters) for d in buffer.outside)
 
 
 def _checked_input(buffer: Buffer, arrays: Mapping[str, AnyArray], parameters: Mapping[str, int | float]) -> AnyArray:

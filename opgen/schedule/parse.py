@@ -3,6 +3,7 @@
 split x 14 tail=min -> x_o, x_i
 reorder n, y, x_o, k_o, r, s, c, x_i, k_i
 fuse n, y -> n_y
+flatten y, x -> y_x
 skew r, y_i 1 -> r_y
 unroll x_i
 vectorize k_i
@@ -161,6 +162,12 @@ def _fuse(line: Line) -> steps.Step:
     return steps.Fuse(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
 
 
+def _flatten(line: Line) -> steps.Step:
+    _shape(line, "flatten OUTER, INNER -> NAME", 2, results=1)
+    outer, inner = (w.text for w in line.arguments)
+    return steps.Flatten(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
+
+
 def _skew(line: Line) -> steps.Step:
     _shape(line, "skew OUTER, INNER FACTOR -> NAME", 3, results=1)
     outer, inner = (w.text for w in line.arguments[:2])
@@ -306,6 +313,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "split": _split,
     "reorder": _reorder,
     "fuse": _fuse,
+    "flatten": _flatten,
     "skew": _skew,
     "unroll": _one(steps.Unroll),
     "vectorize": _one(steps.Vectorize),

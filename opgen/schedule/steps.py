@@ -11,6 +11,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
+from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
 from opgen.schedule.pad import pad
@@ -71,6 +72,20 @@ class Fuse:
 
     def run(self, kernel: Kernel) -> Kernel:
         return fuse(kernel, self.outer, self.inner, self.name)
+
+
+@dataclass(frozen=True)
+class Flatten:
+    outer: str
+    inner: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"flatten {self.outer}, {self.inner} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return flatten(kernel, self.outer, self.inner, self.name)
 
 
 @dataclass(frozen=True)
@@ -363,6 +378,7 @@ Step: TypeAlias = (
     Split
     | Reorder
     | Fuse
+    | Flatten
     | Skew
     | Unroll
     | Vectorize

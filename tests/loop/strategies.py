@@ -193,7 +193,8 @@ def _store(draw: st.DrawFn, scope: Scope) -> Store:
 @st.composite
 def buffers(draw: st.DrawFn, scope: Scope, space: Space = "global") -> Buffer:
     shape = tuple(draw(st.lists(expressions(scope, INDEX, 1), max_size=3)))
-    return Buffer(scope.fresh(draw), draw(st.sampled_from(SCALARS)), shape, space)
+    given = shape[::-1] if space == "global" and draw(st.booleans()) else None
+    return Buffer(scope.fresh(draw), draw(st.sampled_from(SCALARS)), shape, space, given)
 
 
 @st.composite

@@ -10,6 +10,7 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
+    Flatten,
     Fuse,
     Pack,
     Pad,
@@ -82,6 +83,7 @@ def random_step(rng: random.Random) -> Step:
             Split(name(), rng.randint(1, 99), rng.choice(("guard", "min", "overlap", "exact")), name(), name()),
             Reorder(tuple(name() for _ in range(rng.randint(2, 6)))),
             Fuse(name(), name(), name()),
+            Flatten(name(), name(), name()),
             Skew(name(), name(), rng.randint(-3, 3), name()),
             Unroll(name()),
             Vectorize(name()),

@@ -71,8 +71,8 @@ def check_parameters(kernel: Kernel, given: Mapping[str, Scalar]) -> dict[str, S
 
 
 def shape_of(buffer: Buffer, scalars: Mapping[str, Scalar]) -> tuple[int, ...]:
-    """A buffer's shape for given parameters."""
-    return tuple(int(evaluate(size, scalars)) for size in buffer.shape)
+    """A buffer's shape, as callers know it, for given parameters."""
+    return tuple(int(evaluate(size, scalars)) for size in buffer.outside)
 
 
 @dataclass(frozen=True, slots=True)

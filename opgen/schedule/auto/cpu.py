@@ -25,6 +25,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.few import Few, few
+from opgen.schedule.auto.flat import Flat
 from opgen.schedule.auto.generic import GenericNest
 from opgen.schedule.auto.generic_few import GenericFew
 from opgen.schedule.auto.nests import (
@@ -87,7 +88,7 @@ class CpuNest:
                 GenericNest(*open_nest).run()
         if self.machine.tiles and vector is not None and self._on_tiles(vector):
             return
-        if self._few():
+        if self._few() or (vector is not None and self._flat(vector)):
             return
         if vector is not None and self._along_rows(vector):
             return
@@ -122,6 +123,12 @@ class CpuNest:
         """Lanes along positions, where there are few results at each."""
         tile = few(self.nest, self.trial, self.machine, self._lanes(None))
         return tile is not None and self.trial.attempt(lambda: self._few_packed(tile))
+
+    def _flat(self, vector: str) -> bool:
+        """Lanes along all positions of maps that are the rows of a product of matrices."""
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        product = Flat(self.nest, self.trial, vector, self._lanes(None), self.machine)
+        return constant and self.trial.attempt(product.run)
 
     def _few_packed(self, tile: Few) -> bool:
         kernel, start = self.trial.kernel, len(self.trial.steps)
