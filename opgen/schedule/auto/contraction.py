@@ -92,13 +92,13 @@ class Contraction:
         assert loop is not None
         width, length = self._extent(self.vector), self._extent(loop)
         vectors = 2 if width % (2 * self.lanes) == 0 else 1
-        if self._along_scalars(loop):
-            room = self.machine.registers - OPERANDS
-            if length % (LONG // vectors) == 0 and room >= LONG:
-                return {loop: LONG // vectors, self.vector: vectors * self.lanes}
-            others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
-            if self.joined and others and TILE < self._extent(others[0]) * length <= room:
-                return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
+        room = self.machine.registers - OPERANDS
+        if self._along_scalars(loop) and length % (LONG // vectors) == 0 and room >= LONG:
+            return {loop: LONG // vectors, self.vector: vectors * self.lanes}
+        others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
+        near = self.joined and others and any(self._along_scalars(n) for n in (loop, others[0]))
+        if near and TILE < self._extent(others[0]) * length <= room:
+            return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
         positions = 2 * TILE if self._tall(loop, vectors) else _positions(length)
         return {loop: positions, self.vector: vectors * self.lanes}
 

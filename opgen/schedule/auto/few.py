@@ -26,7 +26,6 @@ from opgen.schedule.auto.nests import (
     filled,
     is_contiguous,
     loop_across,
-    loops_of_reuse,
 )
 from opgen.schedule.auto.prepare import pack_last, split_phases
 from opgen.schedule.auto.trial import Trial
@@ -117,9 +116,10 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
 
 def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
     """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
-    others = [n for n in loops_of_reuse(nest, row) if n != held]
+    rows = [e for e in nest.outside_loads if depends(e.indices, row)]
+    others = [n for n in reversed(nest.names) if n not in (row, held) and not all(depends(e.indices, n) for e in rows)]
     scalars = [e for e in nest.outside_loads if not depends(e.indices, row)]
-    if not others or not all(is_contiguous(e, held, nest.shapes) for e in scalars):
+    if not others or not any(all(is_contiguous(e, n, nest.shapes) for e in scalars) for n in (held, others[0])):
         return False
     return TILE < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
 
