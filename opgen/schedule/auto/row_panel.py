@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import gcd, prod
 
 from opgen.loop.nodes import Const, Load
@@ -23,6 +24,8 @@ from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Split, Step, Unrol
 
 USES = 4
 """Tiles that must read a panel: fewer do not make up for the copy."""
+AGAIN = 6
+"""As `USES`, where the same panel is made again in another iteration around it."""
 HIDDEN = 1 / 6
 """Where fetching vectors from the second cache takes less than this part of the arithmetic's time, it is hidden."""
 FELT = 1 / 3
@@ -37,9 +40,10 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
         return
     made = trial.steps[marks.before :]
     serial = [s for s in made if not isinstance(s, Parallel | Fuse)]
-    for panel in _panels(nest, made, vector, machine):
+    paying = [p for p in _panels(nest, made, vector, machine) if p.pays(made)]
+    for anew, panel in product((False, True), paying):
         again = Trial(marks.kernel)
-        if panel.pays(made) and again.take(*serial) and panel.make(again):
+        if again.take(*serial) and panel.make(again, anew):
             trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
             return
 
@@ -76,15 +80,19 @@ class RowPanel:
         fetching = self._fetched(steps) / m.l2.bytes_per_second
         return fetching > (HIDDEN if self.lanes else FELT) * self._arithmetic(steps) or not pieces.fits(m.l2)
 
-    def make(self, trial: Trial) -> bool:
-        """The panel, outside of all loops but those that decide on it, made by the thread that uses it."""
+    def make(self, trial: Trial, anew: bool) -> bool:
+        """The panel, outside of all loops but those that decide on it (or `anew` inside), made by the thread that uses
+        it.
+        """
         blocks = self.split.outer
         nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
         if nest is None:
             return False
         around = nest.names[: nest.names.index(blocks)]
         carried = {s.loop for s in trial.steps if isinstance(s, Carry)}
-        if not all(n in carried or any(depends(e.indices, n) for e in self._reads(nest)) for n in around):
+        reads = self._reads(nest)
+        same = [n for n in around if n not in carried and not any(depends(e.indices, n) for e in reads)]
+        if same and not (anew and self._worth_again(trial.steps, prod(nest.extent(n) or 1 for n in same))):
             return False  # another order is better for what else is read
         count = prod(nest.extent(n) or 1 for n in (*(n for n in around if n not in carried), blocks))
         lanes = gcd(self._width, self.machine.vector_bytes // max(4, self.rows.dtype.bytes))
@@ -92,13 +100,17 @@ class RowPanel:
             return False
         name, last = trial.fresh(f"{self.rows.buffer}_panel"), len(self.rows.indices) - 1
         row = f"{name}_{last}"
+        shared = [n for n in (*around, blocks) if n not in carried]
         return trial.take(
             Pack(self.rows.buffer, tuple(range(last + 1)), name, blocks),
             Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
             Unroll(f"{row}_o"),
             Vectorize(f"{row}_l"),
-            Parallel(next((n for n in around if n not in carried), blocks)),
-        )
+        ) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
+
+    def _worth_again(self, steps: list[Step], times: int) -> bool:
+        """Whether a panel of vectors that is made so many times over is still read often enough each time."""
+        return self.lanes and self._pieces is not None and self._uses(steps, self._pieces) >= AGAIN * times
 
     def _reads(self, nest: Nest) -> list[Load]:
         return [e for e in nest.outside_loads if e.buffer == self.rows.buffer]
