@@ -9,7 +9,8 @@
   only for the conditions met since the allocation: what other lanes hold there is never seen.
   So does a masked store to a buffer in registers that was allocated outside the loop, of elements side by side.
 * A load that is the same for all lanes stays scalar where it is proved to be in bounds without the masks.
-* Loops inside must have the same bounds in all lanes; stores must differ from lane to lane.
+* Loops inside must have the same bounds in all lanes; stores must differ from lane to lane, or have masks that leave
+  on one lane for an element.
 """
 
 from __future__ import annotations
@@ -240,7 +241,9 @@ class _Vectorizer:
         if s.buffer in scope.private:
             return self._private_store(s.buffer, indices, value, masks[scope.private[s.buffer] :], scope)
         if all(i.type.lanes == 1 for i in indices):
-            raise InternalError(f"every lane of '{self._var}' stores to the same element of '{s.buffer}'")
+            if not indices or not masks:
+                raise InternalError(f"every lane of '{self._var}' stores to the same element of '{s.buffer}'")
+            indices = (*indices[:-1], v.widen(indices[-1], self._lanes))
         mask = v.conjunction(masks)
         if mask is not None and self._distinct(s.buffer, indices, scope):
             self._registers.selected.add(s.buffer)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from opgen.loop.nodes import Alloc, Expr, For, Let, Load, Stmt
-from opgen.loop.walk import free_vars, parts, walk_expr
+from opgen.loop.nodes import Alloc, Expr, For, Kernel, Let, Load, Stmt
+from opgen.loop.walk import free_vars, parts, walk, walk_expr
 from opgen.schedule.errors import ScheduleError
 
 
 def require_even_lanes(loop: For, step: str) -> None:
     """Refuse lanes that would repeat a loop inside theirs differently often, or need buffers of different sizes."""
     _require_even(loop.body, frozenset({loop.var}), f"would differ between the lanes of '{loop.var}'", step)
+
+
+def require_all_even(kernel: Kernel, step: str) -> None:
+    """The same of every loop with lanes in a kernel that a step has made."""
+    for s in walk(kernel.body):
+        if isinstance(s, For) and s.kind == "vector":
+            require_even_lanes(s, step)
 
 
 def _require_even(s: Stmt, varying: frozenset[str], differ: str, step: str) -> None:

@@ -16,6 +16,7 @@ from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, redirected
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.lanes import require_all_even
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, rewrite_loops
 
 
@@ -57,7 +58,9 @@ def stage(
     def staged(s: For, context: Context) -> Stmt:
         return whole.checked(s, kernel).apply(s, context, kernel) if s in touching else s
 
-    return rewrite_loops(kernel, at, staged)
+    after = rewrite_loops(kernel, at, staged)
+    require_all_even(after, f"stage {buffer}")
+    return after
 
 
 def _touched(s: For) -> set[str]:

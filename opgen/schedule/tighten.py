@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import For, Kernel, Stmt
-from opgen.loop.walk import walk
 from opgen.passes.tighten import tighten_loop
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.lanes import require_even_lanes
+from opgen.schedule.lanes import require_all_even
 from opgen.schedule.loops import require_loops, rewrite_loops
 
 
@@ -26,7 +25,5 @@ def tighten(kernel: Kernel, loop: str) -> Kernel:
         return new
 
     after = rewrite_loops(kernel, loop, rewrite)
-    for s in walk(after.body):
-        if isinstance(s, For) and s.kind == "vector":
-            require_even_lanes(s, f"tighten {loop}")
+    require_all_even(after, f"tighten {loop}")
     return after

@@ -6,11 +6,13 @@ import random
 
 import pytest
 
+from opgen.loop.interpret import interpret
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.passes.legalize import legalize
+from opgen.runtime.run import run_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
@@ -28,7 +30,7 @@ from opgen.schedule.steps import (
     Vectorize,
 )
 from tests.schedule import kernels
-from tests.schedule.differential import Sizes, assert_same, specialised
+from tests.schedule.differential import Sizes, assert_same, random_inputs, specialised
 
 DENSE = [
     "split k 4 -> k_o, k_i",
@@ -262,6 +264,34 @@ kernel masked(n: int64 in [0, inf], x: float32[n]) -> (y: float32[n]):
 @pytest.mark.parametrize("n", [0, 1, 5, 8, 13])
 def test_conditions_become_masks(n: int) -> None:
     check(parse_kernel(MASKED), parse_schedule("split i 4\nvectorize i_i"), {"n": n}, n)
+
+
+ONE_LANE = """
+kernel one(n: int64 in [0, 5], x: float32[8]) -> (y: float32[6], z: float32[2, 3]):
+  for q in 0..6:
+    y[q] = 0.0f32
+  for r in 0..2:
+    for s in 0..3:
+      z[r, s] = 1.0f32
+  for i in 0..8:
+    if i < 1:
+      y[n] = x[i]*2.0f32
+    if i*8 < 7:
+      z[1, i*16 % 16] = x[i] - 1.0f32
+      if x[i] > 0.0f32:
+        z[0, n // 2] = z[1, 0] + x[i]
+"""
+
+
+@pytest.mark.parametrize("n", [0, 3, 5])
+def test_one_lane_stores(n: int) -> None:
+    """What all lanes would store to is stored by the one that is on, and by none where it is off."""
+    kernel, schedule = parse_kernel(ONE_LANE), parse_schedule("vectorize i")
+    check(kernel, schedule, {"n": n}, n)
+    inputs = random_inputs(kernel, {"n": n}, n)
+    expected = interpret(kernel, inputs, {"n": n})
+    found = run_kernel(legalize(apply(kernel, schedule)), inputs, {"n": n}, guarded=True)
+    assert all(found[name].tobytes() == expected[name].tobytes() for name in expected)
 
 
 SKEWED = """

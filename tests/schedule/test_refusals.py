@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opgen.loop.parse import parse_kernel
+from opgen.passes.legalize import legalize
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 
@@ -143,6 +144,27 @@ def test_bounds_are_not_tightened_apart_within_lanes() -> None:
     with pytest.raises(ScheduleError) as refusal:
         apply(kernel, parse_schedule("vectorize i\ntighten j"))
     assert refusal.value.message == "tighten j: the bounds of the loop 'j' would differ between the lanes of 'i'"
+
+
+@pytest.mark.parametrize("at", ["i", "j"])
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        ("stage x at={at} space=heap -> near", "the size of 'near'"),
+        ("pack x 0 at={at} -> near", "the bounds of the loop 'near_0'"),
+    ],
+)
+def test_copies_within_lanes_are_of_one_size(step: str, what: str, at: str) -> None:
+    """Near the end of `x` a lane's copy would be the shorter, the later the lane."""
+    kernel = parse_kernel(
+        "kernel ends(n: int64 in [8, inf], x: float32[n]) -> (y: float32[8, 2]):\n  for i in 0..8:\n"
+        "    for j in 0..2:\n      alloc acc: float32[] register\n      acc[] = 0.0f32\n      for k in 0..4:\n"
+        "        if i + k < n:\n          acc[] = acc[] + x[i + k]\n      y[i, j] = acc[]\n"
+    )
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule(f"vectorize i\n{step.format(at=at)}"))
+    assert refusal.value.message == f"stage x: {what} would differ between the lanes of 'i'"
+    legalize(apply(kernel, parse_schedule(f"vectorize i\nstage x at={at} space=stack pad=true -> near")))
 
 
 def test_a_refusal_names_its_line() -> None:
