@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import Polynomial, polynomial
 from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
-from opgen.loop.walk import expressions, map_expr, map_stmt, walk_expr
+from opgen.loop.walk import distinct_exprs, expressions, map_expr, map_stmt, walk, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.known import decided
 from opgen.passes.lanes import conjunction, widen
@@ -30,8 +30,17 @@ Loads = Mapping[Load, Expr]
 def interleave(kernel: Kernel) -> Kernel:
     """Rewrite pairs of accesses within one block; the same object if there are none."""
     inputs = {i.name for i in kernel.inputs}
+    if not _any_step(kernel.body, inputs):
+        return kernel
     body = map_stmt(kernel.body, stmt=lambda s: _block(s, inputs) if isinstance(s, Block) else s)
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def _any_step(s: Stmt, inputs: set[str]) -> bool:
+    """Whether anything is accessed two elements apart."""
+    if any(isinstance(p, Store) and _steps(p.indices) for p in walk(s)):
+        return True
+    return any(isinstance(e, Load) and e.buffer in inputs and _steps(e.indices) for e in distinct_exprs(s))
 
 
 def _block(s: Block, inputs: set[str]) -> Stmt:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Broadcast, Call, Cast, Const, Expr, Kernel, Load, Ramp, Select
-from opgen.loop.walk import map_stmt, walk
+from opgen.loop.walk import distinct_exprs, map_stmt, walk
 from opgen.passes.known import decided
 from opgen.passes.lanes import conjunction
 from opgen.passes.tighten import conjuncts
@@ -25,6 +25,8 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 def select_factors(kernel: Kernel) -> Kernel:
     """Move selects from sums to factors; the same object if there are none."""
+    if not any(isinstance(e, Select) for e in distinct_exprs(kernel.body)):
+        return kernel
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
     shapes |= {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
     body = map_stmt(kernel.body, expr=lambda e: _moved(e, shapes))

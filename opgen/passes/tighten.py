@@ -13,7 +13,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import expression, linear, polynomial
 from opgen.loop.nodes import Binary, Compare, Const, Expr, For, If, Kernel, Load, Stmt
-from opgen.loop.walk import walk_expr, with_parts
+from opgen.loop.walk import parts, walk_expr, with_parts
 from opgen.passes.decide import EFFORT
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
@@ -23,14 +23,30 @@ from opgen.passes.unroll import constant_extent
 
 def tighten(kernel: Kernel) -> Kernel:
     """Tighten every serial loop whose body is a condition on it."""
-    body = _visit(kernel.body, Context.of(kernel))
+    around: set[int] = set()
+    if not _find(kernel.body, around):
+        return kernel
+    body = _visit(kernel.body, Context.of(kernel), around)
     if body is kernel.body:
         return kernel
     return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, body, kernel.assumptions)
 
 
-def _visit(s: Stmt, context: Context) -> Stmt:
-    new = with_parts(s, tuple(_visit(p, c) for p, c in entered(s, context)))
+def _find(s: Stmt, around: set[int]) -> bool:
+    """Whether there is a loop to look at in a statement; the identities of those in which there is are added."""
+    found = [_find(p, around) for p in parts(s)]
+    if isinstance(s, For) and s.kind == "serial" and isinstance(s.body, If):
+        found.append(True)
+    if any(found):
+        around.add(id(s))
+    return any(found)
+
+
+def _visit(s: Stmt, context: Context, around: set[int]) -> Stmt:
+    """`around` are the statements with loops to look at: of others nothing needs to be known."""
+    if id(s) not in around:
+        return s
+    new = with_parts(s, tuple(_visit(p, c, around) for p, c in entered(s, context)))
     return tighten_loop(new, context) if isinstance(new, For) else new
 
 

@@ -129,14 +129,16 @@ def _triple(architecture: str) -> str:
 
 @cache
 def _initialise() -> None:
-    """Register LLVM's targets, for the whole process, and switch loop strength reduction off there.
+    """Register LLVM's targets, for the whole process, and switch two things off there.
 
-    That pass takes five times as long as all the rest of code generation on unrolled register tiles (64 of 75 ms for a
-    tile of 28 accumulators in nine bodies) and changes their speed by less than the noise.
+    Loop strength reduction takes five times as long as all the rest of code generation on unrolled register tiles (64
+    of 75 ms for a tile of 28 accumulators in nine bodies) and changes their speed by less than the noise.  The search
+    for stores to be merged takes the square of the number of stores in a block, and finds none: they are vectors.
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.set_option("opgen", "-disable-lsr")
+    llvm.set_option("opgen", "-combiner-store-merging=false")
 
 
 @cache
