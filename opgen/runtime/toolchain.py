@@ -110,7 +110,7 @@ def _fingerprint(*rooms: str) -> str:
     """A hash over the files of some rooms: their names and contents."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for path in sorted(p for room in rooms for p in (root / room).rglob("*") if p.suffix in (".py", ".lark")):
+    for path in sorted(p for room in rooms for p in (root / room).rglob("*") if p.suffix in (".py", ".lark", ".json")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode())
         digest.update(content)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
-from importlib import resources
 
 from lark import Lark, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, InternalError, Source, Span, did_you_mean
 from opgen.spec import syntax as s
+from opgen.spec import tables
 from opgen.spec.declarations import FileBuilder
 from opgen.spec.report import Report
 from opgen.spec.tree import Branch, TreeBuilder
@@ -36,8 +36,7 @@ _START_OF_ANY = re.compile(
 
 @functools.cache
 def _lark() -> Lark:
-    grammar = resources.files("opgen.spec").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, start=["start", "open"], maybe_placeholders=True)
+    return tables.parser()
 
 
 def parse(source: Source) -> s.File:

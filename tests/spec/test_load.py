@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from importlib import resources
 from pathlib import Path
@@ -10,7 +12,7 @@ import lark
 import pytest
 
 from opgen.diagnostics import DiagnosticError
-from opgen.spec import flatten, load, load_text
+from opgen.spec import flatten, load, load_text, tables
 from opgen.spec import model as m
 from opgen.spec.names import snake_case
 
@@ -41,6 +43,31 @@ def test_the_grammar_has_no_conflict(caplog: pytest.LogCaptureFixture) -> None:
     finally:
         lark.logger.setLevel(level)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
+
+
+def test_the_tables_are_those_of_the_grammar() -> None:
+    """`python -m tools.tables` writes them; with another lark they are made anew, and the result is the same."""
+    grammar = resources.files("opgen.spec").joinpath("grammar.lark").read_text(encoding="utf-8")
+    kept = json.loads(resources.files("opgen.spec").joinpath(tables.NAME).read_text(encoding="utf-8"))
+    assert kept["made_of"][1] == hashlib.sha256(grammar.encode()).hexdigest(), "run python -m tools.tables"
+    parsers = (tables.parser(), tables.made(grammar))
+    for text in (NN_OPS.read_text(encoding="utf-8"), SAMPLES.read_text(encoding="utf-8")):
+        assert len({p.parse(text, start="start").pretty() for p in parsers}) == 1
+        wrong = text.replace("input", "inputs +", 1)
+        found = []
+        for p in parsers:
+            with pytest.raises(lark.UnexpectedInput) as error:
+                p.parse(wrong, start="start")
+            found.append((error.value.pos_in_stream, sorted(getattr(error.value, "accepts", None) or ())))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("content", [None, "", "[1]", "{}", '{"made_of":["0",""],"data":{},"memo":{}}'])
+def test_other_tables_are_not_used(content: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "tables.json").write_text(content)
+    monkeypatch.setattr(tables, "NAME", tmp_path / "tables.json")
+    assert tables.kept("start: ") is None
 
 
 def test_ops_signatures_and_functions(nn_ops: m.Module) -> None:
