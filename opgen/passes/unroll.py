@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Barrier, Block, Const, Expr, For, If, Kernel, Let, Stmt, Var
+from opgen.loop.nodes import Alloc, Barrier, Block, Const, Expr, For, If, Kernel, Let, Stmt, Store, Var
 from opgen.loop.walk import expressions, operands, walk, with_expressions, with_operands
 from opgen.passes.fold import fold, offset
 
@@ -35,30 +36,42 @@ def constant_extent(loop: For) -> int | None:
 
 def expand(s: Stmt, values: Values) -> Stmt:
     """The statement with variables replaced and "unroll" loops expanded."""
-    return _Expansion().stmt(s, values)
+    unrolled = {p.var for p in walk(s) if isinstance(p, For) and p.kind == "unroll"}
+    return _Expansion(unrolled | set(values)).stmt(s, values)
+
+
+@dataclass(slots=True)
+class _Node:
+    """An expression, those of its variables that may be replaced, and what it becomes, by their values."""
+
+    expr: Expr
+    names: tuple[str, ...]
+    made: dict[object, Expr]
 
 
 class _Expansion:
     """One expansion.  What an expression becomes for some values is remembered: iterations share most of it."""
 
-    def __init__(self) -> None:
-        self._names: dict[int, tuple[Expr, tuple[str, ...]]] = {}
-        self._made: dict[tuple[object, ...], Expr] = {}
+    def __init__(self, replaced: set[str]) -> None:
+        self._replaced = replaced
+        self._nodes: dict[int, _Node] = {}
         self._kept: list[Values] = []
 
     def stmt(self, s: Stmt, values: Values) -> Stmt:
         match s:
+            case Store():
+                return self._store(s, values) if values else s
             case For() if s.kind == "unroll":
                 return self._iterations(s, values)
             case Block():
-                statements = tuple(self.stmt(p, values) for p in s.statements)
+                statements = tuple([self.stmt(p, values) for p in s.statements])
                 if all(x is y for x, y in zip(s.statements, statements, strict=True)):
                     return s
                 return b.block(statements)
             case Barrier():
                 return s
         if values:
-            s = with_expressions(s, tuple(self._replace(e, values) for e in expressions(s)))
+            s = with_expressions(s, tuple([self._replace(e, values) for e in expressions(s)]))
         match s:
             case If():
                 return self._branch(s, values)
@@ -73,6 +86,14 @@ class _Expansion:
                 return s if body is s.body else Alloc(s.buffer, body)
             case _:
                 return s
+
+    def _store(self, s: Store, values: Values) -> Stmt:
+        indices = tuple([self._replace(i, values) for i in s.indices])
+        value = self._replace(s.value, values)
+        mask = None if s.mask is None else self._replace(s.mask, values)
+        if value is s.value and mask is s.mask and all(x is y for x, y in zip(indices, s.indices, strict=True)):
+            return s
+        return Store(s.buffer, indices, value, mask)
 
     def _iterations(self, loop: For, values: Values) -> Stmt:
         start = self._replace(loop.start, values)
@@ -97,32 +118,25 @@ class _Expansion:
             return e
         if isinstance(e, Var):
             return values.get(e.name, e)
-        key = self._key(e, values)
-        if key is None:
+        node = self._nodes.get(id(e)) or self._node(e)
+        if not node.names:
             return e
-        made = self._made.get(key)
+        given = [values.get(name) for name in node.names]
+        key = tuple([v.value if isinstance(v, Const) else (id(v),) for v in given])
+        made = node.made.get(key)
         if made is None:
             new = with_operands(e, tuple([self._replace(o, values) for o in operands(e)]))
-            made = self._made[key] = e if new is e else fold(new)
+            made = node.made[key] = e if new is e else fold(new)
         return made
 
-    def _key(self, e: Expr, values: Values) -> tuple[object, ...] | None:
-        """The same for an expression with the same values of its variables; None if it has none that are replaced."""
-        key: list[object] = [id(e)]
-        replaced = False
-        for name in self._variables(e):
-            value = values.get(name)
-            replaced = replaced or value is not None
-            key.append(value.value if isinstance(value, Const) else (id(value),))
-        return tuple(key) if replaced else None
-
-    def _variables(self, e: Expr) -> tuple[str, ...]:
-        """The names in an expression, each once (and the expression is kept, so that its id stays its own)."""
-        found = self._names.get(id(e))
-        if found is None:
-            if isinstance(e, Var):
-                names: tuple[str, ...] = (e.name,)
-            else:
-                names = tuple(dict.fromkeys(n for o in operands(e) for n in self._variables(o)))
-            found = self._names[id(e)] = (e, names)
-        return found[1]
+    def _node(self, e: Expr) -> _Node:
+        """What is remembered of an expression (which is kept, so that its id stays its own)."""
+        names: dict[str, None] = {}
+        for o in operands(e):
+            if isinstance(o, Var):
+                if o.name in self._replaced:
+                    names[o.name] = None
+            elif not isinstance(o, Const):
+                names |= dict.fromkeys((self._nodes.get(id(o)) or self._node(o)).names)
+        node = self._nodes[id(e)] = _Node(e, tuple(names), {})
+        return node
