@@ -91,8 +91,8 @@ class Module:
 @dataclass(slots=True)
 class Function:
     """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
-    buffers it loads from, the elements' numbers at some indices while the variables and the branch stay the same; the
-    buffer that is in tile registers, and how these are configured at the function's entry.
+    buffers it loads from, the elements' numbers at some indices, and their pointers, while the variables and the branch
+    stay the same; the buffer that is in tile registers, and how these are configured at the function's entry.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially.
@@ -109,8 +109,14 @@ class Function:
     live: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     places: dict[object, tuple[Lanes, int]] = field(default_factory=dict)
+    addresses: dict[tuple[str, int], tuple[Poly, str, int]] = field(default_factory=dict)
     tiles: Tiles | None = None
     configured: bytes | None = None
+
+    def move(self) -> None:
+        """To where other places are known: what was written in a branch or a loop may not stand before what follows."""
+        self.places.clear()
+        self.addresses.clear()
 
     def value(self, e: Expr) -> Value:
         return self.evaluate(self, e)

@@ -81,8 +81,17 @@ def _terms(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> Iterator[
 def address_of(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     """The pointer to an element, and its alignment in bytes.
 
-    What changes in outer loops is added first, the constant part last, each on its own.
+    What changes in outer loops is added first, the constant part last, each on its own.  Where a place is known (see
+    `flattened`), so is its pointer.
     """
+    key = (memory.ref, id(offset))
+    found = fn.addresses.get(key)
+    if found is None:
+        found = fn.addresses[key] = (offset, *_address_anew(fn, memory, offset))
+    return found[1], found[2]
+
+
+def _address_anew(fn: Function, memory: Memory, offset: Poly) -> tuple[str, int]:
     element = memory_type(memory.buffer.dtype.name)
     size = memory.buffer.dtype.bytes
     alignment = memory.alignment

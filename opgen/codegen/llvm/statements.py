@@ -77,9 +77,9 @@ def loop(fn: Function, s: For, start: str, stop: str) -> None:
         ref = w.value(name)
         phi = w.reserve()
         fn.values[s.var] = Value(ref, Type(INT64), "i64")
-        fn.places.clear()
+        fn.move()
         emit(fn, s.body)
-        fn.places.clear()
+        fn.move()
         del fn.values[s.var]
     # Below `stop` an increment cannot overflow.
     following = w.define(f"{name}.next", f"add nsw i64 {ref}, 1")
@@ -118,7 +118,7 @@ def _if(fn: Function, s: If) -> None:
             w.label(label)
             with w.scope():
                 emit(fn, side)
-            fn.places.clear()  # they may be made of values that stand in this branch
+            fn.move()  # they may be made of values that stand in this branch
             w.line(f"br label %{done}")
     w.label(done)
 
@@ -134,9 +134,9 @@ def _let(fn: Function, s: Let) -> None:
             fn.polys[s.var.name] = atom(ref)
     else:
         fn.values[s.var.name] = fn.value(s.value)
-    fn.places.clear()
+    fn.move()
     emit(fn, s.body)
-    fn.places.clear()
+    fn.move()
     del fn.values[s.var.name]
     fn.polys.pop(s.var.name, None)
     fn.named.pop(s.var.name, None)
