@@ -107,30 +107,60 @@ def region(access: Access, loops: Sequence[Loop]) -> Region:
     return Region(run, rows, step)
 
 
+class _Nest(NamedTuple):
+    """A nest of loops: for each access those that it follows and what it touches, and the bytes fetched into each cache
+    for each access.
+    """
+
+    caches: tuple[Cache, ...]
+    followed: tuple[frozenset[Loop], ...]
+    regions: tuple[Region, ...]
+    fetched: tuple[tuple[int, ...], ...]
+
+
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that nests of the same accesses fetch; regions are remembered between nests."""
+    """Bytes that nests of the same accesses fetch; regions, and inner loops that nests share, are remembered."""
 
     accesses: tuple[Access, ...]
     _regions: dict[tuple[int, frozenset[Loop]], Region] = field(default_factory=dict)
+    _cores: dict[tuple[Cache, ...], _Nest] = field(default_factory=dict)
+    _nests: dict[tuple[int, Loop], _Nest] = field(default_factory=dict)
 
     def into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> list[int]:
         """Bytes fetched into each cache from beyond it by a nest of loops, outermost first."""
-        inside: list[frozenset[Loop]] = [frozenset() for _ in self.accesses]
-        regions = [self._region(i, loops) for i, loops in enumerate(inside)]
-        fetched = [[r.bytes for r in regions] for _ in caches]
+        nest = self._core(tuple(caches))
         for loop in reversed(order):
             if loop.extent == 1:
                 continue
-            inside = [s | {loop} if loop.base in a.strides else s for a, s in zip(self.accesses, inside, strict=True)]
-            wider = [self._region(i, loops) for i, loops in enumerate(inside)]
-            whole = sum(r.bytes for r in regions)
-            for cache, sums in zip(caches, fetched, strict=True):
-                for i, narrow in enumerate(regions):
-                    kept = whole <= USED * cache.size and narrow.fits(cache)
-                    sums[i] = wider[i].bytes if kept else sums[i] * loop.extent
-            regions = wider
-        return [sum(sums) for sums in fetched]
+            key = (id(nest), loop)  # nests stay as long as this
+            if key not in self._nests:
+                self._nests[key] = self._inside(loop, nest)
+            nest = self._nests[key]
+        return [sum(sums) for sums in nest.fetched]
+
+    def _core(self, caches: tuple[Cache, ...]) -> _Nest:
+        """What a nest's loops are around."""
+        if caches not in self._cores:
+            followed = (frozenset[Loop](),) * len(self.accesses)
+            regions = tuple(self._region(i, loops) for i, loops in enumerate(followed))
+            once = tuple(r.bytes for r in regions)
+            self._cores[caches] = _Nest(caches, followed, regions, (once,) * len(caches))
+        return self._cores[caches]
+
+    def _inside(self, loop: Loop, nest: _Nest) -> _Nest:
+        """A nest within one more loop."""
+        followed = tuple(
+            [s | {loop} if loop.base in a.strides else s for a, s in zip(self.accesses, nest.followed, strict=True)]
+        )
+        regions = tuple([self._region(i, loops) for i, loops in enumerate(followed)])
+        whole = sum([r.bytes for r in nest.regions])
+        fetched = []
+        for cache, sums in zip(nest.caches, nest.fetched, strict=True):
+            room = whole <= USED * cache.size
+            parts = zip(nest.regions, regions, sums, strict=True)
+            fetched.append(tuple([w.bytes if room and n.fits(cache) else s * loop.extent for n, w, s in parts]))
+        return _Nest(nest.caches, followed, regions, tuple(fetched))
 
     def _region(self, access: int, loops: frozenset[Loop]) -> Region:
         key = (access, loops)
