@@ -103,14 +103,18 @@ def emitter_fingerprint() -> str:
 @functools.lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
     """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
-    return _fingerprint("machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime")
+    own = ("records.py", "dtypes.py", "diagnostics.py")
+    return _fingerprint(
+        *own, "machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime"
+    )
 
 
 def _fingerprint(*rooms: str) -> str:
     """A hash over the files of some rooms: their names and contents."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for path in sorted(p for room in rooms for p in (root / room).rglob("*") if p.suffix in (".py", ".lark", ".json")):
+    inside = (p for room in rooms for p in (root / room, *(root / room).rglob("*")))
+    for path in sorted(p for p in inside if p.suffix in (".py", ".lark", ".json")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode())
         digest.update(content)
