@@ -103,7 +103,7 @@ def emitter_fingerprint() -> str:
 @functools.lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
     """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
-    own = ("records.py", "dtypes.py", "diagnostics.py")
+    own = ("dtypes.py", "diagnostics.py")
     return _fingerprint(
         *own, "machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime"
     )
