@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -117,7 +117,7 @@ class _Pad:
 
     def _measure(self, s: Stmt, free: Context) -> None:
         """Find how far reads go where no condition holds them back."""
-        for e in _reads(s, self.source.name):
+        for e in self._reads(s):
             for d in self.dimensions:
                 low, high = free.interval(e.indices[d])
                 if low is None or high is None:
@@ -137,16 +137,39 @@ class _Pad:
         return with_parts(s, tuple(self._visit(p, c) for p, c in entered(s, context)))
 
     def _kept(self, s: If, context: Context) -> Expr | None:
-        """What is left of a condition on a sum; None if nothing can be left out."""
-        reads = [e for p in walk(s.then) for e in _reads(p, self.source.name)]
-        if not reads or not all(_adds_product(p, self.source.name) for p in stores(s.then)):
+        """What is left of a condition on sums of products; None if nothing can be left out."""
+        added = list(stores(s.then))
+        reads = [e for p in added for e in self._reads(p)]
+        if not reads or len(reads) < sum(1 for e in loads(s.then) if e.buffer == self.source.name):
+            return None
+        if not all(_factor(p, self.source.name, self._inputs) for p in added):
             return None
         inside = context
         for p in walk(s.then):
             if isinstance(p, For):
                 inside = inside.with_loop(p.var, p.start, p.stop)
         kept = [c for c in conjuncts(s.condition) if not all(self._says_inside(c, e, inside) for e in reads)]
-        return _all(kept) if len(kept) < len(conjuncts(s.condition)) else None
+        if len(kept) == len(conjuncts(s.condition)):
+            return None
+        left = _all(kept)
+        found = _stores(s.then, context if left == b.TRUE else context.with_condition(left))
+        return left if all(self._in_bounds(e, around) for p, around in found for e in loads(p)) else None
+
+    @property
+    def _inputs(self) -> set[str]:
+        return {i.name for i in self.kernel.inputs}
+
+    def _in_bounds(self, e: Load, context: Context) -> bool:
+        """Whether a read needs none of the conditions that were left out; where it is padded, it needs none."""
+        shape = {i.name: i.shape for i in self.kernel.inputs}.get(e.buffer)
+        if shape is None:
+            return True  # the sum, which is kept by whoever allocated it
+        padded = self.dimensions if e.buffer == self.source.name else ()
+        return all(
+            context.proves(b.compare("ge", i, 0)) and context.proves(b.compare("lt", i, size))
+            for d, (i, size) in enumerate(zip(e.indices, shape, strict=True))
+            if d not in padded
+        )
 
     def _says_inside(self, condition: Expr, read: Load, context: Context) -> bool:
         """Whether a condition holds wherever a read lies inside the buffer: elsewhere it reads 0."""
@@ -166,12 +189,12 @@ class _Pad:
 
     def factors(self, nest: Stmt) -> list[Buffer]:
         """The inputs that elements of the buffer are multiplied by."""
-        known = {i.name: i for i in self.kernel.inputs}
-        found = {e.buffer for s in stores(nest) if _adds_product(s, self.source.name) for e in loads(s)}
-        others = sorted(found - {self.source.name} - {s.buffer for s in stores(nest)})
-        if not all(n in known for n in others):
-            raise self._refusal("it is multiplied by what is no input")
-        return [known[n] for n in others]
+        found = {_factor(s, self.source.name, self._inputs) for s in stores(nest)}
+        return [i for i in self.kernel.inputs if i.name in found]
+
+    def _reads(self, s: Stmt) -> list[Load]:
+        """The reads of the buffer in what a statement stores."""
+        return [e for e in loads(s) if e.buffer == self.source.name] if isinstance(s, Store) else []
 
     def filled(self) -> Stmt:
         """The nests that make the copy: zeros at both ends of each dimension, and what lies between."""
@@ -204,16 +227,21 @@ def _all(conditions: Iterable[Expr]) -> Expr:
     return whole
 
 
-def _reads(s: Stmt, buffer: str) -> list[Load]:
-    """The reads of a buffer in a statement itself."""
-    return [e for e in loads(s) if e.buffer == buffer] if isinstance(s, Store) else []
+def _stores(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
+    """The stores in a statement, with what is known at each."""
+    if isinstance(s, Store):
+        yield s, context
+    for p, inner in entered(s, context):
+        yield from _stores(p, inner)
 
 
-def _adds_product(s: Store, buffer: str) -> bool:
-    """Whether a store adds to what it stores to an element of a buffer times one of another."""
+def _factor(s: Store, buffer: str, inputs: set[str]) -> str | None:
+    """The input whose element, times one of a buffer, a store adds to what it stores to; None if it does not."""
     if s.mask is not None or not isinstance(s.value, Call) or s.value.function != "fma":
-        return False
+        return None
     *factors, total = s.value.arguments
     read = [e.operand if isinstance(e, Cast) else e for e in factors]
-    here = [isinstance(e, Load) and e.buffer == buffer for e in read]
-    return total == Load(s.buffer, s.indices, total.type.dtype) and here.count(True) == 1
+    names = [e.buffer for e in read if isinstance(e, Load) and e.mask is None and e.buffer in inputs]
+    if total != Load(s.buffer, s.indices, total.type.dtype) or names.count(buffer) != 1 or len(names) != len(factors):
+        return None
+    return next(n for n in names if n != buffer)

@@ -7,17 +7,12 @@ from dataclasses import dataclass
 
 from opgen.dtypes import FLOAT32
 from opgen.loop import build as b
-from opgen.loop.analysis.tiles import Multiply, operation
+from opgen.loop.analysis.tiles import EDGE, PAIR, Multiply, operation
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import map_stmt, parts, substitute, walk, walk_exprs, with_parts
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, with_body
 from opgen.schedule.renaming import renamed
-
-PAIR = 4
-"""Bytes of two bfloat16."""
-LARGEST = 16
-"""Most rows, columns and pairs of a tile."""
 
 
 def tensorize(kernel: Kernel, rows: str, columns: str, depth: str, name: str) -> Kernel:
@@ -65,6 +60,7 @@ class _Tensorize:
 
     def visit(self, s: Stmt) -> Stmt:
         """The statement with the sums that its allocations hold in tiles."""
+        self._require_no_lanes(s)
         if isinstance(s, Alloc) and any(_sums(p, s.buffer.name) for p in self._products(s.body)):
             return self._held(s)
         return with_parts(s, tuple(self.visit(p) for p in parts(s)))
@@ -115,9 +111,14 @@ class _Tensorize:
 
     def _tiled(self, s: Stmt, acc: Buffer) -> Stmt:
         """The statement with its nests as products of tiles."""
+        self._require_no_lanes(s)
         if isinstance(s, For) and s.var == self.rows and _holds(s, self.depth):
             return self._product(s, acc)
         return with_parts(s, tuple(self._tiled(p, acc) for p in parts(s)))
+
+    def _require_no_lanes(self, s: Stmt) -> None:
+        if isinstance(s, For) and s.kind == "vector" and _holds(s, self.depth):
+            raise self.refusal(f"the loop '{s.var}' around it is {s.kind}")
 
     def _product(self, s: For, acc: Buffer) -> Stmt:
         loops: list[For] = []
@@ -130,8 +131,8 @@ class _Tensorize:
         body = renamed(inner, {acc.name: self.name}, {})
         for loop, var in zip(reversed(loops), reversed(self.loops), strict=True):
             size = int(loop.stop.value) if isinstance(loop.stop, Const) and loop.start == Const(0) else 0
-            if loop.kind != "serial" or not 2 <= size <= LARGEST:
-                raise self.refusal(f"the loop '{loop.var}' is not a serial one of 2 to {LARGEST} iterations")
+            if loop.kind != "serial" or not 2 <= size <= EDGE:
+                raise self.refusal(f"the loop '{loop.var}' is not a serial one of 2 to {EDGE} iterations")
             body = For(var, loop.start, loop.stop, substitute(body, {loop.var: b.var(var)}), "tile")
         assert isinstance(body, For)
         found = operation(body)

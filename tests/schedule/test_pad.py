@@ -92,3 +92,35 @@ def test_refusals(steps: str, change: tuple[str, str] | None, reason: str) -> No
     text, _ = window(0, "float32")
     with pytest.raises(ScheduleError, match=reason):
         apply(parse_kernel(text.replace(*change) if change else text), parse_schedule(steps))
+
+
+FACTORS = """
+kernel factors(x: float32[5], f: float32[3], g: float32[5], alpha: float32) -> (y: float32[5]):
+  for i in 0..5:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for r in 0..3:
+      if i + r - 1 >= 0 and i + r - 1 < 5:
+        {step}
+    y[i] = acc[]
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "acc[] = fma(x[i + r - 1], 1.0f32/f[r], acc[])",
+        "acc[] = fma(x[i + r - 1], f[r]*g[r], acc[])",
+        "acc[] = fma(x[i + r - 1], g[i + r - 1], acc[])",
+        "acc[] = fma(x[i + r - 1], inf_f32, acc[])",
+        "acc[] = fma(x[i + r - 1], alpha, acc[])",
+        "acc[] = fma(-x[i + r - 1], f[r], acc[])",
+        "let v: float32 = x[i + r - 1]:\n          acc[] = fma(x[i + r - 1], f[r], acc[])",
+        "alloc l: float32[] register\n        l[] = 2.0f32*f[r]\n        acc[] = fma(x[i + r - 1], l[], acc[])",
+    ],
+)
+def test_what_zeros_could_not_take_the_place_of_is_refused(step: str) -> None:
+    """Factors that may be infinite though inputs are finite, and reads that a condition keeps in bounds."""
+    with pytest.raises(ScheduleError, match="no sum of products with it is under a condition"):
+        apply(parse_kernel(FACTORS.format(step=step)), parse_schedule("pad x 0"))
+    apply(parse_kernel(FACTORS.format(step="acc[] = fma(f[r], x[i + r - 1], acc[])")), parse_schedule("pad x 0"))

@@ -149,22 +149,23 @@ def test_sums_that_do_not_begin_with_zero() -> None:
     assert np.array_equal(run_kernel(legal, given, {}, 1, guarded=True)["y"], interpret(kernel, given)["y"])
 
 
-def test_two_sizes_of_tiles_in_one_kernel() -> None:
-    """The registers are configured anew where sizes differ."""
+def two_products() -> tuple[Kernel, str]:
+    """Two nests, and a schedule with tiles of two sizes."""
     text = PRODUCT.format(m=32, c=32, k=32).replace("kernel product", "kernel two")
     second = "\n".join(text.strip("\n").split("\n")[1:]).replace("y[", "z[")
+    other = blocks(8, 16, 8, 1, 2).replace("x, w_pairs", "x, w_twos").replace("tiles", "tt")
     for name in "ijc":
         second = re.sub(rf"\b{name}\b", name * 2, second)
-    kernel = parse_kernel(
-        text.replace("-> (y: float32[32, 32])", "-> (y: float32[32, 32], z: float32[32, 32])") + second
-    )
-    first = blocks(16, 16, 16, 2, 2).replace("parallel i_b\n", "")
-    other = (
-        blocks(8, 16, 8, 1, 2).replace("parallel i_b\n", "").replace("x, w_pairs", "x, w_twos").replace("tiles", "tt")
-    )
-    for name in "ijc":
         other = re.sub(rf"\b{name}(?=\b|_)", name * 2, other)
-    legal = legalize(apply(kernel, parse_schedule(first + other)))
+    whole = text.replace("-> (y: float32[32, 32])", "-> (y: float32[32, 32], z: float32[32, 32])") + second
+    return parse_kernel(whole), blocks(16, 16, 16, 1, 2) + other
+
+
+def test_two_sizes_of_tiles_in_one_kernel() -> None:
+    """The registers are configured anew where sizes differ."""
+    kernel, schedule = two_products()
+    kept = [line for line in schedule.split("\n") if not line.startswith("parallel")]
+    legal = legalize(apply(kernel, parse_schedule("\n".join(kept))))
     assert emit(legal, SAPPHIRE).count("call void @llvm.x86.ldtilecfg") == 3
     rng = np.random.default_rng(2)
     given = {"x": short_numbers((32, 32), rng), "w": short_numbers((32, 32), rng)}
@@ -173,9 +174,80 @@ def test_two_sizes_of_tiles_in_one_kernel() -> None:
     assert all(np.array_equal(found[n], expected[n]) for n in ("y", "z"))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("parallel", ["i_b", "ii_b"])
+def test_a_product_that_threads_share_and_one_that_they_do_not(parallel: str, threads: int) -> None:
+    """The registers are configured anew after a loop whose function released them."""
+    kernel, schedule = two_products()
+    kept = [line for line in schedule.split("\n") if not line.startswith("parallel") or line.endswith(f" {parallel}")]
+    legal = legalize(apply(kernel, parse_schedule("\n".join(kept))))
+    rng = np.random.default_rng(4)
+    given = {"x": short_numbers((32, 32), rng), "w": short_numbers((32, 32), rng)}
+    expected = interpret(kernel, given)
+    found = run_kernel(legal, given, {}, threads, guarded=True)
+    assert all(np.array_equal(found[n], expected[n]) for n in ("y", "z"))
+
+
+PATHS = """
+kernel paths(x: int32[16, 16], w: int32[16, 16], v: int32[16, 16]) -> (y: float32[4, 16, 16]):
+    for i in 0 .. 4:
+        alloc t: float32[16, 16] tile:
+            tile for a in 0 .. 16:
+                tile for b in 0 .. 16:
+                    t[a, b] = 0.0f32
+{body}
+            tile for c in 0 .. 16:
+                tile for d in 0 .. 16:
+                    y[i, c, d] = t[c, d]
+"""
+
+
+def one_product(right: str, number: int, indent: int) -> str:
+    m, n, k = (f"{letter}{number}" for letter in "mnk")
+    lines = (
+        f"tile for {m} in 0 .. 16:",
+        f"    tile for {n} in 0 .. 16:",
+        f"        tile for {k} in 0 .. 16:",
+        f"            t[{m}, {n}] = dot(t[{m}, {n}], x[{m}, {k}], {right}[{k}, {n}])",
+    )
+    return "\n".join(" " * indent + line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("head", "other"),
+    [("if i >= 2:", "else:"), ("if i >= 2:", None), ("for z in 0 .. i:", None), ("for z in 0 .. 2:", "")],
+)
+def test_operands_on_other_paths_are_loaded_anew(head: str, other: str | None) -> None:
+    """After a branch, on its other side and after a loop that may not run, no register holds what was loaded there."""
+    body = [" " * 12 + head, one_product("w", 1, 16)]
+    body += [" " * 12 + other] if other else []
+    body.append(one_product("v", 2, 16 if other else 12))
+    kernel = parse_kernel(PATHS.replace("{body}", "\n".join(body)))
+    rng = np.random.default_rng(7)
+    given = {name: short_numbers((16, 32), rng).view(np.int32) for name in "xwv"}
+    expected = interpret(kernel, given)["y"]
+    assert np.array_equal(run_kernel(kernel, given, {}, 1, guarded=True)["y"], expected)
+
+
+def test_every_product_of_a_kernel_gets_tiles() -> None:
+    kernel, _ = two_products()
+    schedule, after = scheduled(kernel, "cpu", UNIT)
+    assert str(schedule).count("tensorize") == 2
+    rng = np.random.default_rng(5)
+    given = {"x": short_numbers((32, 32), rng), "w": short_numbers((32, 32), rng)}
+    expected = interpret(kernel, given)
+    found = run_kernel(legalize(after), given, {}, 2, guarded=True)
+    assert all(np.array_equal(found[n], expected[n]) for n in ("y", "z"))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (
+            "pair c -> x, w_pairs\nsplit i 16\nsplit j 16\nsplit j_o 2 -> j_b, j_t\nsplit c 8\n"
+            "reorder i_o, j_b, c_o, j_t, i_i, j_i, c_i\nvectorize j_t\ntensorize i_i, j_i, c_i",
+            "the loop 'j_t' around it is vector",
+        ),
         (
             "split i 16\nsplit j 16\nsplit c 8\nreorder i_o, j_o, c_o, i_i, j_i, c_i\ntensorize i_i, j_i, c_i",
             "of pairs",

@@ -117,6 +117,8 @@ class Function:
         """To where other places are known: what was written in a branch or a loop may not stand before what follows."""
         self.places.clear()
         self.addresses.clear()
+        if self.tiles is not None:
+            self.tiles.forget()
 
     def value(self, e: Expr) -> Value:
         return self.evaluate(self, e)

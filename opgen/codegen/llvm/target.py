@@ -109,7 +109,7 @@ class Target:
 
     def without_tiles(self) -> Target:
         """The same machine, its matrix unit left alone."""
-        return replace(self, features=self.features.replace(f"+{TILES}", f"-{TILES}"))
+        return replace(self, features=f"{self.features.replace(f'+{TILES},', '')},-{TILES}".lstrip(","))
 
 
 @cache

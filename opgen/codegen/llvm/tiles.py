@@ -13,20 +13,20 @@ from math import prod
 from opgen.codegen.llvm.affine import constant, constant_of, materialise, plus, times
 from opgen.codegen.llvm.function import Function, Poly, Tiles
 from opgen.codegen.llvm.memory import address_of, flattened
-from opgen.loop.analysis.tiles import Fill, Move, Multiply, Operation, Region, operation
+from opgen.loop.analysis.tiles import EDGE, PAIR, Fill, Move, Multiply, Operation, Region, operation
 from opgen.loop.nodes import Alloc, Const, For, Load, Stmt, Store
-from opgen.loop.walk import expressions, parts, walk_expr
+from opgen.loop.walk import expressions, parts, walk, walk_expr
 
 REGISTERS = 8
-ROWS = 16
-BYTES = 64
-"""Most bytes in a row."""
-_WORD = 4
+"""Each of up to `EDGE` rows of as many pairs, or numbers of the same size."""
 
 
 def plan(fn: Function, s: Alloc) -> Tiles | None:
-    """The registers for a buffer and the instructions for all that is done to it; None if there are none."""
-    if fn.tiles is not None or not fn.module.target.has_tiles:
+    """The registers for a buffer and the instructions for all that is done to it; None if there are none, or threads
+    that share a loop meanwhile would need them.
+    """
+    shared = any(isinstance(p, For) and p.kind == "parallel" for p in walk(s.body))
+    if fn.tiles is not None or shared or not fn.module.target.has_tiles:
         return None
     nests = list(_nests(s.body, s.buffer.name))
     found = {id(n): operation(n) for n in nests if isinstance(n, For)}
@@ -49,20 +49,14 @@ def plan(fn: Function, s: Alloc) -> Tiles | None:
 
 def _nests(s: Stmt, buffer: str) -> Iterator[Stmt]:
     """The outermost tile loops that touch a buffer, and whatever else touches it."""
-    if isinstance(s, For) and s.kind in ("tile", "parallel"):
-        if any(_touches(p, buffer) for p in _all(s)):
+    if isinstance(s, For) and s.kind == "tile":
+        if any(_touches(p, buffer) for p in walk(s)):
             yield s
         return
     if _touches(s, buffer):
         yield s
     for p in parts(s):
         yield from _nests(p, buffer)
-
-
-def _all(s: Stmt) -> Iterator[Stmt]:
-    yield s
-    for p in parts(s):
-        yield from _all(p)
 
 
 def _touches(s: Stmt, buffer: str) -> bool:
@@ -73,7 +67,7 @@ def _touches(s: Stmt, buffer: str) -> bool:
 
 def _possible(fn: Function, s: Alloc, o: Operation) -> bool:
     """Whether a nest is within the registers' size, and what it touches in memory lies in rows."""
-    if o.rows > ROWS or o.columns * _WORD > BYTES:
+    if max(o.rows, o.columns) > EDGE:
         return False
     match o:
         case Fill():
@@ -82,7 +76,7 @@ def _possible(fn: Function, s: Alloc, o: Operation) -> bool:
             outside = o.source if o.target.buffer == s.buffer.name else o.target
             return s.buffer.name in (o.target.buffer, o.source.buffer) and _in_rows(fn, s, outside)
         case Multiply():
-            deep = o.depth <= ROWS and o.depth * _WORD <= BYTES
+            deep = o.depth <= EDGE
             return deep and o.target.buffer == s.buffer.name and all(_in_rows(fn, s, r) for r in (o.left, o.right))
 
 
@@ -95,7 +89,7 @@ def _in_rows(fn: Function, s: Alloc, region: Region) -> bool:
 
 def _width(fn: Function, buffer: str) -> int:
     """Elements in a column of an operand: pairs of bfloat16 are two."""
-    return _WORD // fn.memory(buffer).buffer.dtype.bytes
+    return PAIR // fn.memory(buffer).buffer.dtype.bytes
 
 
 def _tile(buffer: str, o: Operation) -> tuple[int, ...] | None:
@@ -116,7 +110,7 @@ def _configured(sums: int, rows: int, columns: int, depth: int) -> bytes:
     """
     shapes = [(rows, columns)] * sums
     shapes += [(rows, depth) if n % 2 == 0 else (depth, columns) for n in range(REGISTERS - sums)]
-    widths = b"".join((_WORD * width).to_bytes(2, "little") for _, width in shapes)
+    widths = b"".join((PAIR * width).to_bytes(2, "little") for _, width in shapes)
     heights = bytes(height for height, _ in shapes)
     return bytes([1]) + bytes(15) + widths.ljust(32, b"\0") + heights.ljust(16, b"\0")
 
@@ -125,18 +119,20 @@ def _configured(sums: int, rows: int, columns: int, depth: int) -> bytes:
 
 
 def enter(fn: Function, tiles: Tiles) -> None:
-    """Bring a buffer's tiles into scope."""
-    if fn.configured is None:
-        fn.configured = tiles.configuration
-        fn.writer.first(_configure(fn, tiles.configuration))
-    elif fn.configured != tiles.configuration:
+    """Bring a buffer's tiles into scope: configured at the function's entry, or here where they may be configured
+    otherwise by then, or released by a loop that threads share.
+    """
+    if fn.threads is not None or fn.configured not in (None, tiles.configuration):
         fn.writer.line(_configure(fn, tiles.configuration))
+    elif fn.configured is None:
+        fn.writer.first(_configure(fn, tiles.configuration))
+    fn.configured = fn.configured or tiles.configuration
     fn.tiles = tiles
 
 
 def leave(fn: Function, tiles: Tiles) -> None:
     fn.tiles = None
-    if fn.configured is not None and fn.configured != tiles.configuration:
+    if fn.threads is None and fn.configured is not None and fn.configured != tiles.configuration:
         fn.writer.line(_configure(fn, fn.configured))
 
 
@@ -182,7 +178,7 @@ def emit(fn: Function, s: For) -> bool:
 def _operand(fn: Function, tiles: Tiles, region: Region, side: int, kept: tuple[int, ...]) -> int:
     """The register that holds a part of memory as a left (0) or right (1) operand, loaded if none does."""
     base = _base(fn, region)
-    key = (side, region.buffer, region.rows, tuple(sorted(base.items())))
+    key = (side, region.buffer, region.rows, region.columns, tuple(sorted(base.items())))
     register = tiles.held.pop(key, None)
     if register is None:
         sums = len(tiles.registers)

@@ -12,6 +12,11 @@ from opgen.loop.analysis.polynomial import expression, linear, polynomial
 from opgen.loop.nodes import Const, Dot, Expr, For, Load, Pair, Stmt, Store
 from opgen.loop.walk import free_vars
 
+EDGE = 16
+"""Most rows, columns and pairs of a tile."""
+PAIR = 4
+"""Bytes of two bfloat16, or of a sum."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -117,7 +122,7 @@ def _product(body: Store, target: Region, names: list[str], extents: list[int]) 
         left, right = _pairs(one, row, depth), _pairs(other, depth, column)
         if left is None or right is None or not isinstance(other, Load):
             continue
-        if not _moves(left, column) and not _moves(right, row):
+        if not _moves(left, column) and not _moves(right, row) and not _moves(target, depth):
             rows, columns, deep = extents
             return Multiply(rows, columns, deep, target, left, right)
     return None
@@ -144,7 +149,7 @@ def _region(buffer: str, indices: tuple[Expr, ...], row: str, column: str) -> Re
     first: list[Expr] = []
     steps: list[tuple[int, int]] = []
     for i in indices:
-        along = linear(i, row)
+        along = linear(i, row) if i.type.lanes == 1 else None
         across = None if along is None else linear(along[1], column)
         if along is None or across is None or not isinstance(along[0], Const) or not isinstance(across[0], Const):
             return None
@@ -153,4 +158,4 @@ def _region(buffer: str, indices: tuple[Expr, ...], row: str, column: str) -> Re
     return Region(buffer, tuple(first), tuple(s[0] for s in steps), tuple(s[1] for s in steps))
 
 
-__all__ = ["Fill", "Move", "Multiply", "Operation", "Region", "operation"]
+__all__ = ["EDGE", "PAIR", "Fill", "Move", "Multiply", "Operation", "Region", "operation"]

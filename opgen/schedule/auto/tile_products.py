@@ -153,9 +153,9 @@ class TileProducts:
         if padded and left.axis != left.last and not self.trial.take(Permute(left.buffer, left.order)):
             return False
         if padded:
-            self._filled(_Operand(left.load, left.axis, left.buffer, left.buffer, left.axis != left.last), ())
+            self._filled(left, left.buffer, turned=left.axis != left.last)
         if right.buffer != right.load.buffer:
-            self._filled(_Operand(right.load, right.axis, right.buffer, right.buffer), ())
+            self._filled(right, right.buffer)
         right.copy = self.trial.fresh(f"{right.load.buffer}_pairs")
         left.copy = None if in_place else self.trial.fresh(f"{left.load.buffer}_pairs")
         names = {left.buffer: left.copy or left.buffer, right.buffer: right.copy}
@@ -170,17 +170,16 @@ class TileProducts:
                     return False
         return True
 
-    def _filled(self, operand: _Operand, around: tuple[str, ...] | None) -> None:
-        """Schedule the nest that makes a copy, by threads unless it stands in loops that they share."""
-        assert operand.copy is not None
-        if operand.turned:
-            transposed_blocks(self.trial, operand.copy, self.machine.vector_bytes, () if around is None else None)
+    def _filled(self, operand: _Operand, copy: str, turned: bool = False, alone: bool = True) -> None:
+        """Schedule the nest that makes a copy, by threads if it stands `alone` and not in loops that they share."""
+        if turned:
+            transposed_blocks(self.trial, copy, self.machine.vector_bytes, None if alone else ())
             return
         found = (*inner_nests(self.trial.kernel), *nests(self.trial.kernel))
-        counters = {f"{operand.copy}_{d}" for d in range(operand.last + 1)}
+        counters = {f"{copy}_{d}" for d in range(operand.last + 1)}
         nest = next(n for n in found if counters.intersection(n.names))
         self._lanes(nest)
-        if around is not None:
+        if alone:
             self.trial.fused_prefix(nest.names[:-1][:2], Parallel)
 
     def _lanes(self, nest: Nest) -> None:
@@ -202,9 +201,8 @@ class TileProducts:
             return False
         for operand in (left, right):
             if operand.copy is not None:
-                at = around[0] if around[0] in (tile.tall, tile.wide) else None
-                inside = at is not None and self.trial.take(ComputeAt(operand.copy, at))
-                self._filled(operand, None if inside else ())
+                inside = self._blocks(around[0], tile) and self.trial.take(ComputeAt(operand.copy, around[0]))
+                self._filled(operand, operand.copy, operand.turned, not inside)
         done = self.trial.take(
             Tensorize(tile.row, tile.column, tile.pair, self.trial.fresh("tiles")),
             *(Unroll(n) for n in tile.unrolled),
@@ -213,6 +211,11 @@ class TileProducts:
         if done:
             self._share(around)
         return done
+
+    def _blocks(self, loop: str, tile: Tile) -> bool:
+        """Whether a loop is one of blocks, and of enough of them for threads to share it alone."""
+        extents = {n: nest.extent(n) or 1 for nest in nests(self.trial.kernel) for n in nest.names}
+        return loop in (tile.tall, tile.wide) and extents.get(loop, 1) >= 2 * self.machine.cores
 
     def _around(self, nest: Nest, tile: Tile, left_first: bool) -> list[str]:
         """The loops around a block, those of the larger operand outermost: it is fetched once."""

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from opgen.loop.analysis.tiles import EDGE
 from opgen.loop.nodes import Const, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.steps import Split
 
-EDGE = 16
-"""Most rows, columns and pairs of a tile."""
 LEAST = 4
 """Fewest rows, columns and pairs for which a tile is worth it."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Kernel
+from opgen.loop.nodes import Alloc, Kernel
+from opgen.loop.walk import walk
 from opgen.schedule.auto.nests import Nest, inner_nests, nests
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
@@ -48,8 +49,8 @@ class Trial:
         raise InternalError(f"no nest holds the loop '{loop}' any more")
 
     def fresh(self, name: str) -> str:
-        """A loop name that is not taken."""
-        taken = set(loop_names(self.kernel))
+        """A name that no loop or buffer has."""
+        taken = {*loop_names(self.kernel), *(s.buffer.name for s in walk(self.kernel.body) if isinstance(s, Alloc))}
         while name in taken:
             name += "_"
         return name
