@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Kernel
+from opgen.loop.nodes import Const, Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
@@ -416,3 +417,50 @@ def test_a_reduction_stays_outside_loops_that_share_its_sums() -> None:
     kernel = parse_kernel(SUMMED.replace("part[j] = part[j] + x[i, j]", "part[0] = part[0] + x[i, j]"))
     with pytest.raises(ScheduleError, match="not known to be independent"):
         apply(kernel, parse_schedule("reorder j, i"))
+
+
+JOINED = """
+kernel joined(x: float32[6, 8]) -> (y: float32[8, 6]):
+  for i in 0..6:
+    for j in 0..8:
+      y[j, i] = x[i, j]
+"""
+COUNTED = """
+kernel counted(x: float32[8]) -> (y: float32[22]):
+  for z in 0..22:
+    y[z] = 0.0f32
+  alloc p: int64[] stack
+  p[] = 0
+  for i in 0..8:
+    y[max(0, min(p[], 21))] = x[i]
+    p[] = p[] + 3
+"""
+NAMED = """
+kernel named(x: float32[1]) -> (y: float32[5, 4], p: int64[1]):
+  for i in 0..5:
+    for j in 0..4:
+      y[i, j] = 0.0f32
+  p[0] = 7
+  let q: int64 = max(0, min(p[0], 19)) // 4
+  let r: int64 = max(0, min(p[0], 19)) % 4
+  p[0] = 0
+  y[q, r] = x[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [(JOINED, "fuse i, j -> p\nsplit p 4 -> a, b\nvectorize b\nunroll a"), (COUNTED, "unroll i"), (NAMED, "")],
+)
+def test_indices_that_are_loaded_are_loaded_anew(text: str, steps: str) -> None:
+    """What is stored in between changes where the next access goes, also in machine code."""
+    kernel = parse_kernel(text)
+    legal = legalize(apply(kernel, parse_schedule(steps)))
+    given = {
+        a.name: np.ones([int(e.value) for e in a.shape if isinstance(e, Const)], np.float32) for a in kernel.inputs
+    }
+    for number, array in enumerate(given.values(), 1):
+        array[...] = np.arange(array.size, dtype=np.float32).reshape(array.shape) + number
+    expected = interpret(kernel, given)
+    for name, found in run_kernel(legal, given, {}, 1, guarded=True).items():
+        assert np.array_equal(found, expected[name]), name

@@ -23,7 +23,8 @@ from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.joined import whole_of
-from opgen.loop.nodes import Buffer, Const, Expr, Prefetch, Var
+from opgen.loop.nodes import Buffer, Const, Expr, Load, Prefetch, Var
+from opgen.loop.walk import walk_expr
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -40,8 +41,15 @@ def flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[
     key = (memory.ref, *[i.value if isinstance(i, Const) and i.type.lanes == 1 else (id(i),) for i in indices])
     found = fn.places.get(key)
     if found is None:
-        found = fn.places[key] = _flattened_anew(fn, memory, indices)
+        found = _flattened_anew(fn, memory, indices)
+        if not any(changes(fn, i) for i in indices):
+            fn.places[key] = found
     return found
+
+
+def changes(fn: Function, e: Expr) -> bool:
+    """Whether an expression reads what a store may change: another time it may have another value."""
+    return any(isinstance(n, Load) and not fn.memory(n.buffer).readonly for n in walk_expr(e))
 
 
 def _flattened_anew(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:

@@ -127,7 +127,9 @@ def _let(fn: Function, s: Let) -> None:
     """Indices keep their structure under a name, so that addresses made from them share what they can."""
     if s.var.type == INDEX:
         value = poly(fn, s.value)
-        fn.polys[s.var.name], fn.named[s.var.name] = value, s.value
+        fn.polys[s.var.name] = value
+        if not memory.changes(fn, s.value):
+            fn.named[s.var.name] = s.value
         ref = materialise(fn, value)
         fn.values[s.var.name] = Value(ref, INDEX, "i64")
         if not ref.startswith("%"):
