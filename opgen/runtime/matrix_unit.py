@@ -6,7 +6,6 @@ too small for what it would have to save there.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import platform
 import sys
@@ -23,6 +22,8 @@ def granted() -> bool:
     """Whether this process may use the registers; asks for them the first time."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
+    import ctypes  # not needed to look at the cache
+
     call = ctypes.CDLL(None).syscall
     call.restype = ctypes.c_long
     return int(call(*map(ctypes.c_long, (_ARCH_PRCTL, _REQUEST, _TILE_DATA)))) == 0
