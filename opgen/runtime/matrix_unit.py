@@ -7,7 +7,6 @@ too small for what it would have to save there.
 from __future__ import annotations
 
 import functools
-import platform
 import sys
 
 _ARCH_PRCTL = 158
@@ -20,9 +19,11 @@ _TILE_DATA = 18
 @functools.cache
 def granted() -> bool:
     """Whether this process may use the registers; asks for them the first time."""
+    import ctypes  # neither is needed to look at the cache
+    import platform
+
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
-    import ctypes  # not needed to look at the cache
 
     call = ctypes.CDLL(None).syscall
     call.restype = ctypes.c_long

@@ -32,8 +32,8 @@ def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
             raise ScheduleError(f"{primitive}: there is no loop '{name}'", hint)
 
 
-def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced: Iterable[str] = ()) -> None:
-    """Refuse names that something else already has."""
+def declared_names(kernel: Kernel) -> set[str]:
+    """The names of a kernel's parameters, buffers, loops and values."""
     used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
     for s in walk(kernel.body):
         if isinstance(s, For):
@@ -42,7 +42,12 @@ def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced
             used.add(s.var.name)
         elif isinstance(s, Alloc):
             used.add(s.buffer.name)
-    used -= set(replaced)
+    return used
+
+
+def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced: Iterable[str] = ()) -> None:
+    """Refuse names that something else already has."""
+    used = declared_names(kernel) - set(replaced)
     for name in names:
         if name in used:
             raise ScheduleError(f"{primitive}: the name '{name}' is taken", "give the new loop another name")

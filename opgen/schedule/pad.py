@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, parts, stores, walk, with_parts
 from opgen.lower.finite import unless_finite
 from opgen.lower.mathematics import Names
 from opgen.passes.scope import entered
 from opgen.passes.tighten import conjuncts
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh, with_body
+from opgen.schedule.loops import declared_names, require_fresh, with_body
 from opgen.schedule.renaming import renamed, suffixed_names
 
 
@@ -54,7 +54,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     padded = found.apply(nest)
     if not found.spared:
         raise ScheduleError(f"pad {buffer}: no sum of products with it is under a condition that zeros would spare")
-    taken = Names(_names(kernel, names.values(), counters))
+    taken = Names(declared_names(kernel).union(names.values(), counters))
     checked = unless_finite(found.factors(nest), renamed(nest, names, {}), taken)
     new = Alloc(found.copy, b.block((found.filled(), padded, checked)))
     return with_body(kernel, _replaced(kernel.body, nest, new))
@@ -70,19 +70,6 @@ def _nest(s: Stmt, buffer: str) -> Stmt | None:
 
 def _replaced(s: Stmt, old: Stmt, new: Stmt) -> Stmt:
     return new if s is old else with_parts(s, tuple(_replaced(p, old, new) for p in parts(s)))
-
-
-def _names(kernel: Kernel, *more: Iterable[str]) -> set[str]:
-    taken = {p.name for p in kernel.parameters}.union({o.name for o in kernel.buffers}, *more)
-    for s in walk(kernel.body):
-        match s:
-            case For():
-                taken.add(s.var)
-            case Let():
-                taken.add(s.var.name)
-            case Alloc():
-                taken.add(s.buffer.name)
-    return taken
 
 
 class _Pad:

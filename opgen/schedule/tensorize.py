@@ -71,6 +71,7 @@ class _Tensorize:
         sizes = [int(e.value) for e in acc.shape if isinstance(e, Const)]
         if len(sizes) != len(acc.shape) or len(sizes) < 2 or acc.dtype != FLOAT32:
             raise self.refusal(f"'{acc.name}' is no array of float32 with two constant sizes")
+        require_fresh(self.kernel, "tensorize", self._outer(acc))
         statements: list[Stmt] = list(s.body.statements) if isinstance(s.body, Block) else [s.body]
         adding = [i for i, p in enumerate(statements) if any(self._products(p))]
         first, last = adding[0], adding[-1] + 1
@@ -96,10 +97,14 @@ class _Tensorize:
         left = [map_stmt(s, stmt=lambda p: _without_stores(p, acc.name)) for s in before]
         return left, self._moved(acc, self.name, None)
 
+    def _outer(self, acc: Buffer) -> list[str]:
+        """The loops over all tiles."""
+        return [f"{self.name}_{d}" for d in range(len(acc.shape) - 2)]
+
     def _moved(self, acc: Buffer, to: str, of: str | None) -> Stmt:
         """All tiles filled or copied."""
         m, n, _ = self.loops
-        outer = [f"{self.name}_{d}" for d in range(len(acc.shape) - 2)]
+        outer = self._outer(acc)
         places: tuple[Expr, ...] = tuple(b.var(v) for v in (*outer, m, n))
         value: Expr = b.const(0.0, FLOAT32) if of is None else Load(of, places, FLOAT32)
         s: Stmt = Store(to, places, value)

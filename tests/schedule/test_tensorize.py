@@ -33,25 +33,12 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.harness import Call
 from tests.schedule.test_auto import DENSE, DIRECTIONS, MODULE
+from tests.schedule.test_pair import PRODUCT, product
 
-PRODUCT = """
-kernel product(x: bfloat16[{m}, {c}], w: bfloat16[{c}, {k}]) -> (y: float32[{m}, {k}]):
-  for i in 0..{m}:
-    for j in 0..{k}:
-      alloc acc: float32[] register
-      acc[] = 0.0f32
-      for c in 0..{c}:
-        acc[] = fma(float32(x[i, c]), float32(w[c, j]), acc[])
-      y[i, j] = acc[]
-"""
 UNIT = replace(typical(64), tiles=True)
 SAPPHIRE = Target(
     "x86_64-unknown-linux-gnu", "sapphirerapids", "+amx-tile,+amx-bf16,+avx512f,+avx512bw,+avx512dq,+avx512vl,+fma"
 )
-
-
-def product(m: int, c: int, k: int) -> Kernel:
-    return parse_kernel(PRODUCT.replace("{m}", str(m)).replace("{c}", str(c)).replace("{k}", str(k)))
 
 
 def blocks(rows: int, columns: int, pairs: int, high: int, wide: int) -> str:

@@ -27,7 +27,7 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
         axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
-        if not scalar and _reads(nest) < REUSED * _elements(nest, load.buffer):
+        if not scalar and _reads(nest) < REUSED * elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, vector_bytes, trial)
@@ -49,7 +49,7 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
 def pair_products(nest: Nest, trial: Trial) -> list[str]:
     """Take bfloat16 products two by two where a reduction reads both factors again and again.  Gives the copies."""
     loads = [e for e in nest.outside_loads if e.dtype == BFLOAT16]
-    if len(loads) != 2 or any(_reads(nest) < REUSED * _elements(nest, e.buffer) for e in loads):
+    if len(loads) != 2 or any(_reads(nest) < REUSED * elements(nest, e.buffer) for e in loads):
         return []
     for loop in nest.inner_loops:
         names = [trial.fresh(f"{e.buffer}_pairs") for e in loads]
@@ -83,7 +83,7 @@ def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
     scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
     for load in dict.fromkeys(nest.outside_loads):
         narrow = load.dtype != load.dtype.compute_type and (scalar or load.dtype != FLOAT16)
-        if narrow and _reads(nest) >= REUSED * _elements(nest, load.buffer):
+        if narrow and _reads(nest) >= REUSED * elements(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")
             given = load.buffer in {i.name for i in trial.kernel.inputs}
             if trial.take(Widen(load.buffer, name)) and given:
@@ -96,7 +96,8 @@ def _reads(nest: Nest) -> int:
     return prod(nest.extent(n) or 0 for n in nest.names) * prod(constant_extent(s) or 0 for s in nest.inner_loops)
 
 
-def _elements(nest: Nest, buffer: str) -> int:
+def elements(nest: Nest, buffer: str) -> int:
+    """Of a buffer; 0 if its size is not constant."""
     return prod(int(e.value) if isinstance(e, Const) else 0 for e in nest.shapes[buffer])
 
 

@@ -19,9 +19,9 @@ from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.schedule.auto.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests
-from opgen.schedule.auto.prepare import split_phases
-from opgen.schedule.auto.tile_shape import Tile, deepest, largest
+from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
+from opgen.schedule.auto.prepare import elements, split_phases
+from opgen.schedule.auto.tile_shape import Tile, deepest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     ComputeAt,
@@ -97,7 +97,7 @@ class TileProducts:
             return None
         right, left = across[0], next(e for e in loads if e is not across[0])
         depth = deepest(self.nest, loads)
-        axes = None if depth is None else (_axis(left, depth), _axis(right, self.columns))
+        axes = None if depth is None else (own_axis(left, depth), own_axis(right, self.columns))
         if axes is None or axes[0] is None or axes[1] is None:
             return None
         return _Operand(left, axes[0], left.buffer), _Operand(right, axes[1], right.buffer)
@@ -194,7 +194,8 @@ class TileProducts:
     # Tiles ------------------------------------------------------------------------------------------
 
     def _tiled(self, nest: Nest, tile: Tile, left: _Operand, right: _Operand) -> bool:
-        around = self._around(nest, tile, largest(self.nest, left.load, right.load) is left.load)
+        sizes = [elements(self.nest, o.load.buffer) for o in (left, right)]
+        around = self._around(nest, tile, sizes[0] >= sizes[1])
         sums = [tile.deep if s.var == self._depth else s.var for s in nest.inner_loops]
         order = Reorder((*around, *sums, *tile.unrolled, tile.row, tile.column, tile.pair))
         if not self.trial.take(*tile.splits, order):
@@ -214,8 +215,11 @@ class TileProducts:
 
     def _blocks(self, loop: str, tile: Tile) -> bool:
         """Whether a loop is one of blocks, and of enough of them for threads to share it alone."""
-        extents = {n: nest.extent(n) or 1 for nest in nests(self.trial.kernel) for n in nest.names}
-        return loop in (tile.tall, tile.wide) and extents.get(loop, 1) >= 2 * self.machine.cores
+        return loop in (tile.tall, tile.wide) and self._extents().get(loop, 1) >= 2 * self.machine.cores
+
+    def _extents(self) -> dict[str, int]:
+        """How often the loops of all nests run by now."""
+        return {n: nest.extent(n) or 1 for nest in nests(self.trial.kernel) for n in nest.names}
 
     def _around(self, nest: Nest, tile: Tile, left_first: bool) -> list[str]:
         """The loops around a block, those of the larger operand outermost: it is fetched once."""
@@ -224,15 +228,9 @@ class TileProducts:
 
     def _share(self, around: list[str]) -> None:
         """Threads share the outermost loops: as many as make enough iterations."""
-        extents = {n: nest.extent(n) or 1 for nest in nests(self.trial.kernel) for n in nest.names}
+        extents = self._extents()
         count = next((i for i in range(1, len(around)) if prod(extents.get(n, 1) for n in around[:i]) >= SHARED), 0)
         self.trial.fused_prefix(around[: count or len(around)], Parallel)
-
-
-def _axis(e: Load, loop: str) -> int | None:
-    """The dimension that moves with a loop, if it is one."""
-    axes = [d for d, i in enumerate(e.indices) if depends(i, loop)]
-    return axes[0] if len(axes) == 1 else None
 
 
 __all__ = ["TileProducts"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from opgen.loop.analysis.tiles import EDGE
-from opgen.loop.nodes import Const, Load
+from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.nests import Nest, own_axis
 from opgen.schedule.steps import Split
 
 LEAST = 4
@@ -72,20 +71,11 @@ def deepest(nest: Nest, operands: Sequence[Load]) -> str | None:
     best: tuple[int, str] | None = None
     for s in nest.inner_loops:
         extent = constant_extent(s) or 0
-        along = all(sum(depends(i, s.var) for i in e.indices) == 1 for e in operands)
+        along = all(own_axis(e, s.var) is not None for e in operands)
         pairs = 0 if extent % 2 or not along else _divisor(extent // 2)
         if pairs >= LEAST and (best is None or pairs >= best[0]):
             best = pairs, s.var
     return None if best is None else best[1]
-
-
-def largest(nest: Nest, *operands: Load) -> Load:
-    """The operand with the most elements, the first of several."""
-
-    def elements(e: Load) -> int:
-        return prod(int(size.value) if isinstance(size, Const) else 1 for size in nest.shapes[e.buffer])
-
-    return max(operands, key=elements)
 
 
 def _divisor(extent: int) -> int:
