@@ -1,9 +1,9 @@
 """Finding a faster schedule by measuring, within a time.
 
-Candidates are what the automatic scheduler makes of machines like this one (fewer registers, smaller caches, narrower
-vectors), then variations of the best schedules so far, one step at a time, in an order that a seed decides.  Each is
-checked by its primitives and the verifier, built, compared with the results of the default schedule, and timed in turn
-with it.
+Candidates are what the automatic scheduler comes to if it decides one thing otherwise (another kind of nest, tile or
+order of loops, no copy), and another beside it where that was good; then variations of the best schedules so far, one
+step at a time, in an order that a seed decides.  Each is checked by its primitives and the verifier, built, compared
+with the results of the default schedule, and timed in turn with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
@@ -25,6 +25,7 @@ from opgen.runtime.address import address
 from opgen.runtime.buffers import AnyArray, empty_aligned, poison
 from opgen.runtime.kernel import BoundKernel, compile_kernel
 from opgen.runtime.run import buffer_shape
+from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import Schedule, apply
 from opgen.schedule.variations import copies, variations
@@ -41,6 +42,8 @@ STRETCH = 0.002
 """Seconds that one timing takes at least."""
 GAIN = 0.97
 """A candidate is better if it takes this part of the time."""
+CONFIRMED = 15
+"""How often the best is timed once more, in turn with the default, before it is believed."""
 EXACT = 16
 """How many units of the last place of the largest result a candidate may differ by."""
 
@@ -110,21 +113,23 @@ def tune(
     """The best schedule that is found for a (simplified) kernel of known sizes within a time."""
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
-    schedule, fast = scheduled(kernel, "cpu", target.machine)
-    default = runner.build(fast)
+    own = decided(kernel, target.machine, Decisions())
+    default = runner.build(own.kernel)
     right = runner.results(default)
-    best, ratio, tried = schedule, 1.0, 0
-    search = _Search(kernel, target.machine, schedule, seed)
+    best, fastest, ratio, tried = own.schedule, default, 1.0, 0
+    search = _Search(kernel, target.machine, own, seed)
     while (proposal := search.next(until)) is not None:
-        candidate = _built(runner, proposal[1])
+        candidate = _built(runner, proposal.kernel)
         if candidate is None or not _alike(runner.results(candidate), right):
             continue
         tried += 1
         found = _ratio(candidate, default, 3)
-        search.keep(proposal[0], found)
+        search.keep(proposal, found)
         if found < ratio * GAIN and (found := _ratio(candidate, default, 7)) < ratio * GAIN:
-            best, ratio = proposal[0], found
+            best, fastest, ratio = proposal.schedule, candidate, found
             search.around()
+    if fastest is not default and (ratio := _ratio(fastest, default, CONFIRMED)) >= GAIN:
+        best, ratio = own.schedule, 1.0  # of many candidates the luckiest one
     usual = min(default.seconds() for _ in range(5))
     return Found(best, usual, usual * ratio, tried)
 
@@ -141,59 +146,74 @@ def _ratio(candidate: Candidate, default: Candidate, rounds: int) -> float:
     return statistics.median(candidate.seconds() / default.seconds() for _ in range(rounds))
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """A schedule, and the kernel after it; `decisions`: how the scheduler came to it, if it was the scheduler."""
+
+    schedule: Schedule
+    kernel: Kernel
+    decisions: Decisions | None = None
+
+
+def decided(kernel: Kernel, machine: Machine, decisions: Decisions) -> Proposal:
+    """What the scheduler comes to with these decisions."""
+    return Proposal(*scheduled(kernel, "cpu", machine, decisions), decisions)
+
+
 class _Search:
     """Legal schedules, each once: those near the best of all that have been kept come first."""
 
-    def __init__(self, kernel: Kernel, machine: Machine, schedule: Schedule, seed: int) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Kernel, machine: Machine, first: Proposal, seed: int) -> None:
+        self._kernel, self._machine = kernel, machine
         self._random = random.Random(seed)
-        self._seen = {str(schedule)}
-        self._left: Iterator[Schedule] = (scheduled(kernel, "cpu", m)[0] for m in _machines(machine))
-        self._kept: list[tuple[float, int, Schedule]] = []
-        self.keep(schedule, 1.0)
+        self._seen = {str(first.schedule)}
+        self._left: Iterator[Proposal | None] = iter(())
+        self._kept: list[tuple[float, int, Proposal]] = []
+        self.keep(first, 1.0)
 
-    def keep(self, schedule: Schedule, ratio: float) -> None:
+    def keep(self, proposal: Proposal, ratio: float) -> None:
         """Remember a schedule and how long it takes, as one to vary later."""
-        heapq.heappush(self._kept, (ratio, len(self._seen), schedule))
+        heapq.heappush(self._kept, (ratio, len(self._seen), proposal))
 
     def around(self) -> None:
         """Leave what is being varied for what is better."""
         self._left = iter(())
 
-    def next(self, until: float) -> tuple[Schedule, Kernel] | None:
-        """The next schedule, and the kernel after it; None if there are no more, or it is later than `until`."""
+    def next(self, until: float) -> Proposal | None:
+        """The next schedule that can be built in time; None if there are no more, or it is later than `until`."""
         while time.perf_counter() < until:
-            schedule = next(self._left, None)
-            if schedule is None:
+            for proposal in self._left:
+                if proposal is not None and copies(proposal.kernel.body) <= LARGEST:
+                    return proposal
+                break
+            else:
                 if not self._kept:
                     return None
-                near = list(variations(heapq.heappop(self._kept)[2]))
-                self._random.shuffle(near)
-                self._left = iter(near)
-                continue
-            if str(schedule) in self._seen:
-                continue
-            self._seen.add(str(schedule))
-            try:
-                kernel = apply(self._kernel, schedule)
-            except OpgenError:
-                continue
-            if copies(kernel.body) <= LARGEST:
-                return schedule, kernel
+                self._left = self._near(heapq.heappop(self._kept)[2])
         return None
 
+    def _near(self, proposal: Proposal) -> Iterator[Proposal | None]:
+        """What was not seen before: with one more decision taken otherwise, then with one step changed.  None stands
+        for what led nowhere.
+        """
+        for path in () if proposal.decisions is None else proposal.decisions.others():
+            other = decided(self._kernel, self._machine, Decisions(path))
+            yield other if self._new(other.schedule) else None
+        near = list(variations(proposal.schedule))
+        self._random.shuffle(near)
+        for schedule in filter(self._new, near):
+            try:
+                after = apply(self._kernel, schedule)
+            except OpgenError:
+                yield None
+                continue
+            yield Proposal(schedule, after)
 
-def _machines(machine: Machine) -> Iterator[Machine]:
-    """Machines like one, for which the scheduler may decide otherwise."""
-    yield replace(machine, registers=max(8, machine.registers // 2))
-    yield replace(machine, registers=machine.registers * 2)
-    yield replace(machine, vector_bytes=max(16, machine.vector_bytes // 2))
-    yield replace(machine, latency=machine.latency * 2)
-    yield replace(machine, latency=max(1, machine.latency // 2))
-    for scale in (4, 2):
-        smaller = replace(machine.l1, size=machine.l1.size // scale)
-        yield replace(machine, l1=smaller)
-        yield replace(machine, l1=smaller, l2=replace(machine.l2, size=machine.l2.size // scale))
+    def _new(self, schedule: Schedule) -> bool:
+        text = str(schedule)
+        new = text not in self._seen
+        self._seen.add(text)
+        return new
 
 
 def _alike(found: Sequence[AnyArray], right: Sequence[AnyArray]) -> bool:

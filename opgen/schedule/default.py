@@ -18,6 +18,7 @@ from opgen.machine import Machine, typical
 from opgen.schedule.auto.chain import is_chain, schedule_chain
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
+from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
@@ -30,14 +31,18 @@ def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | No
     return scheduled(kernel, kind, machine)[0]
 
 
-def scheduled(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> tuple[Schedule, Kernel]:
-    """The default schedule, and the kernel after it (so that it need not be applied again)."""
+def scheduled(
+    kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None, decisions: Decisions | None = None
+) -> tuple[Schedule, Kernel]:
+    """The default schedule, and the kernel after it (so that it need not be applied again).
+
+    With `decisions` the one to which their path leads; they hold then what else could be decided.
+    """
     with kept_proofs():
-        return _scheduled(kernel, kind, machine)
+        return _scheduled(kernel, kind, machine, Trial(kernel, decisions=decisions or Decisions()))
 
 
-def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None) -> tuple[Schedule, Kernel]:
-    trial = Trial(kernel)
+def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Trial) -> tuple[Schedule, Kernel]:
     if kind == "cpu" and is_chain(kernel, machine or typical()):
         machine = machine or typical()
         schedule_chain(trial, machine, lambda nest: CpuNest(nest, trial, machine).run())

@@ -11,6 +11,7 @@ import pytest
 from opgen.loop.nodes import Binary, Const, Kernel, Store
 from opgen.loop.walk import map_stmt
 from opgen.runtime import diagnosis, specialize, toolchain, tuned, tuner
+from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
 from opgen.schedule.variations import variations
@@ -113,6 +114,29 @@ def test_a_search_ends_in_time_with_a_legal_schedule() -> None:
     apply(given, found.schedule)
 
 
+def test_the_scheduler_is_asked_to_decide_otherwise() -> None:
+    """Kinds of nests and tiles that no change of one step leads to come first."""
+    given, machine = kernel(), toolchain.host().machine
+    search = tuner._Search(given, machine, tuner.decided(given, machine, Decisions()), 0)
+    first, second = search.next(float("inf")), search.next(float("inf"))
+    assert first is not None
+    assert second is not None
+    near = set(map(str, variations(default_schedule(given, "cpu", machine))))
+    assert {str(first.schedule), str(second.schedule)}.isdisjoint(near)
+    assert first.decisions is not None
+    assert first.schedule == tuner.decided(given, machine, Decisions(first.decisions.path)).schedule
+
+
+def test_the_luckiest_is_timed_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: timings that show a gain until what is found is confirmed."""
+    rounds: list[int] = []
+    monkeypatch.setattr(tuner, "_ratio", lambda _, __, turns: rounds.append(turns) or (1.0 if turns == 15 else 0.5))
+    found = tuner.tune(kernel(), (), toolchain.host(), 2)
+    assert rounds[-1] == tuner.CONFIRMED
+    assert not found.better
+    assert found.schedule == default_schedule(kernel(), "cpu", toolchain.host().machine)
+
+
 def test_what_computes_something_else_is_never_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: a candidate that is much faster, and wrong."""
     given = kernel()
@@ -127,7 +151,7 @@ def test_what_computes_something_else_is_never_taken(monkeypatch: pytest.MonkeyP
 
     def propose(*_: object) -> object:
         found = next(proposals, None)
-        return None if found is None else (found[0], dataclasses.replace(given, body=found[1]))
+        return None if found is None else tuner.Proposal(found[0], dataclasses.replace(given, body=found[1]))
 
     monkeypatch.setattr(tuner._Search, "next", propose)
     monkeypatch.setattr(tuner, "_ratio", lambda *_: timed.append(_) or 0.1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import prod
 
@@ -36,6 +36,8 @@ LONG = 16
 """Accumulators of a tile where scalars lie along it: in one vector, a line of the cache holds as many of float32; two
 vectors by half as many positions load less.
 """
+POSITIONS = (4, 6, 7, 8, 12, 14, 16, 28)
+"""Of a tile, among which a search may choose."""
 OPERANDS = 4
 """Registers that are not for accumulators."""
 UNROLLED = 96
@@ -72,7 +74,7 @@ class Contraction:
     def run(self) -> bool:
         if self.loop is None:
             return False
-        if any(self._take(plan) for plan in self._plans(self.loop)):
+        if any(self.trial.attempt(partial(self._take, plan)) for plan in self._plans(self.loop)):
             return True
         return len(self.tile) > 2 and dataclasses.replace(self, joined=False).run()
 
@@ -83,7 +85,27 @@ class Contraction:
 
     @cached_property
     def tile(self) -> dict[str, int]:
-        """How many iterations of each loop a tile holds, the vector loop last.
+        """How many iterations of each loop a tile holds, the vector loop last."""
+        return self.trial.decisions.choose([self._best_tile, *self._other_tiles])
+
+    @property
+    def _other_tiles(self) -> list[dict[str, int]]:
+        """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
+        loop = self.loop
+        assert loop is not None
+        width, length = self._extent(self.vector), self._extent(loop)
+        found = []
+        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS})):
+            sums = vectors * positions
+            tile = {loop: positions, self.vector: vectors * self.lanes}
+            if width % (vectors * self.lanes) or not self.machine.latency <= sums <= self.machine.registers - OPERANDS:
+                continue
+            found += [tile] if tile != self._best_tile else []
+        return found
+
+    @cached_property
+    def _best_tile(self) -> dict[str, int]:
+        """The tile by rule.
 
         Where scalars lie along the tile, all of its registers are used, and no tile overlaps another.  A short loop is
         joined by the next loop of reuse.

@@ -73,8 +73,7 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         return False
     if not again.take(*trial.steps[marks.ready :]):
         return False
-    trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
-    return True
+    return trial.adopt(again, marks.before)
 
 
 def _holds(nest: Nest, loop: str) -> bool:
@@ -107,7 +106,7 @@ def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered:
     wide = len(between) < marks.ready - marks.packed
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
     if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
-        trial.kernel, trial.steps = again.kernel, [*steps[: marks.before], *again.steps]
+        trial.adopt(again, marks.before)
 
 
 def _widens(step: Step, pack: Pack) -> bool:

@@ -37,4 +37,4 @@ def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     name = again.fresh(f"{result.buffer}_row")
     kept = around and again.take(Pack(result.buffer, order, name, around[-1]))
     if kept and transposed_blocks(again, name, machine.vector_bytes, around):
-        trial.kernel, trial.steps = again.kernel, [*steps[: marks.before], *again.steps]
+        trial.adopt(again, marks.before)

@@ -44,7 +44,7 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
     for anew, panel in product((False, True), paying):
         again = Trial(marks.kernel)
         if again.take(*serial) and panel.make(again, anew):
-            trial.kernel, trial.steps = again.kernel, [*trial.steps[: marks.before], *again.steps]
+            trial.adopt(again, marks.before)
             return
 
 

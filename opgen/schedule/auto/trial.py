@@ -1,4 +1,4 @@
-"""Taking steps as far as they are legal."""
+"""Taking steps as far as they are legal, and as a search decides otherwise (`decisions.py`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Alloc, Kernel
 from opgen.loop.walk import walk
+from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, inner_nests, nests
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
@@ -20,6 +21,7 @@ class Trial:
 
     kernel: Kernel
     steps: list[Step] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
 
     def take(self, *steps: Step) -> bool:
         """Take all steps, or none if one of them is illegal."""
@@ -35,11 +37,22 @@ class Trial:
 
     def attempt(self, run: Callable[[], bool]) -> bool:
         """Keep the steps that `run` takes if it says that it succeeded, else none of them; what it said."""
+        decision = self.decisions.begin()
+        if decision is None:
+            return False
         kernel, steps = self.kernel, list(self.steps)
         if run():
             return True
         self.kernel, self.steps = kernel, steps
+        self.decisions.fail(decision)
         return False
+
+    def adopt(self, other: Trial, kept: int) -> bool:
+        """Go on with what another trial came to after the first `kept` steps of this one; whether it was decided so."""
+        if self.decisions.begin() is None:
+            return False
+        self.kernel, self.steps = other.kernel, [*self.steps[:kept], *other.steps]
+        return True
 
     def nest(self, loop: str) -> Nest:
         """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""

@@ -77,8 +77,11 @@ class TileChoice:
         return self.machine.l1.lines_at(self.column.stride(self.nest))
 
     @cached_property
-    def tile(self) -> Tile:
-        """The best; of those that are as good the narrowest, as rows at the border cost no code."""
+    def tiles(self) -> list[Tile]:
+        """The best, and then the others by what they cost.
+
+        Of those that are as good as the best the narrowest, as rows at the border cost no code.
+        """
         steps = divisibility(self.nest)
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
@@ -91,7 +94,8 @@ class TileChoice:
             if h // unit_down * (w // unit) <= most
         ]
         least = min(t.cost for t in tiles)
-        return min((t for t in tiles if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
+        best = min((t for t in tiles if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
+        return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
 
     @cached_property
     def small(self) -> bool:

@@ -17,6 +17,8 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step
 
 BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
+OTHERS = 6
+"""Tiles, the best of all, among which a search may choose."""
 BLOCK, COPIED = 8, 4
 """Most vectors that are done together where a row's places crowd few sets of a cache, and where they are copied."""
 
@@ -51,7 +53,7 @@ class ResultTile:
 
     @cached_property
     def _tile(self) -> Tile:
-        return self._choice.tile
+        return self.trial.decisions.choose(self._choice.tiles[:OTHERS])
 
     # Loops ------------------------------------------------------------------------------------------
 
