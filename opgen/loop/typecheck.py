@@ -45,25 +45,54 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Declarations:
-    """The names in scope."""
+    """The names in scope, and the expressions that were found right there or around: statements that unrolling makes
+    share most of their parts.
+    """
 
     variables: Mapping[str, Type] = field(default_factory=dict)
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
+    scopes: tuple[object, ...] = (None,)
+    """A mark for each scope, the innermost last."""
+    right: dict[int, tuple[Expr, int, object]] = field(default_factory=dict)
+    """By its identity: an expression, and the depth and mark of the scope in which nothing was wrong with it."""
 
     def variable(self, name: str, type: Type) -> Declarations:
-        return replace(self, variables={**self.variables, name: type})
+        return replace(self, variables={**self.variables, name: type}, scopes=(*self.scopes, object()))
 
     def buffer(self, buffer: Buffer) -> Declarations:
-        return replace(self, buffers={**self.buffers, buffer.name: buffer})
+        return replace(self, buffers={**self.buffers, buffer.name: buffer}, scopes=(*self.scopes, object()))
 
     def __contains__(self, name: str) -> bool:
         return name in self.variables or name in self.buffers
 
+    def known(self, e: Expr) -> bool:
+        """Whether this very object was found right in a scope that still is one."""
+        found = self.right.get(id(e))
+        return found is not None and found[1] < len(self.scopes) and self.scopes[found[1]] is found[2]
+
+    def keep(self, e: Expr) -> None:
+        """Remember that nothing is wrong with an expression here."""
+        self.right[id(e)] = (e, len(self.scopes) - 1, self.scopes[-1])
+
 
 def type_problems(e: Expr, names: Declarations) -> Iterator[str]:
     """What is wrong with the types and names of an expression, innermost first."""
+    if names.known(e):
+        return
+    wrong = False
     for o in operands(e):
-        yield from type_problems(o, names)
+        for problem in type_problems(o, names):
+            wrong = True
+            yield problem
+    for problem in _own_problems(e, names):
+        wrong = True
+        yield problem
+    if not wrong:
+        names.keep(e)
+
+
+def _own_problems(e: Expr, names: Declarations) -> Iterator[str]:
+    """What is wrong with an expression whose operands are right."""
     match e:
         case Const():
             yield from _const(e)

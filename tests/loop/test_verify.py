@@ -8,7 +8,7 @@ import pytest
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32, INT32
-from opgen.loop.nodes import Block, Buffer, Const, Kernel, Parameter, Store, Type
+from opgen.loop.nodes import INDEX, Block, Buffer, Const, For, Kernel, Parameter, Store, Type, Var
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import problems, verify
 
@@ -121,6 +121,19 @@ PROBLEMS = [
 @pytest.mark.parametrize(("body", "message"), PROBLEMS)
 def test_broken_rules_are_named(body: str, message: str) -> None:
     assert [str(p) for p in problems(kernel(body))] == [message]
+
+
+def test_an_expression_that_was_right_elsewhere_is_looked_at_again() -> None:
+    """The same object in a loop, in another loop of the same name and type, and outside of both."""
+    place = Var("i", INDEX)
+    store = Store("y", (place, Const(0, INDEX)), Const(1.0, Type(FLOAT32)))
+    loops = [For(name, Const(0, INDEX), Const(2, INDEX), store, "serial") for name in ("i", "i", "j")]
+    y = Buffer("y", FLOAT32, (Const(2, INDEX), Const(1, INDEX)))
+    kernel = Kernel("k", (), (y,), (), Block((*loops, store)))
+    assert [str(p) for p in problems(kernel)] == [
+        "there is no variable 'i' here (in for j)",
+        "there is no variable 'i' here (in the body)",
+    ]
 
 
 def test_the_header_is_checked() -> None:
