@@ -27,7 +27,7 @@ from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, DIRECTIONS, MODULE, the_call
+from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, the_call
 
 PRODUCT = """
 kernel product(x: bfloat16[{m}, {c}], w: bfloat16[{c}, {k}]) -> (y: float32[{m}, {k}]):
@@ -89,6 +89,21 @@ def test_the_scheduler_takes_pairs_where_the_machine_has_them() -> None:
     legal = legalize(after)
     verify(legal, bounds=True)
     assert np.array_equal(run_kernel(legal, given, {}, 2, guarded=True)["y"], interpret(after, given)["y"])
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_windows_are_not_paired(direction: str | None) -> None:
+    """Where every read depends on the lanes, tiles share what they read, with or without the dot product of pairs."""
+    shapes = {"input": (1, 8, 8, 32), "filter": (3, 3, 32, 1), "grad_output": (1, 8, 8, 32)}
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    op = LANES if direction is None else gradient(MODULE, LANES, direction)
+    given = {name: shapes[name] for name in (i.name for i in op.inputs) if name in shapes}
+    lowered, parameters = Call(MODULE, op, given, attrs, dtype="bfloat16").kernel()
+    kernel = simplify(bind(lowered, parameters))
+    without, _ = scheduled(kernel, "cpu", typical(64))
+    schedule, _ = scheduled(kernel, "cpu", dataclasses.replace(typical(64), pairs=True))
+    assert str(schedule) == str(without)
+    assert "unroll" in str(schedule)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

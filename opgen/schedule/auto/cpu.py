@@ -209,7 +209,7 @@ class CpuNest:
         kernel, start = self.trial.kernel, len(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
         packed = len(self.trial.steps)
-        pairs = pair_products(nest, self.trial) if self.machine.pairs else []
+        pairs = pair_products(nest, vector, self.trial) if self.machine.pairs else []
         for copy in pairs:
             lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
         marks = self._widened(self.trial.nest(vector), vector, kernel, start, packed)

@@ -46,9 +46,16 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
     return trial.nest(vector)
 
 
-def pair_products(nest: Nest, trial: Trial) -> list[str]:
-    """Take bfloat16 products two by two where a reduction reads both factors again and again.  Gives the copies."""
+def pair_products(nest: Nest, vector: str, trial: Trial) -> list[str]:
+    """Take bfloat16 products two by two where a reduction reads both factors again and again, one of them in scalars.
+    Gives the copies.
+
+    Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps in
+    pairs no longer share what they read.
+    """
     loads = [e for e in nest.outside_loads if e.dtype == BFLOAT16]
+    if all(depends(e.indices, vector) for e in loads):
+        return []
     if len(loads) != 2 or any(_reads(nest) < REUSED * elements(nest, e.buffer) for e in loads):
         return []
     for loop in nest.inner_loops:
