@@ -70,7 +70,14 @@ def test_a_filter_is_turned_panel_by_panel() -> None:
 def test_sums_wait_while_blocks_go_by() -> None:
     text = assert_scheduled_is_the_same(dense((2, 14, 14, 128), 64, "filter"), 1, SMALL)
     assert "carry n at=k_o\ncarry y_o at=k_o\n" in text
-    assert "prefetch input at=y_o in=x\n" in text
+    assert "prefetch grad_output at=y_o in=x\nprefetch input at=y_o in=x\n" in text
+
+
+def test_many_results_wait_beyond_the_second_cache_if_blocks_are_long() -> None:
+    narrow = replace(WIDE, l1=replace(WIDE.l1, size=48 << 10), l2=replace(WIDE.l2, size=16 << 10))
+    text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, "filter"), 1, narrow)
+    assert "carry y_o at=k_o\nsplit c 6" in text
+    assert "split c 8" in assert_scheduled_is_the_same(dense((1, 7, 7, 64), 64, "filter"), 1, narrow)
 
 
 def test_few_registers_keep_to_other_tiles() -> None:

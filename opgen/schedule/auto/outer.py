@@ -35,6 +35,8 @@ SCALARS, VECTORS = 6, 4
 """The tile: 24 sums, and 10 loads for as many multiply-adds."""
 TILES = 8
 """Tiles of scalars that a panel must serve to be worth its copy."""
+PLACES = 64
+"""Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,15 @@ class OuterProducts:
 
     @property
     def _fits(self) -> bool:
-        """Whether the nest is such a sum, its results wait in the second cache, and tiles are worth their panels."""
+        """Whether the nest is such a sum, its results wait near enough, and tiles are worth their panels."""
         nest, m = self.nest, self.machine
         if not self._reads or nest.conditions or any(constant_extent(s) is None for s in self._places):
             return False
         kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
         results = self._scalars * self._width * self._reads[0].dtype.bytes
-        return kept and enough and self._width % (VECTORS * self.lanes) == 0 and 2 * results <= m.l2.size
+        near = 2 * results <= m.l2.size or self._block * (constant_extent(self._places[-1]) or 1) >= PLACES
+        return kept and enough and near and self._width % (VECTORS * self.lanes) == 0
 
     @property
     def _scalars(self) -> int:
@@ -128,11 +131,10 @@ class OuterProducts:
         return self._panel(blocks, outer)
 
     def _ask(self, around: str) -> None:
-        """Ask early for the larger operand, if not all stays in the second cache."""
-        sizes = {e.buffer: self._bytes(e) for e in self._reads}
-        largest = max(sizes, key=lambda n: sizes[n])
-        if sum(sizes.values()) > USED / 2 * self.machine.l2.size:
-            self.trial.take(Prefetch(largest, around, self._places[-1].var))
+        """Ask early for both operands, if not all stays in the second cache."""
+        if sum(map(self._bytes, self._reads)) > USED / 2 * self.machine.l2.size:
+            for e in self._reads:
+                self.trial.take(Prefetch(e.buffer, around, self._places[-1].var))
 
     def _bytes(self, e: Load) -> int:
         width = self._width if e is self._reads[0] else self._scalars
