@@ -11,6 +11,7 @@ parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
+compute_with panel_2, c
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
 pad input 1, 2 -> input_padded
@@ -218,6 +219,12 @@ def _compute_at(line: Line) -> steps.Step:
     return steps.ComputeAt(buffer, at, cast(Space, space), again == "true", line.command.span)
 
 
+def _compute_with(line: Line) -> steps.Step:
+    _shape(line, "compute_with LOOP, INTO", 2)
+    loop, into = (w.text for w in line.arguments)
+    return steps.ComputeWith(loop, into, line.command.span)
+
+
 def _pack(line: Line) -> steps.Step:
     _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... at=LOOP -> NAME", max(2, len(line.arguments)), ["at"], 1)
     buffer = line.arguments[0].text
@@ -321,6 +328,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "bind": _bind,
     "stage": _stage,
     "compute_at": _compute_at,
+    "compute_with": _compute_with,
     "pack": _pack,
     "pad": _pad,
     "permute": _permute,

@@ -11,6 +11,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
+from opgen.schedule.compute_with import compute_with
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
@@ -181,6 +182,19 @@ class ComputeAt:
 
     def run(self, kernel: Kernel) -> Kernel:
         return compute_at(kernel, self.buffer, self.at, self.space, self.again)
+
+
+@dataclass(frozen=True)
+class ComputeWith:
+    loop: str
+    into: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"compute_with {self.loop}, {self.into}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return compute_with(kernel, self.loop, self.into)
 
 
 @dataclass(frozen=True)
@@ -386,6 +400,7 @@ Step: TypeAlias = (
     | Bind
     | Stage
     | ComputeAt
+    | ComputeWith
     | Pack
     | Pad
     | Permute

@@ -43,10 +43,26 @@ def test_streamed_is_the_same(seed: int, taps: int) -> None:
 
 def test_rows_from_afar_are_read_once_in_order() -> None:
     """Terms outermost, in blocks; all positions in tiles, the last one smaller, without a border."""
-    text = assert_scheduled_is_the_same(dense((1, 5, 5, 128), 64), 0, AFAR)
-    for step in ("fuse y, x -> y_x", "split y_x 14 tail=guard", "partition y_x_o -1", "carry c_o at=k_o"):
+    text = assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR)
+    for step in ("fuse y, x -> y_x", "split y_x 14 tail=guard", "partition y_x_o 1, -1", "carry c_o at=k_o"):
         assert step in text
     assert text.index("carry c_o at=k_o") < text.index("pack filter 0, 1, 2, 3 at=k_o -> filter_panel")
+
+
+def test_the_first_tile_makes_the_copies() -> None:
+    """Unless positions have a border, which it may not see all of."""
+    assert "compute_with filter_panel_2, c_i" in assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR)
+    taps = assert_scheduled_is_the_same(dense((1, 3, 4, 32), 64, taps=3), 0, AFAR)
+    assert is_streamed(taps)
+    assert "compute_with" not in taps
+
+
+def test_copies_apart_must_be_felt_more() -> None:
+    """A last cache of that speed is felt beside products, not where a border keeps copies apart."""
+    fast = replace(AFAR, l3=Cache(32 << 20, 16, 64, 100e9))
+    assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, fast))
+    assert not is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64, taps=3), 0, fast))
+    assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64, taps=3), 0, AFAR))
 
 
 def test_taps_that_decide_on_places_of_a_row_are_unrolled() -> None:
@@ -60,13 +76,13 @@ def test_taps_that_decide_on_places_of_a_row_are_unrolled() -> None:
     ("machine", "image"),
     [
         (AFAR, (1, 5, 5, 32)),  # the rows fit the second cache
-        (AFAR, (1, 7, 7, 128)),  # the results do not
+        (AFAR, (1, 7, 7, 256)),  # the results do not
         (replace(AFAR, l2=Cache(32 << 10, 8, 64, 118e9)), (2, 8, 8, 256)),  # many uses of each row
-        (replace(AFAR, l3=Cache(32 << 20, 16, 64, 96e9)), (1, 5, 5, 128)),  # they come fast
-        (replace(AFAR, cores=3), (1, 5, 5, 128)),  # cores cannot share them evenly
-        (replace(AFAR, l1=Cache(1024, 2, 64, 220e9)), (1, 5, 5, 128)),  # no block is near
+        (replace(AFAR, l3=Cache(32 << 20, 16, 64, 200e9)), (1, 5, 5, 256)),  # they come fast
+        (replace(AFAR, cores=3), (1, 5, 5, 256)),  # cores cannot share them evenly
+        (replace(AFAR, l1=Cache(1024, 2, 64, 220e9)), (1, 5, 5, 256)),  # no block is near
     ],
 )
 def test_other_nests_are_left_alone(machine: Machine, image: tuple[int, ...]) -> None:
-    assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 128), 64), 0, AFAR))
+    assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR))
     assert not is_streamed(assert_scheduled_is_the_same(dense(image, 64), 0, machine))

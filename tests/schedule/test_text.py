@@ -10,6 +10,7 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
+    ComputeWith,
     Flatten,
     Fuse,
     Pack,
@@ -52,6 +53,7 @@ regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
 compute_at weight at=n_y space=heap again=true
+compute_with panel_1, c
 partition x_o 1, -1
 partition x_o -2
 tighten r
@@ -89,6 +91,7 @@ def random_step(rng: random.Random) -> Step:
             Vectorize(name()),
             Parallel(name()),
             Bind(name(), rng.choice(("block.x", "thread.z"))),
+            ComputeWith(name(), name()),
             Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
             Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
             Pad(name(), (1, 2), name()),

@@ -2,7 +2,8 @@
 order in which they lie, while the sums of all positions wait in the second.
 
 Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
-copied to where the tiles of all positions find it near.
+copied to where the tiles of all positions find it near.  The first of these tiles makes the copies while it computes:
+the arithmetic hides what they take.
 """
 
 from __future__ import annotations
@@ -19,12 +20,26 @@ from opgen.schedule.auto.contraction import UNROLLED
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous
 from opgen.schedule.auto.traffic import accesses
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import (
+    Carry,
+    ComputeWith,
+    Fuse,
+    Pack,
+    Parallel,
+    Partition,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
 
-FELT = 1 / 8
+FELT = 1 / 16
 """The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
-NEAR = 2 / 3
-"""The share of the first cache for what a block of vectors reads."""
+APART = 2
+"""How many times that it must be where the copies that tiles read take time of their own."""
+NEAR = 3 / 4
+"""The share of the first cache for what a tile reads in a block."""
 BLOCKS = (256, 128, 64, 32, 16)
 """Terms of a block."""
 WIDE = 4
@@ -43,7 +58,7 @@ class Streamed:
         """Take all steps if the nest is of this kind, or none."""
         if not self._suits() or self._terms is None or self._vectors is None or not self._rows_are_felt():
             return False
-        return self._few_bodies() and bool(self._blocked()[0]) and self.trial.take(*self._steps())
+        return self._few_bodies() and bool(self._blocked()[0]) and self.trial.attempt(self._take)
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -86,7 +101,8 @@ class Streamed:
         arithmetic = rows * prod(self._positions.values()) / self.lanes / m.fma_per_second
         if rows * element <= m.l2.size or 2 * results * element > m.l2.size:
             return False
-        return rows * element / m.l3.bytes_per_second > FELT * arithmetic
+        felt = APART * FELT if self._conditional else FELT
+        return rows * element / m.l3.bytes_per_second > felt * arithmetic
 
     @cached_property
     def _conditional(self) -> bool:
@@ -116,10 +132,11 @@ class Streamed:
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
         extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.bytes
-        each = ((self._vectors or 1) * self.lanes + prod(self._positions.values())) * element
+        vectors = self._vectors or 1
+        each = (vectors * self.lanes + self._room(vectors)) * element
         return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)
 
-    def _steps(self) -> list[Step]:
+    def _take(self) -> bool:
         tile, joined = self._tile
         part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
         width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
@@ -127,7 +144,7 @@ class Streamed:
         carried, cut, terms = self._blocked()
         around = (part, block, *outer)
         places, partition = self._split(tile)
-        return [
+        taken = self.trial.take(
             *joined,
             Reorder((self.vector, *outer, tile)),
             Split(self.vector, width // self.machine.cores, "exact", part, rest),
@@ -140,9 +157,8 @@ class Streamed:
             Reorder((*around, *places[:-1], *terms, places[-1], across, lane)),
             *(Unroll(n) for n in (places[-1], across, *self._taps)),
             Vectorize(lane),
-            *self._panel(block),
-            Parallel(part),
-        ]
+        )
+        return taken and self._panel(block, terms[0]) and self.trial.take(Parallel(part))
 
     @cached_property
     def _tile(self) -> tuple[str, list[Step]]:
@@ -167,8 +183,8 @@ class Streamed:
         if extent <= size:
             return (tile,), []
         if extent % size == 0:
-            return (outer, inner), [Split(tile, size, "exact", outer, inner)]
-        return (outer, inner), [Split(tile, size, "guard", outer, inner), Partition(outer, (-1,))]
+            return (outer, inner), [Split(tile, size, "exact", outer, inner), Partition(outer, (1,))]
+        return (outer, inner), [Split(tile, size, "guard", outer, inner), Partition(outer, (1, -1))]
 
     def _blocked(self) -> tuple[list[str], list[Step], list[str]]:
         """The reductions that are carried, the step that makes blocks of the last one, and what is left inside."""
@@ -187,15 +203,18 @@ class Streamed:
         about = {n for c in self.nest.conditions if depends(c, tile) for n in free_vars(c)}
         return [n for n in self._reductions if n in about]
 
-    def _panel(self, block: str) -> list[Step]:
-        """A copy of what a block of vectors reads of the rows, just before it is used."""
+    def _panel(self, block: str, terms: str) -> bool:
+        """A copy of what a block of vectors reads of the rows, just before it is used; or made by the first tile."""
         rows = self._loads[0][0]
         last = len(rows.indices) - 1
         name = self.trial.fresh(f"{rows.buffer}_panel")
         row = f"{name}_{last}"
-        return [
+        copied = self.trial.take(
             Pack(rows.buffer, tuple(range(last + 1)), name, block),
             Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
             Unroll(f"{row}_o"),
             Vectorize(f"{row}_l"),
-        ]
+        )
+        if copied and not self._conditional:
+            self.trial.take(ComputeWith(f"{name}_{last - 1}", terms))
+        return copied
