@@ -80,6 +80,26 @@ def test_many_results_wait_beyond_the_second_cache_if_blocks_are_long() -> None:
     assert "split c 8" in assert_scheduled_is_the_same(dense((1, 7, 7, 64), 64, "filter"), 1, narrow)
 
 
+@pytest.mark.parametrize(
+    ("image", "l2"),
+    [
+        ((1, 7, 7, 256), 64),  # a panel of all places stays in the first cache
+        ((2, 7, 7, 256), 128),  # in the second, and results would not
+    ],
+)
+def test_few_places_are_one_block(image: tuple[int, ...], l2: int) -> None:
+    machine = replace(SMALL if image[0] > 1 else WIDE, l2=replace(WIDE.l2, size=l2 << 10))
+    text = assert_scheduled_is_the_same(dense(image, 128, "filter"), 1, machine)
+    assert "carry" not in text
+    assert "split c 6 tail=min" in text
+    assert "pack grad_output 0, 1, 2, 3 at=k_o" in text
+
+
+def test_many_results_of_many_places_keep_to_other_tiles() -> None:
+    machine = replace(SMALL, l2=replace(WIDE.l2, size=64 << 10))
+    assert "split c 6" not in assert_scheduled_is_the_same(dense((2, 7, 7, 256), 128, "filter"), 1, machine)
+
+
 def test_few_registers_keep_to_other_tiles() -> None:
     for direction in (None, "filter"):
         text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, direction), 1, replace(WIDE, registers=16))

@@ -2,7 +2,8 @@
 
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
-tiles of scalars, and meanwhile what the next block reads is asked for.  The last tile of scalars is shorter.
+tiles of scalars, and meanwhile what the next block reads is asked for.  Few places are one block: no result waits, and
+there may be many.  The last tile of scalars is shorter.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ TILES = 8
 """Tiles of scalars that a panel must serve to be worth its copy."""
 PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
+NEAR = 1 / 4
+"""The share of the second cache for a panel of all places."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,15 @@ class OuterProducts:
 
     @property
     def _fits(self) -> bool:
-        """Whether the nest is such a sum, its results wait near enough, and tiles are worth their panels."""
+        """Whether the nest is such a sum, its results wait near enough or not at all, and tiles are worth their panels."""
         nest, m = self.nest, self.machine
         if not self._reads or nest.conditions or any(constant_extent(s) is None for s in self._places):
             return False
         kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
         results = self._scalars * self._width * self._reads[0].dtype.bytes
-        near = 2 * results <= m.l2.size or self._block * (constant_extent(self._places[-1]) or 1) >= PLACES
+        near = self._whole or 2 * results <= m.l2.size
+        near = near or self._block * (constant_extent(self._places[-1]) or 1) >= PLACES
         return kept and enough and near and self._width % (VECTORS * self.lanes) == 0
 
     @property
@@ -105,29 +109,49 @@ class OuterProducts:
         most = int(USED * self.machine.l1.size) // (row * place)
         return max((d for d in range(1, rows + 1) if rows % d == 0 and d <= most), default=0)
 
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether all places are one block, so that sums never wait: they stay in the first cache, or results are too
+        many to wait in the second and a panel of all places is not.
+        """
+        if self._block in (0, prod(self._rows)):
+            return self._block > 0
+        m, element = self.machine, self._reads[0].dtype.bytes
+        panel = prod(self._rows) * (constant_extent(self._places[-1]) or 1) * VECTORS * self.lanes * element
+        return 2 * self._scalars * self._width * element > m.l2.size and panel <= NEAR * m.l2.size
+
+    @property
+    def _rows(self) -> list[int]:
+        """Extents of the loops over places but the last."""
+        return [constant_extent(s) or 1 for s in self._places[:-1]]
+
     def _take(self) -> bool:
         (loop,), trial = self._loops, self.trial
         outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
-        last = self._places[-2].var
+        *images, last, _ = (s.var for s in self._places)
         around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
-        carried = [*(s.var for s in self._places[:-2]), around]
+        carried: list[Step] = [
+            Split(last, self._block, "exact", around, within),
+            *(Carry(n, blocks) for n in (*images, around)),
+        ]
+        inside = (*images, last) if self._whole else (within,)
         steps: list[Step] = [
             Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
             Reorder((blocks, loop, part)),
-            Split(last, self._block, "exact", around, within),
-            *(Carry(n, blocks) for n in carried),
+            *([] if self._whole else carried),
             *apart(loop, self._scalars, balanced(self._scalars, SCALARS), outer, inner),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, inner, across, lane)),
-            Reorder((outer, within, self._places[-1].var, inner, across, lane)),
+            Reorder((outer, *inside, self._places[-1].var, inner, across, lane)),
             *(Unroll(n) for n in (inner, across)),
             Vectorize(lane),
         ]
         if not trial.take(*steps):
             return False
-        self._ask(around)
+        if not self._whole:
+            self._ask(around)
         return self._panel(blocks, outer)
 
     def _ask(self, around: str) -> None:
