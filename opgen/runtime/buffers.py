@@ -12,6 +12,7 @@ import numpy.typing as npt
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BFLOAT16, DTYPES, DType
 from opgen.runtime.address import address
+from opgen.runtime.blocks import LARGE, block
 from opgen.runtime.locks import BUILD
 
 AnyArray = npt.NDArray[np.generic]
@@ -58,7 +59,7 @@ def empty_aligned(shape: tuple[int, ...], dtype: DType) -> AnyArray:
     """A new row-major array, contents undefined, whose first element lies at a multiple of 64 bytes.
 
     Small ones are cut from a ctypes block, whose address is cheap to ask for; large ones from an array of numpy's,
-    whose allocator asks the system for huge pages.
+    whose allocator asks the system for huge pages; the largest from one that is used again.
     """
     return empty_of(shape, numpy_dtype(dtype))
 
@@ -67,8 +68,11 @@ def empty_of(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> AnyArray:
     """`empty_aligned` for a numpy type."""
     size = math.prod(shape) * dtype.itemsize + ALIGNMENT
     if size <= _SMALL:
-        block = _blocks[size // ALIGNMENT + 1]()
-        return _array_over(shape, dtype, block, -addressof(block) % ALIGNMENT)
+        small = _blocks[size // ALIGNMENT + 1]()
+        return _array_over(shape, dtype, small, -addressof(small) % ALIGNMENT)
+    if size >= LARGE:
+        large = block(size)
+        return _array_over(shape, dtype, large, -addressof(large) % ALIGNMENT)
     raw = np.empty(size, np.uint8)
     return _array_over(shape, dtype, raw, -address(raw) % ALIGNMENT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -10,6 +11,7 @@ import numpy as np
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.address import address
+from opgen.runtime.blocks import LARGE
 from opgen.runtime.buffers import empty_of, numpy_dtype
 from opgen.runtime.call import Call, Launch
 from opgen.runtime.checks import Checks
@@ -34,6 +36,10 @@ class Typed:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"
@@ -104,7 +110,18 @@ class Plan:
 
         kernel = self._launch.run
         found = make(kernel, self._slots(), len(self.tensors)) if isinstance(kernel, BoundKernel) else None
-        return _never if found is None else found
+        if found is None:
+            return _never
+        return self._reusing(found) if len(self.results) == 1 and self.results[0].nbytes >= LARGE else found
+
+    def _reusing(self, launcher: Launcher) -> Launcher:
+        """A launcher whose new results lie in memory that was used before (`opgen.runtime.blocks`)."""
+
+        def launch(*given: object) -> Array | None:
+            *tensors, out = given
+            return launcher(*tensors, self._empty(self.results[0]) if out is None else out)
+
+        return launch
 
     def several(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...] | None:
         """The results of an op that has several, by the short way; None if that does not cover the call."""
