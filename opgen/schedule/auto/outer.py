@@ -78,7 +78,7 @@ class OuterProducts:
 
     @property
     def _fits(self) -> bool:
-        """Whether the nest is such a sum, its results wait near enough or not at all, and tiles are worth their panels."""
+        """Whether the nest is such a sum, its results wait near enough if at all, and tiles pay for panels."""
         nest, m = self.nest, self.machine
         if not self._reads or nest.conditions or any(constant_extent(s) is None for s in self._places):
             return False
