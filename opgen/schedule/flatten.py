@@ -21,14 +21,15 @@ def flatten(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> 
         for i in 0..5:                              for i_j in 0..35:
           for j in 0..7: s(x[c, i, j])      ->        s(x[c, 0, i_j])
 
-    The elements of an argument lie as they did.  Refused if anything else depends on either loop.
+    The elements of an argument lie as they did.  Dimensions of one element may stand between the two, as an earlier
+    `flatten` leaves them.  Refused if anything else depends on either loop.
     """
     require_loops(kernel, "flatten", [outer, inner])
     flat = name or f"{outer}_{inner}"
     require_fresh(kernel, "flatten", [flat])
     places = _places(kernel, outer, inner)
     old = {a.name: a for a in kernel.buffers}
-    new = {buffer: _flat(old[buffer], at) for buffer, at in places.items()}
+    new = {buffer: _flat(old[buffer], *at) for buffer, at in places.items()}
     body = rewrite_loops(kernel, outer, lambda s, _: _fused(s, inner, flat, places, old)).body
     if {outer, inner} & {n for s in walk(body) for e in expressions(s) for n in free_vars(e)}:
         raise ScheduleError(f"flatten {outer}: something depends on '{outer}' or '{inner}' alone")
@@ -40,15 +41,20 @@ def flatten(kernel: Kernel, outer: str, inner: str, name: str | None = None) -> 
     )
 
 
-def _places(kernel: Kernel, outer: str, inner: str) -> dict[str, int]:
-    """The dimension of each argument that the inner loop walks along; the outer one walks along that before it."""
-    arguments = {a.name for a in kernel.buffers}
-    found: dict[str, int] = {}
+def _places(kernel: Kernel, outer: str, inner: str) -> dict[str, tuple[int, int]]:
+    """The dimensions of each argument that the outer loop and the inner one walk along."""
+    arguments = {a.name: a for a in kernel.buffers}
+    found: dict[str, tuple[int, int]] = {}
     every: dict[str, int] = {}
     for buffer, indices in _accesses(kernel):
         every[buffer] = every.get(buffer, 0) + 1
-        at = next((d for d in range(1, len(indices)) if indices[d - 1 : d + 1] == (b.var(outer), b.var(inner))), None)
-        if at is not None and buffer in arguments and found.setdefault(buffer, at) == at:
+        if buffer not in arguments or b.var(inner) not in indices:
+            continue
+        at = indices.index(b.var(inner))
+        before = next((d for d in reversed(range(at)) if arguments[buffer].shape[d] != Const(1)), None)
+        if before is None or indices[before] != b.var(outer):
+            continue
+        if found.setdefault(buffer, (before, at)) == (before, at):
             every[buffer] -= 1
     other = next((n for n in found if every[n]), None)
     if not found or other is not None:
@@ -63,25 +69,27 @@ def _accesses(kernel: Kernel) -> list[tuple[str, tuple[Expr, ...]]]:
     return [*stored, *((e.buffer, e.indices) for e in read)]
 
 
-def _flat(buffer: Buffer, at: int) -> Buffer:
+def _flat(buffer: Buffer, before: int, at: int) -> Buffer:
     sizes = list(buffer.shape)
-    sizes[at] = fold_all(b.mul(sizes[at - 1], sizes[at]))
-    sizes[at - 1] = Const(1)
+    sizes[at] = fold_all(b.mul(sizes[before], sizes[at]))
+    sizes[before] = Const(1)
     return dataclasses.replace(buffer, shape=tuple(sizes), given=buffer.outside)
 
 
-def _fused(s: For, inner: str, name: str, places: Mapping[str, int], old: Mapping[str, Buffer]) -> Stmt:
+def _fused(s: For, inner: str, name: str, places: Mapping[str, tuple[int, int]], old: Mapping[str, Buffer]) -> Stmt:
     i = s.body
     if not isinstance(i, For) or i.var != inner:
         raise ScheduleError(f"flatten {s.var}: '{inner}' is not the only thing inside it", "reorder the loops first")
     if s.kind != "serial" or i.kind != "serial":
         raise ScheduleError(f"flatten {s.var}: a loop is already {s.kind if s.kind != 'serial' else i.kind}")
-    if (s.start, i.start) != (Const(0), Const(0)) or any(old[n].shape[at] != extent(i) for n, at in places.items()):
+    if (s.start, i.start) != (Const(0), Const(0)) or any(
+        old[n].shape[at] != extent(i) for n, (_, at) in places.items()
+    ):
         raise ScheduleError(f"flatten {s.var}: '{inner}' is not a whole row of what it walks along")
 
     def flat(buffer: str, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        at = places[buffer]
-        return (*indices[: at - 1], Const(0), b.var(name), *indices[at + 1 :])
+        before, at = places[buffer]
+        return (*indices[:before], Const(0), *indices[before + 1 : at], b.var(name), *indices[at + 1 :])
 
     def expr(e: Expr) -> Expr:
         if isinstance(e, Load) and e.buffer in places:

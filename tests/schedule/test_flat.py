@@ -84,6 +84,25 @@ def test_rows_are_seen_as_one_and_known_as_before() -> None:
     assert_same(kernel, after, {}, 1)
 
 
+MAPS = """
+kernel maps(x: float32[2, 3, 4, 5]) -> (y: float32[2, 3, 4, 5]):
+  for n in 0..2:
+    for i in 0..3:
+      for j in 0..4:
+        for c in 0..5:
+          y[n, i, j, c] = 2.0f32 * x[n, i, j, c]
+"""
+
+
+@pytest.mark.parametrize("text", ["flatten i, j -> p\nflatten n, p -> q", "flatten n, i -> p\nflatten p, j -> q"])
+def test_dimensions_of_one_element_may_stand_between(text: str) -> None:
+    kernel = parse_kernel(MAPS)
+    after = apply(kernel, parse_schedule(text))
+    assert "x: float32[1, 1, 24, 5] as [2, 3, 4, 5]" in print_kernel(after)
+    assert "y[0, 0, q, c]" in print_kernel(after)
+    assert_same(kernel, after, {}, 1)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [

@@ -44,7 +44,7 @@ def test_streamed_is_the_same(seed: int, taps: int) -> None:
 def test_rows_from_afar_are_read_once_in_order() -> None:
     """Terms outermost, in blocks; all positions in tiles, the last one smaller, without a border."""
     text = assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR)
-    for step in ("fuse y, x -> y_x", "split y_x 14 tail=guard", "partition y_x_o 1, -1", "carry c_o at=k_o"):
+    for step in ("flatten y, x -> y_x", "split y_x 14 tail=guard", "partition y_x_o 1, -1", "carry c_o at=k_o"):
         assert step in text
     assert text.index("carry c_o at=k_o") < text.index("pack filter 0, 1, 2, 3 at=k_o -> filter_panel")
 
@@ -63,6 +63,19 @@ def test_copies_apart_must_be_felt_more() -> None:
     assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, fast))
     assert not is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64, taps=3), 0, fast))
     assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64, taps=3), 0, AFAR))
+
+
+def test_many_positions_have_blocks_of_vectors_outermost() -> None:
+    """What they read is made by the first tile, too; with strides, positions do not lie one after the other."""
+    machine = replace(AFAR, l2=Cache(128 << 10, 8, 64, 118e9))
+    for strides, joined in (([1, 1, 1, 1], "flatten n, y_x -> n_y_x"), ([1, 2, 2, 1], "fuse n, y_x -> n_y_x")):
+        image = (4, 6, 6, 256) if strides[1] == 1 else (4, 11, 11, 256)
+        text = assert_scheduled_is_the_same(dense(image, 256, strides=strides), 0, machine)
+        for step in (joined, "carry c_o at=n_y_x", "at=c_o -> filter_panel", "compute_with filter_panel_2, c_i"):
+            assert step in text
+        assert text.endswith("parallel k_o\n")
+    few = assert_scheduled_is_the_same(dense((3, 6, 6, 256), 256), 0, machine)
+    assert "carry c_o at=n_y_x" not in few
 
 
 def test_taps_that_decide_on_places_of_a_row_are_unrolled() -> None:

@@ -3,7 +3,8 @@ order in which they lie, while the sums of all positions wait in the second.
 
 Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
 copied to where the tiles of all positions find it near.  The first of these tiles makes the copies while it computes:
-the arithmetic hides what they take.
+the arithmetic hides what they take.  Where positions are too many for that, blocks of vectors are outermost, and the
+sums of one of them wait.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     Carry,
     ComputeWith,
+    Flatten,
     Fuse,
     Pack,
     Parallel,
@@ -38,6 +40,8 @@ FELT = 1 / 16
 """The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
 APART = 2
 """How many times that it must be where the copies that tiles read take time of their own."""
+ENOUGH = 128
+"""Positions that make up for panels of rows that are not felt."""
 NEAR = 3 / 4
 """The share of the first cache for what a tile reads in a block."""
 BLOCKS = (256, 128, 64, 32, 16)
@@ -56,7 +60,9 @@ class Streamed:
 
     def run(self) -> bool:
         """Take all steps if the nest is of this kind, or none."""
-        if not self._suits() or self._terms is None or self._vectors is None or not self._rows_are_felt():
+        if not self._suits() or self._terms is None or self._vectors is None or self._rows <= self.machine.l2.size:
+            return False
+        if not (self._rows_are_felt() or self._positions_are_many()):
             return False
         return self._few_bodies() and bool(self._blocked()[0]) and self.trial.attempt(self._take)
 
@@ -92,17 +98,27 @@ class Streamed:
             depends(e, self.vector) for e in last
         )
 
-    def _rows_are_felt(self) -> bool:
-        """Whether the rows lie beyond the second cache, the results within, and reading takes long beside computing."""
-        m, element = self.machine, self._loads[0][0].dtype.bytes
+    @property
+    def _rows(self) -> int:
+        """Bytes of the rows."""
         width = self.nest.extent(self.vector) or 1
-        rows = prod(self._reductions.values()) * width
-        results = prod(self._positions.values()) * width
-        arithmetic = rows * prod(self._positions.values()) / self.lanes / m.fma_per_second
-        if rows * element <= m.l2.size or 2 * results * element > m.l2.size:
+        return prod(self._reductions.values()) * width * self._loads[0][0].dtype.bytes
+
+    def _rows_are_felt(self) -> bool:
+        """Whether results lie within the second cache, and reading the rows takes long beside computing."""
+        m, element, count = self.machine, self._loads[0][0].dtype.bytes, prod(self._positions.values())
+        if 2 * count * (self.nest.extent(self.vector) or 1) * element > m.l2.size:
             return False
+        arithmetic = self._rows * count / element / self.lanes / m.fma_per_second
         felt = APART * FELT if self._conditional else FELT
-        return rows * element / m.l3.bytes_per_second > felt * arithmetic
+        return self._rows / m.l3.bytes_per_second > felt * arithmetic
+
+    def _positions_are_many(self) -> bool:
+        """Whether positions without a border are enough for panels, and the sums of one block of vectors lie within the
+        second cache.
+        """
+        count, each = prod(self._positions.values()), (self._vectors or 1) * self.machine.vector_bytes
+        return not self._conditional and count >= ENOUGH and 2 * count * each <= self.machine.l2.size
 
     @cached_property
     def _conditional(self) -> bool:
@@ -137,42 +153,46 @@ class Streamed:
         return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)
 
     def _take(self) -> bool:
-        tile, joined = self._tile
+        """In order: blocks of terms outermost; else blocks of vectors."""
+        in_order = self._rows_are_felt()
+        tile = self._joined()
         part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
         width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
         outer = [] if not self._conditional else list(self._positions)[:-1]
         carried, cut, terms = self._blocked()
-        around = (part, block, *outer)
+        around = (part, block, *outer) if in_order else (block,)
         places, partition = self._split(tile)
         taken = self.trial.take(
-            *joined,
             Reorder((self.vector, *outer, tile)),
-            Split(self.vector, width // self.machine.cores, "exact", part, rest),
-            Split(rest, vectors * self.lanes, "exact", block, inner),
+            *([Split(self.vector, width // self.machine.cores, "exact", part, rest)] if in_order else []),
+            Split(rest if in_order else self.vector, vectors * self.lanes, "exact", block, inner),
             Split(inner, self.lanes, "exact", across, lane),
             *cut,
             Reorder((*around, tile, across, lane)),
-            *(Carry(n, block) for n in carried),
+            *(Carry(n, block if in_order else tile) for n in carried),
             *partition,
-            Reorder((*around, *places[:-1], *terms, places[-1], across, lane)),
+            Reorder((*around[around.index(block) + 1 :], *places[:-1], *terms, places[-1], across, lane)),
             *(Unroll(n) for n in (places[-1], across, *self._taps)),
             Vectorize(lane),
         )
-        return taken and self._panel(block, terms[0]) and self.trial.take(Parallel(part))
+        panel = taken and self._panel(block if in_order else carried[-1], terms[0])
+        return panel and self.trial.take(Parallel(part if in_order else block))
 
-    @cached_property
-    def _tile(self) -> tuple[str, list[Step]]:
-        """The loop of a tile's positions, and the steps that make it: loops of which no condition speaks are joined."""
+    def _joined(self) -> str:
+        """The loop of a tile's positions: loops of which no condition speaks are joined."""
         positions = list(self._positions)
-        first: list[Step] = [] if self.nest.names[-1] == self.vector else [Reorder((*positions, self.vector))]
+        if self.nest.names[-1] != self.vector:
+            self.trial.take(Reorder((*positions, self.vector)))
         if self._conditional:
-            return positions[-1], first
-        name, *others = positions
-        for n in others:
-            both = self.trial.fresh(f"{name}_{n}")
-            first.append(Fuse(name, n, both))
-            name = both
-        return name, first
+            return positions[-1]
+        inner = positions.pop()
+        while positions:
+            outer = positions.pop()
+            both = self.trial.fresh(f"{outer}_{inner}")
+            if not self.trial.take(Flatten(outer, inner, both)):
+                self.trial.take(Fuse(outer, inner, both))
+            inner = both
+        return inner
 
     def _split(self, tile: str) -> tuple[tuple[str, ...], list[Step]]:
         """The loops of tiles and of positions in one, and the steps that make them: the last tile may be smaller."""
@@ -203,14 +223,14 @@ class Streamed:
         about = {n for c in self.nest.conditions if depends(c, tile) for n in free_vars(c)}
         return [n for n in self._reductions if n in about]
 
-    def _panel(self, block: str, terms: str) -> bool:
-        """A copy of what a block of vectors reads of the rows, just before it is used; or made by the first tile."""
+    def _panel(self, at: str, terms: str) -> bool:
+        """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile."""
         rows = self._loads[0][0]
         last = len(rows.indices) - 1
         name = self.trial.fresh(f"{rows.buffer}_panel")
         row = f"{name}_{last}"
         copied = self.trial.take(
-            Pack(rows.buffer, tuple(range(last + 1)), name, block),
+            Pack(rows.buffer, tuple(range(last + 1)), name, at),
             Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
             Unroll(f"{row}_o"),
             Vectorize(f"{row}_l"),
