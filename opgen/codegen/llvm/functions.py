@@ -7,6 +7,7 @@ functions so that LLVM does not replace or fold them.
 
 from __future__ import annotations
 
+from opgen.codegen.llvm import bfloat16
 from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
@@ -19,7 +20,7 @@ _LIBRARY = ("erf", "pow", "sin", "cos")
 
 def call(fn: Function, e: Call) -> Value:
     """Emit a call of a function of the loop IR."""
-    arguments = [fn.value(a) for a in e.arguments]
+    arguments = [bfloat16.operand(fn, a) if e.function == "fma" else fn.value(a) for a in e.arguments]
     of = arguments[0].type
     if any(a.type != of for a in arguments):
         raise InternalError(f"{e.function} of different types: {', '.join(str(a.type) for a in arguments)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from opgen.dtypes import BFLOAT16, FLOAT16
+from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.blocks import transposed_blocks
@@ -83,13 +83,13 @@ def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
     """Keep narrow inputs that are read again and again in the type that they are computed with: each conversion costs
     about as much as a multiply-add.  Gives a loop of each new copy's nest.
 
-    Where every read depends on the lanes, neighbours share what is read, and float16, which a CPU converts as it loads,
-    is better left as it is.
+    Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
     """
     copies: list[str] = []
-    scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
+    if all(depends(e.indices, vector) for e in nest.outside_loads):
+        return copies
     for load in dict.fromkeys(nest.outside_loads):
-        narrow = load.dtype != load.dtype.compute_type and (scalar or load.dtype != FLOAT16)
+        narrow = load.dtype != load.dtype.compute_type
         if narrow and _reads(nest) >= REUSED * elements(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")
             given = load.buffer in {i.name for i in trial.kernel.inputs}

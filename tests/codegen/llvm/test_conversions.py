@@ -14,6 +14,7 @@ from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
 from opgen.loop import build as b
+from opgen.loop.nodes import Call
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise
 
@@ -83,6 +84,26 @@ def test_every_pattern_survives_the_way_there_and_back(name: str, lanes: int, sm
     quiet = 1 << (small.precision - 2)
     nan = np.isnan(values.astype(np.float32))
     assert np.array_equal(back, np.where(nan, PATTERNS | np.uint16(quiet), PATTERNS))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 3, 16])
+@pytest.mark.parametrize("small", SMALL, ids=str)
+def test_every_pattern_as_a_factor(name: str, lanes: int, small: DType) -> None:
+    """A multiply-add makes a NaN quiet, whether the conversion before it did or not."""
+    values = PATTERNS[: 65536 // lanes * lanes].view(NUMPY[small.name])
+    ones, zeros = np.ones(len(values), np.float32), np.full(len(values), -0.0, np.float32)
+    kernel = Compiled(
+        elementwise(
+            [small, FLOAT32, FLOAT32], FLOAT32, lambda x, y, z: Call("fma", (b.cast(FLOAT32, x), y, z)), lanes=lanes
+        ),
+        target_named(name),
+    )
+    got = np.empty(len(values), np.float32)
+    assert kernel(values, ones, zeros, got, n=len(values) // lanes) == 0
+    with np.errstate(invalid="ignore"):
+        assert_same(got, values.astype(np.float32), values)
+    assert np.all(got.view(np.uint32)[np.isnan(got)] & np.uint32(1 << 22))
 
 
 def boundaries(small: DType, wide: DType) -> NDArray:
