@@ -15,11 +15,12 @@ from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
-from opgen.schedule.auto.chain import is_chain, schedule_chain
+from opgen.schedule.auto.chain import has_intermediates, is_chain, schedule_chain
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import nests
+from opgen.schedule.auto.nests import Nest, nests
+from opgen.schedule.auto.pitches import pitched
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
 
@@ -43,16 +44,26 @@ def scheduled(
 
 
 def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Trial) -> tuple[Schedule, Kernel]:
-    if kind == "cpu" and is_chain(kernel, machine or typical()):
-        machine = machine or typical()
-        schedule_chain(trial, machine, lambda nest: CpuNest(nest, trial, machine).run())
-        return Schedule(tuple(trial.steps)), trial.kernel
-    for nest in nests(kernel):
-        match kind:
-            case "cpu":
-                CpuNest(nest, trial, machine or typical()).run()
-            case "cuda":
+    match kind:
+        case "cpu":
+            _for_cpu(trial, machine or typical())
+        case "cuda":
+            for nest in nests(kernel):
                 CudaNest(nest, trial).run()
-            case _:
-                raise InternalError(f"there is no kind of target '{kind}'")
+        case _:
+            raise InternalError(f"there is no kind of target '{kind}'")
     return Schedule(tuple(trial.steps)), trial.kernel
+
+
+def _for_cpu(trial: Trial, machine: Machine) -> None:
+    def alone(nest: Nest) -> None:
+        CpuNest(nest, trial, machine).run()
+
+    kernel = trial.kernel
+    if is_chain(kernel, machine):
+        schedule_chain(trial, machine, alone)
+    else:
+        for nest in nests(kernel):
+            alone(nest)
+    if has_intermediates(kernel):
+        pitched(trial, machine)

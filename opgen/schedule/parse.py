@@ -16,6 +16,7 @@ pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
+pitch sums 1 65
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
@@ -246,6 +247,12 @@ def _permute(line: Line) -> steps.Step:
     return steps.Permute(line.arguments[0].text, order, line.command.span)
 
 
+def _pitch(line: Line) -> steps.Step:
+    _shape(line, "pitch BUFFER DIMENSION SIZE", 3)
+    buffer, dimension, size = line.arguments
+    return steps.Pitch(buffer.text, _integer(dimension), _integer(size), line.command.span)
+
+
 def _widen(line: Line) -> steps.Step:
     _shape(line, "widen BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
@@ -332,6 +339,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "pack": _pack,
     "pad": _pad,
     "permute": _permute,
+    "pitch": _pitch,
     "widen": _widen,
     "transpose": _transpose,
     "pair": _pair,

@@ -19,6 +19,7 @@ from opgen.schedule.pad import pad
 from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
+from opgen.schedule.pitch import pitch
 from opgen.schedule.prefetch import prefetch
 from opgen.schedule.regroup import regroup
 from opgen.schedule.reorder import reorder
@@ -241,6 +242,20 @@ class Permute:
 
 
 @dataclass(frozen=True)
+class Pitch:
+    buffer: str
+    dimension: int
+    size: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"pitch {self.buffer} {self.dimension} {self.size}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pitch(kernel, self.buffer, self.dimension, self.size)
+
+
+@dataclass(frozen=True)
 class Transpose:
     outer: str
     inner: str
@@ -404,6 +419,7 @@ Step: TypeAlias = (
     | Pack
     | Pad
     | Permute
+    | Pitch
     | Transpose
     | Widen
     | Pair

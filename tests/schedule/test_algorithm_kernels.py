@@ -56,8 +56,10 @@ def random_machine(rng: random.Random) -> Machine:
     """A typical one, or one of which everything beyond a small second cache is slow."""
     usual = typical()
     size = rng.choice([0, 1 << 12, 1 << 14, 1 << 16])
-    l3 = replace(usual.l3, bytes_per_second=1e4)
-    return replace(usual, l2=replace(usual.l2, size=size), l3=l3, memory_bytes_per_second=1e4) if size else usual
+    l1, l3 = replace(usual.l1, size=1 << 11, ways=rng.choice([2, 8])), replace(usual.l3, bytes_per_second=1e4)
+    if not size:
+        return usual
+    return replace(usual, l1=l1, l2=replace(usual.l2, size=size), l3=l3, memory_bytes_per_second=1e4)
 
 
 def kernel_of(call: Call) -> Kernel:

@@ -121,6 +121,8 @@ REFUSALS = {
         "regroup p_o: a loop there is already unroll",
         "regroup before",
     ),
+    "pitch y 0 9": ("pitch y: the kernel allocates no such buffer", None),
+    "pitch acc 0 9": ("pitch acc: it has no dimension 0", None),
     "permute y 1, 0": ("permute y: the kernel allocates no such buffer", "it has acc"),
     "permute acc 1, 0": ("permute acc: its 0 dimensions each belong into the order once", None),
     "stage z at=q space=stack": ("stage z: its region is not known to be written as a whole", None),

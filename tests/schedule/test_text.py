@@ -19,6 +19,7 @@ from opgen.schedule.steps import (
     Parallel,
     Partition,
     Permute,
+    Pitch,
     Regroup,
     Reorder,
     Skew,
@@ -46,6 +47,7 @@ stage input at=x_o space=register pad=true -> input_local
 pack filter 0, 1, 3, 2 at=x_o -> panel
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
+pitch sums 1 65
 pair c -> x, w_pairs
 tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
@@ -96,6 +98,7 @@ def random_step(rng: random.Random) -> Step:
             Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
             Pad(name(), (1, 2), name()),
             Permute(name(), (1, 0)),
+            Pitch(name(), rng.randint(0, 3), rng.randint(1, 99)),
             Pair(name(), name(), name()),
             Tensorize(name(), name(), name(), name()),
             Transpose(name(), name()),

@@ -25,9 +25,14 @@ PARALLEL = 2
 """Most loops that are fused into the parallel one."""
 
 
+def has_intermediates(kernel: Kernel) -> bool:
+    """Whether nests feed each other through memory."""
+    return any(isinstance(s, Alloc) and s.buffer.space == "heap" for s in walk(kernel.body))
+
+
 def is_chain(kernel: Kernel, machine: Machine) -> bool:
-    """Whether nests feed each other through memory so that they are better scheduled together."""
-    if not any(isinstance(s, Alloc) and s.buffer.space == "heap" for s in walk(kernel.body)):
+    """Whether nests feed each other so that they are better scheduled together."""
+    if not has_intermediates(kernel):
         return False
     sources = Sources(kernel)
     if any(nest.extent(n) is None for nest in sources.nests for n in nest.names):

@@ -1,0 +1,47 @@
+"""pitch: more room along a dimension of a buffer of the kernel's own, so that what comes after it lies elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Stmt
+from opgen.loop.walk import map_stmt, walk
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import with_body
+
+
+def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:
+    """Allocate more than is used: room for `size` elements along a dimension that has fewer.
+
+        alloc t[4, 64, 256]                           alloc t[4, 65, 256]
+        for i, j, k: t[i, j, k] = x[i, j, k]   ->     for i, j, k: t[i, j, k] = x[i, j, k]
+
+    What lies a power of two apart falls into few sets of a cache; with a little room between, into many.
+    """
+    found = [s.buffer for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == buffer]
+    if not found:
+        names = dict.fromkeys(s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc))
+        raise ScheduleError(f"pitch {buffer}: the kernel allocates no such buffer", did_you_mean(buffer, names))
+    for known in found:
+        _require_more(known, dimension, size)
+
+    def stmt(s: Stmt) -> Stmt:
+        if isinstance(s, Alloc) and s.buffer.name == buffer:
+            shape = list(s.buffer.shape)
+            shape[dimension] = b.index(size)
+            return Alloc(replace(s.buffer, shape=tuple(shape)), s.body)
+        return s
+
+    return with_body(kernel, map_stmt(kernel.body, stmt=stmt))
+
+
+def _require_more(buffer: Buffer, dimension: int, size: int) -> None:
+    if not 0 <= dimension < len(buffer.shape):
+        raise ScheduleError(f"pitch {buffer.name}: it has no dimension {dimension}")
+    extent = buffer.shape[dimension]
+    if not isinstance(extent, Const):
+        raise ScheduleError(f"pitch {buffer.name}: the size of dimension {dimension} is not constant")
+    if size < extent.value:
+        raise ScheduleError(f"pitch {buffer.name}: dimension {dimension} has {extent.value} elements")
