@@ -1,13 +1,15 @@
-"""Panels of rows that are made anew for each image, where images are outermost."""
+"""Panels of rows that are made anew for each image, where images are outermost, or with the images moved inside."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from opgen.loop.bind import bind
-from opgen.machine import typical
+from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
@@ -18,18 +20,30 @@ from tests.harness import Call, random_arrays
 MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
 
 
-def test_a_panel_that_is_made_for_each_image() -> None:
-    """Compiled as it was lowered, and as scheduled for one and two threads: the interpreter would take too long."""
-    attrs = {"strides": [1] * 4, "padding": "SAME", "data_format": "NCHW"}
-    shapes = {"input": (8, 512, 7, 7), "filter": (1, 1, 512, 2048)}
+def assert_same(shapes: dict[str, tuple[int, ...]], order: str, machine: Machine) -> str:
+    """Compiled as it was lowered, and as scheduled for one and two threads: the interpreter would take too long.  Gives
+    the schedule's text.
+    """
+    attrs = {"strides": [1] * 4, "padding": "SAME", "data_format": order}
     lowered, parameters = Call(MODULE, MODULE.op("Conv2D"), shapes, attrs, dtype="float32").kernel()
     kernel = simplify(bind(lowered, parameters))
-    schedule, after = scheduled(kernel, "cpu", typical(64))
-    text = str(schedule)
-    assert "reorder n, k_o" in text
-    assert "at=k_o -> filter_panel" in text
+    schedule, after = scheduled(kernel, "cpu", machine)
     inputs = random_arrays(shapes, "float32", 1)
     (expected,) = run_kernel(legalize(kernel), inputs, {}, 1).values()
     for threads in (1, 2):
         (found,) = run_kernel(legalize(after), inputs, {}, threads).values()
         assert np.array_equal(found, expected)
+    return str(schedule)
+
+
+def test_a_panel_that_is_made_for_each_image() -> None:
+    text = assert_same({"input": (8, 512, 7, 7), "filter": (1, 1, 512, 2048)}, "NCHW", typical(64))
+    assert "reorder n, k_o" in text
+    assert "at=k_o -> filter_panel" in text
+
+
+def test_images_are_moved_inside_of_a_panel_for_each_tap() -> None:
+    """Where what all taps of a panel read does not fit the second cache."""
+    machine = replace(typical(64), l1=Cache(16 << 10, 8, 64, 220e9), l2=Cache(256 << 10, 8, 64, 118e9))
+    text = assert_same({"input": (8, 7, 7, 256), "filter": (3, 3, 256, 256)}, "NHWC", machine)
+    assert "reorder r, s, k_o, n\npack filter 0, 1, 2, 3 at=k_o -> filter_panel" in text
