@@ -11,7 +11,6 @@ parallel n_y
 bind x block.x
 stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
-compute_with panel_2, c
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
 pad input 1, 2 -> input_padded
@@ -22,6 +21,7 @@ tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
 carry r at=k_o
 prefetch input at=y_o in=x
+fill panel in=x
 partition x_o 1, -1
 tighten r
 version n out_width >= 8 and left == 1 -> wide
@@ -220,12 +220,6 @@ def _compute_at(line: Line) -> steps.Step:
     return steps.ComputeAt(buffer, at, cast(Space, space), again == "true", line.command.span)
 
 
-def _compute_with(line: Line) -> steps.Step:
-    _shape(line, "compute_with LOOP, INTO", 2)
-    loop, into = (w.text for w in line.arguments)
-    return steps.ComputeWith(loop, into, line.command.span)
-
-
 def _pack(line: Line) -> steps.Step:
     _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... at=LOOP -> NAME", max(2, len(line.arguments)), ["at"], 1)
     buffer = line.arguments[0].text
@@ -301,6 +295,14 @@ def _prefetch(line: Line) -> steps.Step:
     return steps.Prefetch(line.arguments[0].text, at, loop, line.command.span)
 
 
+def _fill(line: Line) -> steps.Step:
+    usage = "fill BUFFER in=LOOP"
+    _shape(line, usage, 1, ["in"])
+    if "in" not in line.options:
+        raise ScheduleError("fill needs a loop", f"write {usage}", line.command.span)
+    return steps.Fill(line.arguments[0].text, line.options["in"].text, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -335,7 +337,6 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "bind": _bind,
     "stage": _stage,
     "compute_at": _compute_at,
-    "compute_with": _compute_with,
     "pack": _pack,
     "pad": _pad,
     "permute": _permute,
@@ -348,6 +349,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "regroup": _regroup,
     "carry": _carry,
     "prefetch": _prefetch,
+    "fill": _fill,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

@@ -11,7 +11,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
-from opgen.schedule.compute_with import compute_with
+from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
@@ -186,19 +186,6 @@ class ComputeAt:
 
 
 @dataclass(frozen=True)
-class ComputeWith:
-    loop: str
-    into: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"compute_with {self.loop}, {self.into}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return compute_with(kernel, self.loop, self.into)
-
-
-@dataclass(frozen=True)
 class Pack:
     buffer: str
     order: tuple[int, ...]
@@ -365,6 +352,19 @@ class Prefetch:
 
 
 @dataclass(frozen=True)
+class Fill:
+    buffer: str
+    loop: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"fill {self.buffer} in={self.loop}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return fill(kernel, self.buffer, self.loop)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -415,7 +415,6 @@ Step: TypeAlias = (
     | Bind
     | Stage
     | ComputeAt
-    | ComputeWith
     | Pack
     | Pad
     | Permute
@@ -428,6 +427,7 @@ Step: TypeAlias = (
     | Regroup
     | Carry
     | Prefetch
+    | Fill
     | Partition
     | Tighten
     | Version

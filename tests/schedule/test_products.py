@@ -68,15 +68,32 @@ def test_a_filter_is_turned_panel_by_panel() -> None:
 
 
 def test_sums_wait_while_blocks_go_by() -> None:
-    text = assert_scheduled_is_the_same(dense((2, 14, 14, 128), 64, "filter"), 1, SMALL)
+    slow = replace(SMALL, l3=replace(SMALL.l3, bytes_per_second=5e9), memory_bytes_per_second=5e9)
+    text = assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, slow)
     assert "carry n at=k_o\ncarry y_o at=k_o\n" in text
     assert "prefetch grad_output at=y_o in=x\nprefetch input at=y_o in=x\n" in text
+    assert "partition c_o 1\nfill grad_output_panel in=x\nparallel k_o\n" in text
+
+
+def test_vectors_that_lie_together_are_not_copied() -> None:
+    text = assert_scheduled_is_the_same(dense((1, 14, 14, 50), 64, "filter"), 1, WIDE)
+    assert "split k 64" in text
+    assert "pack" not in text
+
+
+def test_threads_share_groups_of_scalars_where_blocks_of_vectors_are_few() -> None:
+    text = assert_scheduled_is_the_same(dense((2, 8, 14, 96), 192, "filter"), 1, WIDE)
+    assert "split c 48 tail=exact -> c_g, c_r\n" in text
+    assert "carry n at=c_g\ncarry y_o at=k_o\n" in text
+    assert "fill grad_output_panel in=x\nparallel c_g\n" in text
+    slow = replace(WIDE, l3=replace(WIDE.l3, bytes_per_second=2e9))
+    assert "parallel c_o" in assert_scheduled_is_the_same(dense((2, 8, 14, 96), 192, "filter"), 1, slow)
 
 
 def test_many_results_wait_beyond_the_second_cache_if_blocks_are_long() -> None:
     narrow = replace(WIDE, l1=replace(WIDE.l1, size=48 << 10), l2=replace(WIDE.l2, size=16 << 10))
     text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, "filter"), 1, narrow)
-    assert "carry y_o at=k_o\nsplit c 6" in text
+    assert "carry y_o at=k_o\nsplit c_r 6" in text
     assert "split c 8" in assert_scheduled_is_the_same(dense((2, 7, 7, 64), 64, "filter"), 1, narrow)
 
 

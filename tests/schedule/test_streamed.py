@@ -51,10 +51,10 @@ def test_rows_from_afar_are_read_once_in_order() -> None:
 
 def test_the_first_tile_makes_the_copies() -> None:
     """Unless positions have a border, which it may not see all of."""
-    assert "compute_with filter_panel_2, c_i" in assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR)
+    assert "fill filter_panel in=c_i" in assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR)
     taps = assert_scheduled_is_the_same(dense((1, 3, 4, 32), 64, taps=3), 0, AFAR)
     assert is_streamed(taps)
-    assert "compute_with" not in taps
+    assert "fill" not in taps
 
 
 def test_copies_apart_must_be_felt_more() -> None:
@@ -71,7 +71,7 @@ def test_many_positions_have_blocks_of_vectors_outermost() -> None:
     for strides, joined in (([1, 1, 1, 1], "flatten n, y_x -> n_y_x"), ([1, 2, 2, 1], "fuse n, y_x -> n_y_x")):
         image = (4, 6, 6, 256) if strides[1] == 1 else (4, 11, 11, 256)
         text = assert_scheduled_is_the_same(dense(image, 256, strides=strides), 0, machine)
-        for step in (joined, "carry c_o at=n_y_x", "at=c_o -> filter_panel", "compute_with filter_panel_2, c_i"):
+        for step in (joined, "carry c_o at=n_y_x", "at=c_o -> filter_panel", "fill filter_panel in=c_i"):
             assert step in text
         assert text.endswith("parallel k_o\n")
     few = assert_scheduled_is_the_same(dense((3, 6, 6, 256), 256), 0, machine)

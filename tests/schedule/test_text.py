@@ -10,7 +10,6 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
-    ComputeWith,
     Flatten,
     Fuse,
     Pack,
@@ -54,8 +53,8 @@ transpose x_i, k_lane
 regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
+fill panel in=x_i
 compute_at weight at=n_y space=heap again=true
-compute_with panel_1, c
 partition x_o 1, -1
 partition x_o -2
 tighten r
@@ -93,7 +92,6 @@ def random_step(rng: random.Random) -> Step:
             Vectorize(name()),
             Parallel(name()),
             Bind(name(), rng.choice(("block.x", "thread.z"))),
-            ComputeWith(name(), name()),
             Stage(name(), name(), rng.choice(("heap", "stack", "register")), rng.random() < 0.5, name()),
             Pack(name(), (1, 0, 2), name(), rng.choice((None, name()))),
             Pad(name(), (1, 2), name()),

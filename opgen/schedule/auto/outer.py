@@ -2,8 +2,8 @@
 
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
-tiles of scalars, and meanwhile what the next block reads is asked for.  Few places are one block: no result waits, and
-there may be many.  The last tile of scalars is shorter.
+tiles of scalars, and meanwhile, if it comes from afar, what the next block reads is asked for.  Few places are one
+block: no result waits, and there may be many.  The last tile of scalars is shorter.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from opgen.schedule.auto.traffic import LINE, USED
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     Carry,
+    Fill,
     Pack,
     Parallel,
+    Partition,
     Prefetch,
     Reorder,
     Split,
@@ -36,6 +38,10 @@ SCALARS, VECTORS = 6, 4
 """The tile: 24 sums, and 10 loads for as many multiply-adds."""
 TILES = 8
 """Tiles of scalars that a panel must serve to be worth its copy."""
+SHARED = 1 / 4
+"""The part of the last cache that a nest can count on: others use it too."""
+FELT = 1 / 10
+"""The part of the arithmetic's time from which fetching operands is felt."""
 PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 NEAR = 1 / 4
@@ -132,16 +138,20 @@ class OuterProducts:
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
         *images, last, _ = (s.var for s in self._places)
         around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
-        carried: list[Step] = [
-            Split(last, self._block, "exact", around, within),
-            *(Carry(n, blocks) for n in (*images, around)),
-        ]
+        shared, scalars = blocks, self._scalars
+        steps: list[Step] = [Split(self.vector, VECTORS * self.lanes, "exact", blocks, part)]
+        if self._groups > 1:
+            shared, rest, scalars = trial.fresh(f"{loop}_g"), trial.fresh(f"{loop}_r"), scalars // self._groups
+            steps += [Split(loop, scalars, "exact", shared, rest), Reorder((shared, blocks, rest, part))]
+            loop = rest
+        else:
+            steps += [Reorder((blocks, loop, part))]
+        if not self._whole:
+            steps += [Split(last, self._block, "exact", around, within), *(Carry(n, shared) for n in images)]
+            steps += [Carry(around, blocks)]
         inside = (*images, last) if self._whole else (within,)
-        steps: list[Step] = [
-            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
-            Reorder((blocks, loop, part)),
-            *([] if self._whole else carried),
-            *apart(loop, self._scalars, balanced(self._scalars, SCALARS), outer, inner),
+        steps += [
+            *apart(loop, scalars, balanced(scalars, SCALARS), outer, inner),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, inner, across, lane)),
             Reorder((outer, *inside, self._places[-1].var, inner, across, lane)),
@@ -150,31 +160,68 @@ class OuterProducts:
         ]
         if not trial.take(*steps):
             return False
-        if not self._whole:
-            self._ask(around)
-        return self._panel(blocks, outer)
-
-    def _ask(self, around: str) -> None:
-        """Ask early for both operands, if not all stays in the second cache."""
-        if sum(map(self._bytes, self._reads)) > USED / 2 * self.machine.l2.size:
+        if self._late and not self._whole:
             for e in self._reads:
-                self.trial.take(Prefetch(e.buffer, around, self._places[-1].var))
+                trial.take(Prefetch(e.buffer, around, self._places[-1].var))
+        alone = self._groups == 1 and not self._even
+        if not self._together and not self._panel(blocks, outer, filled=not alone):
+            return False
+        return trial.take(Parallel(outer if alone else shared))
+
+    @property
+    def _even(self) -> bool:
+        """Whether there are blocks of vectors enough for threads to share."""
+        count, cores = self._width // (VECTORS * self.lanes), self.machine.cores
+        return count >= TURNS * cores or count % cores == 0
+
+    @cached_property
+    def _groups(self) -> int:
+        """In how many groups scalars come: one for each core where there are too few blocks of vectors to share, unless
+        reading all vectors for each group would be felt in a single thread.
+        """
+        cores = self.machine.cores
+        large = self._scalars % cores == 0 and self._scalars // cores >= TILES * SCALARS // 2
+        felt = self._afar or self._fetching(self._bytes(self._reads[0])) > FELT
+        return cores if large and not self._even and not felt else 1
+
+    @cached_property
+    def _late(self) -> bool:
+        """Whether fetching both operands from where they lie takes long beside the arithmetic."""
+        size = sum(map(self._bytes, self._reads))
+        return size > USED / 2 * self.machine.l2.size and self._fetching(size) > FELT
+
+    @cached_property
+    def _afar(self) -> bool:
+        """Whether the operands come from beyond the caches."""
+        return sum(map(self._bytes, self._reads)) > SHARED * self.machine.l3.size
+
+    def _fetching(self, size: int) -> float:
+        """The time of fetching so many bytes from where the operands lie, as a part of the arithmetic's."""
+        m = self.machine
+        rate = m.memory_bytes_per_second if self._afar else m.l3.bytes_per_second
+        places = prod(constant_extent(s) or 1 for s in self._places)
+        return size / rate / (places * self._scalars * self._width / self.lanes / m.fma_per_second)
 
     def _bytes(self, e: Load) -> int:
         width = self._width if e is self._reads[0] else self._scalars
         return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self._places)
 
-    def _panel(self, blocks: str, outer: str) -> bool:
-        """The panel of a block's vectors, by the thread that uses it; where there are few, threads share tiles."""
+    @property
+    def _together(self) -> bool:
+        """Whether what a block reads of the vectors lies together as it is."""
+        return self._width == VECTORS * self.lanes
+
+    def _panel(self, blocks: str, outer: str, filled: bool) -> bool:
+        """The panel of a block's vectors.  If `filled`, the first tile makes it row by row, which hides the copy."""
         rows, trial = self._reads[0], self.trial
         name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
         row = f"{name}_{last}"
-        count, cores = self._width // (VECTORS * self.lanes), self.machine.cores
-        shared = blocks if count >= TURNS * cores or count % cores == 0 else outer
-        return trial.take(
+        steps: list[Step] = [
             Pack(rows.buffer, tuple(range(last + 1)), name, blocks),
             Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
             Unroll(f"{row}_o"),
             Vectorize(f"{row}_l"),
-            Parallel(shared),
-        )
+        ]
+        if filled:
+            steps += [Partition(outer, (1,)), Fill(name, self._places[-1].var)]
+        return trial.take(*steps)

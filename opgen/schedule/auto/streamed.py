@@ -23,7 +23,7 @@ from opgen.schedule.auto.traffic import accesses
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     Carry,
-    ComputeWith,
+    Fill,
     Flatten,
     Fuse,
     Pack,
@@ -236,5 +236,5 @@ class Streamed:
             Vectorize(f"{row}_l"),
         )
         if copied and not self._conditional:
-            self.trial.take(ComputeWith(f"{name}_{last - 1}", terms))
+            self.trial.take(Fill(name, terms))
         return copied

@@ -1,0 +1,136 @@
+"""fill: a copy made row by row, by the first loop that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Block, Const, Expr, For, Kernel, Let, Stmt, Var
+from opgen.loop.walk import loads, parts, stores, substitute, walk, with_parts
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_loops, with_body
+
+
+def fill(kernel: Kernel, buffer: str, loop: str) -> Kernel:
+    """Copy each row where a loop first reads it, rather than all rows before.
+
+        alloc panel[9, 4]                          alloc panel[9, 4]
+        for p in 0..9: for j in 0..4:              for c in 0..1: for x in 0..9:
+          panel[p, j] = g[p, 8 + j]         ->       for j in 0..4: panel[x, j] = g[x, 8 + j]
+        for c in 0..1: for x in 0..9:                use(panel[x, 0..4], c)
+          use(panel[x, 0..4], c)                   for c in 1..6: for x in 0..9:
+        for c in 1..6: for x in 0..9:                use(panel[x, 0..4], c)
+          use(panel[x, 0..4], c)
+
+    The copy must be of inputs, and the nest after it must read it in that loop only, each row in one iteration:
+    `partition` sets the first iteration of a loop around apart.
+    """
+    require_loops(kernel, "fill", [loop])
+    local = [s for s in walk(kernel.body) if isinstance(s, Alloc)]
+    found = [s for s in local if s.buffer.name == buffer]
+    if len(found) != 1:
+        hint = did_you_mean(buffer, [s.buffer.name for s in local])
+        raise ScheduleError(f"fill {buffer}: there are {len(found)} local buffers of that name", hint)
+    (whole,) = found
+    filled = _Fill(buffer, loop, frozenset(i.name for i in kernel.inputs)).run(whole.body)
+
+    def replaced(s: Stmt) -> Stmt:
+        return Alloc(whole.buffer, filled) if s is whole else with_parts(s, tuple(replaced(p) for p in parts(s)))
+
+    return with_body(kernel, replaced(kernel.body))
+
+
+@dataclass(frozen=True)
+class _Fill:
+    buffer: str
+    loop: str
+    inputs: frozenset[str]
+
+    def _refuse(self, reason: str, help: str | None = None) -> ScheduleError:
+        return ScheduleError(f"fill {self.buffer}: {reason}", help)
+
+    def run(self, body: Stmt) -> Stmt:
+        body = b.block((body,))
+        statements = body.statements if isinstance(body, Block) else ()
+        if len(statements) < 2:
+            raise self._refuse("nothing reads it after the copy")
+        copy, first, *rest = statements
+        rows, move = self._rows(copy)
+        path = self._path(first)
+        inner = path[-1]
+        inside, everywhere = (sum(e.buffer == self.buffer for e in loads(s)) for s in (inner.body, first))
+        if inside == 0 or everywhere > inside:
+            raise self._refuse(f"the nest after the copy does not read it in '{self.loop}', and nowhere else")
+        values, depth = self._followed(rows, path)
+        for s in reversed(rows[depth:]):
+            move = For(s.var, s.start, s.stop, move, s.kind)
+        body_with = b.block((substitute(move, values), inner.body))
+
+        def within(s: Stmt) -> Stmt:
+            if s is inner:
+                return For(inner.var, inner.start, inner.stop, body_with, inner.kind)
+            return with_parts(s, tuple(within(p) for p in parts(s)))
+
+        return b.block((within(first), *rest))
+
+    def _rows(self, copy: Stmt) -> tuple[list[For], Stmt]:
+        """The loops of the copy along the first dimensions, and what the last of them holds."""
+        written = list(stores(copy))
+        read = list(loads(copy))
+        if [s.buffer for s in written] != [self.buffer] or any(e.buffer not in self.inputs for e in read):
+            raise self._refuse("the first statement does not copy inputs to it, and nothing else")
+        rows: list[For] = []
+        while isinstance(copy, For) and len(rows) < len(written[0].indices):
+            if copy.kind != "serial" or written[0].indices[len(rows)] != Var(copy.var):
+                break
+            rows.append(copy)
+            copy = copy.body
+        return rows, copy
+
+    def _path(self, s: Stmt) -> list[For]:
+        """The loops down to the one that is to fill it: nothing there may depend on a condition."""
+        found: list[For] = []
+        while True:
+            if isinstance(s, For):
+                found.append(s)
+                if s.kind != "serial":
+                    raise self._refuse(f"the loop '{s.var}' is not serial any more", "fill before")
+                if s.var == self.loop:
+                    return found
+            within = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
+            if len(within) != 1 or not isinstance(s, For | Block | Alloc | Let):
+                raise self._refuse(f"the nest after the copy does not hold one loop '{self.loop}' that always runs")
+            (s,) = within
+
+    def _followed(self, rows: Sequence[For], path: Sequence[For]) -> tuple[Mapping[str, Expr], int]:
+        """What the loops of the copy are where the nest reads a row, and how many dimensions say which row it is."""
+        around = {s.var: s for s in path}
+        prefixes = {e.indices for e in loads(path[-1].body) if e.buffer == self.buffer}
+        first = next(iter(prefixes))
+        values: dict[str, Expr] = {}
+        for d, s in enumerate(rows):
+            index = first[d]
+            if any(p[d] != index for p in prefixes) or not _runs_along(index, s, around):
+                break
+            values[s.var] = index
+        used = [v.name for v in values.values() if isinstance(v, Var)]
+        more = [s.var for s in path if s.var not in used and constant_extent(s) != 1]
+        if len(set(used)) < len(used) or self.loop not in used or more:
+            raise self._refuse(
+                "the nest after the copy does not read each row once, in one iteration",
+                "set the first iteration of a loop around apart",
+            )
+        return values, len(values)
+
+
+def _runs_along(index: Expr, row: For, around: Mapping[str, For]) -> bool:
+    """Whether an index takes every value of a loop of the copy."""
+    if isinstance(index, Const):
+        return row.start == index and constant_extent(row) == 1
+    if not isinstance(index, Var) or index.name not in around:
+        return False
+    s = around[index.name]
+    return s.start == row.start and constant_extent(s) is not None and constant_extent(s) == constant_extent(row)
