@@ -212,7 +212,7 @@ def test_no_tap_is_tried_in_vain(lanes: bool, size: int, taps: int, stride: int,
 
 def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
     text = schedule_of("DepthwiseConv2dNative", None, {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 1)}, 1)
-    assert "split y 4" in text
+    assert "split y 7" in text
     assert "split x 2" in text
     assert "skew r, y_i 1 -> r_y" in text
     assert "partition x_o 1, -1" in text
@@ -304,7 +304,7 @@ def test_sums_of_what_comes_from_afar(size: int) -> None:
     slow = replace(typical(), l2=Cache(1 << 14, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, 10e9), cores=1)
     text = assert_scheduled_is_the_same(image_call("filter", size, 1040, 2), size, slow)
     assert "reorder c_b, y, x_o, c_o" in text
-    assert "c_b" not in assert_scheduled_is_the_same(image_call("filter", size, 64, 2), size)
+    assert "c_b" not in assert_scheduled_is_the_same(image_call("filter", size, 16, 2), size)
 
 
 NARROW = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, 1e9))
@@ -350,6 +350,30 @@ def test_blocks_of_vectors_where_taps_and_tiles_fill_the_first_cache() -> None:
         assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 144), 1)
 
 
+@pytest.mark.parametrize(("size", "channels", "stride"), [(14, 384, 1), (14, 576, 2), (13, 384, 1)])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_blocks_of_vectors_where_the_first_cache_does_not_hold_one_of_each_place(
+    direction: str | None, size: int, channels: int, stride: int
+) -> None:
+    """Vectors that lie together share lines where arrays begin between two: they are read before those are gone."""
+    roomy = replace(typical(), l1=Cache(48 << 10, 12, 64, 400e9), l2=Cache(1 << 20, 16, 64, 200e9))
+    text = assert_scheduled_is_the_same(image_call(direction, size, channels, stride), size, roomy)
+    if stride == 1 or direction == "filter":
+        assert "-> c_b, c_v" in text
+        assert "parallel c_b" in text
+    if direction == "filter":
+        assert "regroup y_i, x_o" in text
+        assert "rfactor" not in text
+
+
+def test_rows_or_places_that_crowd_each_other_get_smaller_tiles() -> None:
+    """A tile of 7 rows reads 9 and writes 7: not where all begin at the same place of the cache."""
+    for channels, tall in ((144, 7), (128, 4), (256, 4)):
+        call = image_call(None, 56, channels)
+        schedule, _ = scheduled(simplify(bind(*call.kernel())), "cpu", typical())
+        assert f"split y {tall} " in str(schedule)
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("direction", [None, "input"])
 def test_small_maps_from_afar_are_read_in_order(direction: str | None, stride: int) -> None:
@@ -365,7 +389,7 @@ def test_rows_are_branches_and_columns_bodies() -> None:
     kernel = simplify(bind(*image_call(None, 28, 16).kernel()))
     legal = legalize(scheduled(kernel)[1])
     conditions = [print_expr(s.condition) for s in walk(legal.body) if isinstance(s, If)]
-    assert conditions == ["y_o * 4 - 1 >= 0", "y_o * 4 + 4 < 28"] * 3
+    assert conditions == ["y_o * 7 - 1 >= 0", "y_o * 7 + 7 < 28"] * 3
 
 
 def test_strided_gradients_need_no_phases() -> None:

@@ -13,8 +13,10 @@ from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes, t
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window_tiles import Cut, largest_divisor, sizes
 
-ACCUMULATORS = 8
-"""Most results of a tile, half as many with each phase of a stride: enough to hide the latency of the arithmetic."""
+ACCUMULATORS = 14
+"""Most results of a tile: more than hide the latency of the arithmetic, as a tile reads less the larger it is."""
+FEWER = 8
+"""Most where registers are short or lines crowd each other, half as many with each phase of a stride."""
 TAPS = 25
 """Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
 FAR = 2
@@ -85,7 +87,7 @@ class TileChoice:
         steps = divisibility(self.nest)
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
-        most = ACCUMULATORS if unit * unit_down == 1 else ACCUMULATORS // 2
+        most = self._most if unit * unit_down == 1 else FEWER // 2
         across, down = self._extent(wide), 1 if high is None else self._extent(high)
         tiles = [
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
@@ -93,6 +95,8 @@ class TileChoice:
             for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most
         ]
+        few = FEWER * unit * unit_down
+        tiles = [t for t in tiles if t.results <= few or 2 * t.rows * t.columns <= self.lines]
         least = min(t.cost for t in tiles)
         best = min((t for t in tiles if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
         return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
@@ -103,16 +107,21 @@ class TileChoice:
         read once for all of a map.
         """
         walks = [self.column] if self.row is None else [self.row, self.column]
-        own = prod(self._extent(w.result) for w in walks) * self.machine.vector_bytes
-        return own <= self.machine.l1.size // 2 and touched_bytes(self.nest) <= self.machine.l2.size
+        places = prod(self._extent(w.result) for w in walks)
+        fits = places * self.machine.vector_bytes <= self.machine.l1.size // 2 and places <= self.lines
+        return fits and touched_bytes(self.nest) <= self.machine.l2.size
 
     def together(self, tile: Tile, vectors: int) -> int:
-        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all of them if
-        taps are kept in registers, or if the second cache does not hold what is read.
+        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
+        do and the taps are kept in registers, or if the second cache does not hold what is touched.
         """
-        if self.resident(tile) or read_bytes(self.nest) > HELD * self.machine.l2.size:
-            return vectors
         each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
+        if self.resident(tile):
+            whole = vectors * each <= self.machine.l1.size or touched_bytes(self.nest) > self.machine.l2.size
+        else:
+            whole = read_bytes(self.nest) > HELD * self.machine.l2.size
+        if whole:
+            return vectors
         return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
 
     def crowded(self, tile: Tile) -> bool:
@@ -123,6 +132,14 @@ class TileChoice:
         """Whether what the taps read stays in registers beside the results and a row of the map."""
         needed = prod(self.terms.values()) + tile.results + tile.columns
         return len(self.beside) == 1 and needed < self.machine.registers
+
+    @cached_property
+    def _most(self) -> int:
+        """Most results of a tile: the taps and a row of the map stay in registers too, and its rows in the cache."""
+        if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < ACCUMULATORS:
+            return FEWER
+        room = self.machine.registers - prod(self.terms.values()) - self.terms[self.column.term]
+        return max(FEWER, min(ACCUMULATORS, room))
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)

@@ -4,22 +4,22 @@
 
 A tile holds some rows and some columns, so that the sums, which are loaded and stored for each, have enough to do.  The
 rows are shared among threads in parts with sums of their own, which are added up at the end.
+
+Where the second cache holds all that is read, but the first not one vector of each place, blocks of vectors are
+outermost in place of parts: what lies together is read together, and threads share the blocks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.ends import set_apart
-from opgen.schedule.auto.nests import Nest, read_bytes
+from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window_choice import HELD
-from opgen.schedule.auto.window_tiles import Cut, sizes
+from opgen.schedule.auto.window_sum_choice import SumChoice
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Parallel,
@@ -37,16 +37,8 @@ from opgen.schedule.steps import (
 
 SUMS = 25
 """Most sums that are kept in registers."""
-TERMS = 8
-"""Most terms of a tile: more have no registers beside the sums."""
 PARTS = 16
 """Most parts of the rows."""
-ROOM = 3
-"""Registers for what is read."""
-FILLED = 0.5
-"""The part of the second cache that reads have to themselves."""
-AGAIN = 2
-"""How often what is read in pieces comes from afar: each brings its neighbours along."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +53,21 @@ class SumBlocks:
 
     def run(self) -> bool:
         """Whether the nest is such a window and gains by it; if not, some steps may have been taken."""
-        if not self._suits or not self._pays:
+        if not self._suits or not (self._choice.far or self._choice.block):
             return False
         x_o, x_i = self._names(self.column.term)
         y_o, y_i = self._names(self.row.term)
         v_o, v_l = self._names(self.vector)
-        high, wide = self._tile
+        high, wide = self._choice.tile
+        blocks, vectors = self._blocks()
         splits = (
             Split(self.column.term, wide.size, wide.tail, x_o, x_i),
             Split(self.row.term, high.size, high.tail, y_o, y_i),
-            Split(self.vector, self.lanes, "exact", v_o, v_l),
+            Split(vectors, self.lanes, "exact", v_o, v_l),
         )
         if not self.trial.take(*splits):
             return False
-        around = self._shared(y_o)
+        around = [*blocks, *self._shared(y_o)]
         rows, factor = self._rows(y_i)
         tile = (*rows, x_i, self.column.result)
         both = self.trial.fresh("_".join(rows))
@@ -95,71 +88,19 @@ class SumBlocks:
     def _suits(self) -> bool:
         """Whether all results are whole vectors and taps, the terms end in rows and columns, and threads have parts."""
         results = {self.vector, self.row.result, self.column.result}
-        ends = tuple(self._terms)[-2:] == (self.row.term, self.column.term)
+        ends = tuple(self._choice.terms)[-2:] == (self.row.term, self.column.term)
         whole = self._extent(self.vector) % self.lanes == 0 and self._rows("")[1] != 0
-        shared = self._parts > 1 or self.machine.cores == 1
-        return results == set(self.nest.names) and ends and whole and shared and self._kept <= SUMS
-
-    @property
-    def _pays(self) -> bool:
-        """Whether what is read lies beyond the second cache, or fills it and tiles are full; where registers are short
-        for a tile, whether it also takes longer to come, in pieces, than the arithmetic.
-        """
-        size, l2 = read_bytes(self.nest), self.machine.l2.size
-        terms = self._tile[0].size * self._tile[1].size
-        if size <= (HELD if terms < TERMS else FILLED) * l2 or self._kept * self._width > self.machine.l1.size:
-            return False
-        if self._kept + terms + ROOM <= self.machine.registers:
-            return True
-        return size > HELD * l2 and AGAIN * size / self.machine.l3.bytes_per_second > self._arithmetic
-
-    @property
-    def _arithmetic(self) -> float:
-        """The seconds that the sums take."""
-        return (
-            prod(self._terms.values())
-            * self._kept
-            * self._width
-            / self.machine.vector_bytes
-            / self.machine.fma_per_second
-        )
+        shared = self._parts > 1 or self.machine.cores == 1 or not self._choice.far
+        return results == set(self.nest.names) and ends and whole and shared and self._choice.kept <= SUMS
 
     @cached_property
-    def _width(self) -> int:
-        """The bytes of one sum for all lanes."""
-        return self._extent(self.vector) * self.nest.allocations[0].buffer.dtype.bytes
-
-    @cached_property
-    def _terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
-
-    @cached_property
-    def _kept(self) -> int:
-        return self._extent(self.row.result) * self._extent(self.column.result)
+    def _choice(self) -> SumChoice:
+        return SumChoice(self.nest, self.machine, self.vector, self.lanes, self.row, self.column)
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
         assert extent is not None
         return extent
-
-    @cached_property
-    def _tile(self) -> tuple[Cut, Cut]:
-        """Rows and columns of a tile: those that load and store least for each term; of equals the most rows."""
-        down, across = self._terms[self.row.term], self._terms[self.column.term]
-        most = min(TERMS, self.machine.registers // 4)
-        tiles = [
-            (Cut(down, h), Cut(across, w))
-            for h in sizes(down, 1, most)
-            for w in sizes(across, 1, most)
-            if h * w <= most
-        ]
-        return min(tiles, key=lambda t: (self._cost(*t), -t[0].size))
-
-    def _cost(self, high: Cut, wide: Cut) -> float:
-        terms = high.size * wide.size
-        rows = self.row.places(self._extent(self.row.result), high.size)
-        columns = self.column.places(self._extent(self.column.result), wide.size)
-        return (rows * columns + terms + 2 * self._kept) / terms * high.waste * wide.waste
 
     # Steps ------------------------------------------------------------------------------------------
 
@@ -186,15 +127,15 @@ class SumBlocks:
         many threads will run.
         """
         parts = 1
-        while 2 * parts <= min(self.machine.cores, self._counts[self._divided], PARTS):
+        while self._choice.far and 2 * parts <= min(self.machine.cores, self._counts[self._divided], PARTS):
             parts *= 2
         return parts
 
     @cached_property
     def _counts(self) -> dict[str, int]:
         """The iterations of the loops that may be in parts: whole images, or blocks of rows."""
-        ahead = {n: e for n, e in self._terms.items() if n not in (self.row.term, self.column.term)}
-        return {**ahead, self.row.term: self._tile[0].count}
+        ahead = {n: e for n, e in self._choice.terms.items() if n not in (self.row.term, self.column.term)}
+        return {**ahead, self.row.term: self._choice.tile[0].count}
 
     @cached_property
     def _divided(self) -> str:
@@ -205,6 +146,14 @@ class SumBlocks:
     @cached_property
     def _partial(self) -> str:
         return self.trial.fresh(f"{self._sums}_part")
+
+    def _blocks(self) -> tuple[list[str], str]:
+        """A loop over blocks of vectors, if there is one, and the loop of vectors to be split into lanes."""
+        if not self._choice.block:
+            return [], self.vector
+        v_b, v_v = self.trial.fresh(f"{self.vector}_b"), self.trial.fresh(f"{self.vector}_v")
+        taken = self.trial.take(Split(self.vector, self.lanes * self._choice.block, "exact", v_b, v_v))
+        return ([v_b], v_v) if taken else ([], self.vector)
 
     def _shared(self, blocks: str) -> list[str]:
         """A loop over terms in parts; gives the loops around the tiles of columns, none if that is refused."""
@@ -233,6 +182,6 @@ class SumBlocks:
         if self._parts > 1:
             steps += [Unroll(f"{sums}_i"), *(Unroll(f"{sums}_{1 << k}") for k in range(self._parts.bit_length() - 1))]
         steps += [Vectorize(lane), *(Unroll(f"{name}_{d}") for d in range(axes - 1)), Vectorize(f"{name}_{axes - 1}")]
-        if self._parts > 1:
+        if self._parts > 1 or self._choice.block:
             steps.append(Parallel(part))
         return self.trial.take(*steps)
