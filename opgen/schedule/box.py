@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -40,14 +41,18 @@ class Box:
         return Box(low, tuple(extents))
 
     @staticmethod
-    def covered(indices: Indices, loops: Mapping[str, int | None]) -> bool:
-        """Whether indices run over a whole box: each has loops of its own, and together these (given with their extents
-        where constant) count without gaps.
+    def covered(places: Sequence[Indices], loops: Mapping[str, int | None]) -> bool:
+        """Whether what is accessed side by side in some loops is a whole box: each dimension has loops of its own, and
+        together these (given with their extents where constant) count without gaps; several places are a small box,
+        in units of which they count.
         """
+        small = _small_box(places)
+        if small is None:
+            return False
         seen: set[str] = set()
-        for i in indices:
+        for i, unit in zip(places[0], small, strict=True):
             inner = free_vars(i) & set(loops)
-            if inner & seen or not _counts(i, {n: loops[n] for n in inner}):
+            if inner & seen or not _counts(i, {n: loops[n] for n in inner}, unit):
                 return False
             seen |= inner
         return True
@@ -57,15 +62,28 @@ def _inside(e: Expr, condition: Expr, clipped: Expr, context: Context) -> Expr:
     return e if context.proves(condition) else simplify_expr(clipped, context)
 
 
-def _counts(e: Expr, loops: Mapping[str, int | None]) -> bool:
-    """Whether an index takes consecutive values: `a*16 + b` with 0 <= b < 16 does, for every a."""
+def _small_box(places: Sequence[Indices]) -> list[int] | None:
+    """How many places a box has in each dimension that holds these, which differ by constants, and no others."""
+    apart: set[tuple[int, ...]] = set()
+    for indices in places:
+        differences = [fold_all(b.sub(i, first)) for i, first in zip(indices, places[0], strict=True)]
+        values = tuple(int(d.value) for d in differences if isinstance(d, Const))
+        if len(values) < len(differences):
+            return None
+        apart.add(values)
+    sizes = [max(column) - min(column) + 1 for column in zip(*apart, strict=True)]
+    return sizes if prod(sizes) == len(apart) else None
+
+
+def _counts(e: Expr, loops: Mapping[str, int | None], unit: int) -> bool:
+    """Whether an index takes values that lie `unit` apart: `a*16 + b` with 0 <= b < 16 does by 1, for every a."""
     steps: list[tuple[int, str]] = []
     for var in loops:
         form = linear(e, var)
         if form is None or not isinstance(form[0], Const):
             return False
         steps.append((int(form[0].value), var))
-    wanted: int | None = 1
+    wanted: int | None = unit
     for factor, var in sorted(steps):
         if factor != wanted:
             return False

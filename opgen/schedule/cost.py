@@ -7,6 +7,7 @@ That is what schedules reach; it serves to choose between kernels, not to predic
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from math import log2, prod
 
@@ -31,7 +32,8 @@ from opgen.loop.nodes import (
 from opgen.loop.walk import free_vars, loads, stores, walk, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, reduces
+from opgen.schedule.auto.across import loop_of_reads
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, own_axis, reduces
 
 NEST = 2e-6
 """What a nest costs besides its work, in seconds: a fork and a join."""
@@ -50,7 +52,7 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)))}
     counted = list(_nests(kernel.body))
     found = [n for n in nests(kernel) if n.loops[0] in counted]
-    crossed = sum(_crossed(nest, machine) for nest in found)
+    crossed = sum(_crossed(nest, buffers, machine) for nest in found)
     near = _made_in_blocks(found, {name for name, b in buffers.items() if b.space == "heap"})
     return crossed + sum(_nest(nest, buffers, near, machine) for nest in counted)
 
@@ -68,25 +70,43 @@ def _nests(s: Stmt) -> Iterable[Stmt]:
             yield s
 
 
-def _crossed(nest: Nest, machine: Machine) -> float:
-    """What reads across memory cost a nest without reduction beside whole lines, while its results lie along it.
-
-    Where another loop runs along what is read, square blocks are turned in registers; else each element takes a line.
+def _crossed(nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> float:
+    """What a nest without reduction costs beside whole lines where it reads across memory while its results lie along
+    it, or the other way round.
     """
     along = contiguous_loop(nest)
-    if along is None or reduces(nest):
+    if reduces(nest):
         return 0
-    reads = {e for e in nest.outside_loads if depends(e.indices, along) and not is_contiguous(e, along, nest.shapes)}
-    elements = prod(nest.extent(n) or 1 for n in nest.names)
-    return sum(elements * _crossing(e, nest, machine) for e in reads)
+    if along is None:
+        return 0 if loop_of_reads(nest) is None else _turned(nest.results, nest, buffers, machine)
+    reads = dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, along))
+    across = [e for e in reads if not is_contiguous(e, along, nest.shapes)]
+    return _turned(across, nest, buffers, machine)
 
 
-def _crossing(e: Load, nest: Nest, machine: Machine) -> float:
-    """Seconds for each element."""
-    if not any(is_contiguous(e, n, nest.shapes) for n in nest.names):
-        return machine.l1.line / machine.l2.bytes_per_second
-    lanes = max(1, machine.vector_bytes // e.dtype.bytes)
-    return (TURNED + log2(lanes)) * e.dtype.bytes / (SHUFFLES * machine.fma_per_second * machine.vector_bytes)
+def _turned(found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> float:
+    """Seconds for accesses across memory.
+
+    Where another loop runs along what is accessed, or all of it is, square blocks are turned in registers, once for all
+    accesses of a buffer; else each element takes a line.
+    """
+    executed = prod(nest.extent(n) or 1 for n in nest.names)
+    total = 0.0
+    for name, times in Counter(e.buffer for e in found).items():
+        own, buffer = [e for e in found if e.buffer == name], buffers[name]
+        whole = executed * times >= _elements(buffer)
+        if any(is_contiguous(e, n, nest.shapes) or (whole and _last(e, n)) for e in own for n in nest.names):
+            lanes = max(1, machine.vector_bytes // buffer.dtype.bytes)
+            vectors = min(executed * times, _elements(buffer)) / lanes
+            total += (TURNED + log2(lanes)) * vectors / (SHUFFLES * machine.fma_per_second)
+        else:
+            total += executed * times * machine.l1.line / machine.l2.bytes_per_second
+    return total
+
+
+def _last(access: Load | Store, loop: str) -> bool:
+    """Whether a loop walks along the last dimension of an access and no other."""
+    return own_axis(access, loop) == len(access.indices) - 1
 
 
 def _made_in_blocks(found: Sequence[Nest], heap: Set[str]) -> set[str]:
@@ -120,7 +140,11 @@ def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machi
 
 
 def _bytes(buffer: Buffer) -> int:
-    return buffer.dtype.bytes * prod(int(n.value) if isinstance(n, Const) else 1 for n in buffer.shape)
+    return buffer.dtype.bytes * _elements(buffer)
+
+
+def _elements(buffer: Buffer) -> int:
+    return prod(int(n.value) if isinstance(n, Const) else 1 for n in buffer.shape)
 
 
 def _rate(size: int, machine: Machine) -> float:

@@ -172,11 +172,12 @@ class _Stage:
             )
 
     def _require_covered(self, body: Stmt) -> None:
-        """Every element of the box is written: one store, unconditional, a loop variable of its own a dimension."""
+        """Every element of the box is written: by stores side by side, unconditional, a loop variable a dimension."""
         found = [p for p in stores(body) if p.buffer == self.whole.name]
-        conditional = any(isinstance(p, (If, Let)) and found[0] in walk(p) for p in walk(body))
-        loops = {p.var: constant_extent(p) for p in walk(body) if isinstance(p, For) and found[0] in walk(p)}
-        if len(found) != 1 or conditional or not Box.covered(found[0].indices, loops):
+        around = [tuple(p for p in walk(body) if isinstance(p, For | If | Let) and s in walk(p)) for s in found]
+        loops = {p.var: constant_extent(p) for p in around[0] if isinstance(p, For)}
+        alike = len(loops) == len(around[0]) and all(p == around[0] for p in around)
+        if not alike or not Box.covered([s.indices for s in found], loops):
             raise self._refuse("its region is not known to be written as a whole")
 
 
@@ -190,7 +191,7 @@ def _filled(s: Stmt, name: str) -> bool:
         sizes[first.var], first = extent, first.body
     if not isinstance(first, Store) or first.buffer != name or first.mask is not None:
         return False
-    if len(first.indices) != len(s.buffer.shape) or not Box.covered(first.indices, sizes):
+    if len(first.indices) != len(s.buffer.shape) or not Box.covered([first.indices], sizes):
         return False
     shape = [int(e.value) if isinstance(e, Const) else -1 for e in s.buffer.shape]
     counts = [prod(sizes[n] for n in free_vars(i) & set(sizes)) for i in first.indices]

@@ -232,6 +232,38 @@ def test_they_are_packed_in_panels_where_they_are_large() -> None:
         np.testing.assert_array_equal(run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"], expected)
 
 
+APART = """
+kernel apart(t: float32[4, {H}, {W}, {K}]) -> (y: float32[{K}, {HEIGHT}, {WIDTH}]):
+  for k in 0..{K}:
+    for p in 0..{H}:
+      for q in 0..{W}:
+        y[k, p * 2, q * 2] = t[0, p, q, k] + t[1, p, q, k]
+        y[k, p * 2 + 1, q * 2] = t[0, p, q, k] - t[2, p, q, k]
+        y[k, p * 2, q * 2 + 1] = t[1, p, q, k] + t[3, p, q, k]
+        y[k, p * 2 + 1, q * 2 + 1] = t[2, p, q, k] - t[3, p, q, k]
+"""
+
+
+@pytest.mark.parametrize(("high", "wide", "channels"), [(5, 8, 16), (3, 7, 40), (4, 1, 24), (1, 9, 20), (6, 4, 3)])
+def test_results_across_what_is_read_are_turned(high: int, wide: int, channels: int) -> None:
+    """Rows of them, where all that a row spans is written."""
+    sizes = {"K": channels, "HEIGHT": 2 * high, "WIDTH": 2 * wide, "H": high, "W": wide}
+    text = APART
+    for name, size in sizes.items():
+        text = text.replace(f"{{{name}}}", str(size))
+    kernel = parse_kernel(text)
+    schedule, after = scheduled(kernel)
+    assert parse_schedule(str(schedule)) == schedule
+    assert "pack y 1, 2, 0 at=p -> y_rows" in str(schedule)
+    assert "vectorize k_l" in str(schedule)
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays({"t": (4, high, wide, channels)}, "float32", 0)
+    expected = interpret(kernel, arrays, {})["y"]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(run_kernel(legal, arrays, {}, threads, guarded=True)["y"], expected)
+
+
 MADE = """
 kernel made(w: float32[{C}, {K}], x: float32[14, {K}]) -> (y: float32[2, 14, {C}]):
   alloc t: float32[2, {K}, {C}] heap:

@@ -42,6 +42,31 @@ def test_what_can_be_turned_costs_shuffles() -> None:
     assert turning < 512**2 * MACHINE.l1.line / MACHINE.l2.bytes_per_second / 2
 
 
+def test_what_is_turned_is_turned_once() -> None:
+    """However many reads of it there are: as if each place were read once."""
+
+    def of(reads: int) -> float:
+        read = " + ".join(f"x[j, i * 4 + {n % 4}]" for n in range(reads))
+        across = "    for i in 0 .. 256:\n        for j in 0 .. 1024:\n"
+        text = kernel(f"{across}            y[i, j] = {read}\n", 1024)
+        along = text.replace("x[j, i * 4", "x[i * 4, j")
+        return seconds(parse_kernel(text), MACHINE) - seconds(parse_kernel(along), MACHINE)
+
+    turning = 1024**2 / 16 * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    assert of(4) == pytest.approx(turning, rel=1e-6)
+    assert of(1) == pytest.approx(256 * 1024 * MACHINE.l1.line / MACHINE.l2.bytes_per_second, rel=1e-6)
+
+
+def test_results_across_what_is_read_are_turned() -> None:
+    def of(even: str, odd: str) -> float:
+        loops = "    for i in 0 .. 512:\n        for j in 0 .. 1024:\n"
+        stores = "".join(f"            y[{place}] = x[i, j]\n" for place in (even, odd))
+        return seconds(parse_kernel(kernel(loops + stores, 1024)), MACHINE)
+
+    turning = 1024**2 / 16 * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    assert of("j, i * 2", "j, i * 2 + 1") - of("i * 2, j", "i * 2 + 1, j") == pytest.approx(turning, rel=1e-6)
+
+
 def test_what_data_ask_for_does_not_count() -> None:
     nest = "for i in 0 .. 8:\n            y[i, 0] = x[i, 0]\n"
     rare = parse_kernel(kernel(f"    if x[0, 0] != x[0, 0]:\n        {nest}", 8))

@@ -113,6 +113,37 @@ def test_copies_of_an_iteration_in_another_order(text: str) -> None:
     check(parse_kernel(TURNED), parse_schedule(text), {}, 1)
 
 
+SQUARES = """
+kernel squares(x: float32[5, 6]) -> (y: float32[10, 12]):
+  for i in 0..5:
+    for j in 0..6:
+      y[i * 2, j * 2] = x[i, j]
+      y[i * 2, j * 2 + 1] = x[i, j] + 1.0f32
+      y[i * 2 + 1, j * 2] = x[i, j] + 2.0f32
+      y[i * 2 + 1, j * 2 + 1] = x[i, j] + 3.0f32
+"""
+
+
+@pytest.mark.parametrize(
+    "text", ["pack y 1, 0 at=i -> row", "split j 3\nreorder j_o, i, j_i\npack y 1, 0 at=j_o -> row"]
+)
+def test_copies_of_what_several_stores_write_together(text: str) -> None:
+    check(parse_kernel(SQUARES), parse_schedule(text), {}, 1)
+
+
+@pytest.mark.parametrize(
+    ("store", "instead"),
+    [
+        ("y[i * 2 + 1, j * 2 + 1]", "y[i * 2 + 1, j * 2]"),
+        ("y[i * 2 + 1, j * 2]", "y[i * 2 + 1, j]"),
+        ("y[i * 2, j * 2 + 1]", "y[i * 2, 11 - j * 2]"),
+    ],
+)
+def test_several_stores_that_leave_gaps_are_refused(store: str, instead: str) -> None:
+    with pytest.raises(ScheduleError, match="not known to be written as a whole"):
+        apply(parse_kernel(SQUARES.replace(f"{store} =", f"{instead} =")), parse_schedule("pack y 1, 0 at=i -> row"))
+
+
 def test_a_copy_of_what_is_not_all_written_is_refused() -> None:
     schedule = parse_schedule("split i 2 tail=overlap -> i_o, i_i\npack y 1, 0 at=i_o -> row")
     with pytest.raises(ScheduleError, match="not known to be written as a whole"):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opgen.loop.nodes import Alloc, Kernel
 from opgen.loop.walk import walk
 from opgen.machine import Machine
+from opgen.schedule.auto.across import loop_of_reads, move_inside
 from opgen.schedule.auto.chain_blocks import Blocks
 from opgen.schedule.auto.fan import Fan, may_fan_out
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
@@ -69,8 +70,13 @@ def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]
 
 
 def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
+    """Blocks around the last nest; where its results lie across what it reads, lanes will follow what it reads."""
     sources = Sources(trial.kernel)
     last = find(sources.nests)
+    across = loop_of_reads(last) if last is not None else None
+    if across is not None and last is not None and move_inside(last, across, trial):
+        sources = Sources(trial.kernel)
+        last = find(sources.nests)
     if last is not None:
         _blocks(last, sources, machine).run(trial)
 
@@ -101,7 +107,7 @@ def _is_last(nest: Nest, sources: Sources) -> bool:
 
 
 def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
-    vector = contiguous_loop(nest)
+    vector = loop_of_reads(nest) or contiguous_loop(nest)
     return Blocks(nest, tuple(n for n in nest.names if n != vector), sources, machine)
 
 

@@ -23,6 +23,7 @@ from math import prod
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.contraction import Contraction
 from opgen.schedule.auto.few import Few, few
 from opgen.schedule.auto.flat import Flat
@@ -97,7 +98,7 @@ class CpuNest:
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and self._reduction(across):
             return
-        if vector is not None and (self._reduction(vector) or self._elementwise(vector)):
+        if self._across_results() or (vector is not None and (self._reduction(vector) or self._elementwise(vector))):
             return
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
@@ -192,6 +193,15 @@ class CpuNest:
                 panelled_across(self.trial, marks, vector, self.machine)
                 return True
         return False
+
+    def _across_results(self) -> bool:
+        """Lanes along what is read, where results lie across it."""
+        loop = None if reduces(self.nest) else loop_of_reads(self.nest)
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        if loop is None or not constant or self._lanes(self.nest.extent(loop)) < 2:
+            return False
+        turned_rows(self.nest, loop, self.trial, self.machine)
+        return self._elementwise(loop)
 
     def _reduction(self, vector: str) -> bool:
         """A tile of accumulators in registers; only where all extents are known."""

@@ -72,6 +72,11 @@ def inner_nests(kernel: Kernel) -> list[Nest]:
     return [n for nest in nests(kernel) for n in _opened(nest)]
 
 
+def nest_around(kernel: Kernel, loop: str) -> Nest | None:
+    """The outermost nest whose last loop holds other nests, of which one has a loop: a block; None if there is none."""
+    return next((n for n in nests(kernel) if any(isinstance(s, For) and s.var == loop for s in walk(n.core))), None)
+
+
 def _opened(nest: Nest) -> Iterator[Nest]:
     if not any(s.buffer.space == "heap" for s in nest.allocations):
         yield nest

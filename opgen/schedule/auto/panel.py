@@ -12,13 +12,17 @@ from math import prod
 from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Var
 from opgen.loop.walk import loads, walk
 from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests
+from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Widen
 
 TURNS = 4
 """Blocks for each core at least: fewer would leave cores idle at the end."""
+
+OVERLAP = 5 / 4
+"""The most that panels may copy together, of what there is: rows at their borders may be in several."""
 
 
 @dataclass(frozen=True)
@@ -54,31 +58,35 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     blocks = (found.extent(vector) or 1) // split.factor
     if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
         last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
-        panelled(trial, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
+        again = Trial(trial.kernel, list(trial.steps))
+        panelled(again, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
+        made = next((s.name for s in again.steps[marks.before :] if isinstance(s, Pack) and s.at is not None), None)
+        if made is not None and _copied(again.kernel, made) <= OVERLAP * _bytes(marks.kernel, copies[0]):
+            trial.kernel, trial.steps = again.kernel, again.steps
 
 
 def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
-    """Replace the copy of a large input by panels, one for each iteration of the loop around a nest that makes an
+    """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
     intermediate in blocks, if they leave room in the second cache; whether that was done.
+
+    The loop is the innermost whose panels copy little twice.
     """
-    around = next((n for n in nests(marks.kernel) if _holds(n, vector)), None)
+    around = nest_around(marks.kernel, vector)
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
     if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
         return False
-    again = Trial(marks.kernel)
-    if not again.take(replace(pack, at=around.names[-1])):
-        return False
-    panel = next(s.buffer for s in walk(again.kernel.body) if isinstance(s, Alloc) and s.buffer.name == pack.name)
-    if _size(panel) > machine.l2.size // 2 or not transposed_blocks(again, pack.name, machine.vector_bytes):
-        return False
-    if not again.take(*trial.steps[marks.ready :]):
-        return False
-    return trial.adopt(again, marks.before)
-
-
-def _holds(nest: Nest, loop: str) -> bool:
-    """Whether a loop is inside what the last loop of a nest holds."""
-    return any(isinstance(s, For) and s.var == loop for s in walk(nest.core))
+    most = OVERLAP * _bytes(marks.kernel, pack.buffer)
+    for loop in reversed(around.names):
+        again = Trial(marks.kernel)
+        if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
+            shared = any(s.kind == "parallel" for s in around.loops)
+            panel = _allocated(again.kernel, pack.name).buffer
+            room = machine.l2.size // (2 if loop == around.names[-1] else 1)
+            turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
+            if _size(panel) > room or not (shared or turned) or not again.take(*trial.steps[marks.ready :]):
+                return False
+            return trial.adopt(again, marks.before)
+    return False
 
 
 def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
@@ -125,6 +133,17 @@ def _bytes(kernel: Kernel, buffer: str) -> int:
 
 def _size(buffer: Buffer) -> int:
     return buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+
+
+def _copied(kernel: Kernel, panel: str) -> int:
+    """The bytes of all panels that the loops around one make."""
+    found = _allocated(kernel, panel)
+    around = [s for s in walk(kernel.body) if isinstance(s, For) and any(p is found for p in walk(s))]
+    return _size(found.buffer) * prod(constant_extent(s) or 1 for s in around)
+
+
+def _allocated(kernel: Kernel, name: str) -> Alloc:
+    return next(s for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == name)
 
 
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:

@@ -9,13 +9,16 @@ from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, own_axis, reduces
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, nest_around, own_axis, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Pair, Parallel, Split, Tighten, Vectorize, Widen
 
 REUSED = 4
 """How often each element must be read for a copy to pay where no reads are shared between lanes."""
+
+SHARED = 2
+"""How often each element must be read for a copy to pay where nothing is summed up."""
 
 
 def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
@@ -35,10 +38,17 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
 
 
 def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
-    """Copy inputs that lanes along `vector` would read with a stride, where each read has a part in several results."""
-    if len(nest.results) <= len(nest.outside_loads):
-        return nest
+    """Copy inputs that lanes along `vector` would read with a stride, where each read has a part in several results, or
+    each element is read several times.
+    """
+    several = len(nest.results) > len(nest.outside_loads)
+    around = nest_around(trial.kernel, vector)
+    loops = (nest, *([] if around is None else [around]))
+    count = prod(n.extent(name) or 0 for n in loops for name in n.names)
     for load in nest.outside_loads:
+        reads = count * len({e for e in nest.outside_loads if e.buffer == load.buffer})
+        if not several and reads < SHARED * elements(nest, load.buffer):
+            continue
         axis = own_axis(load, vector)
         known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once
         if known and axis is not None and axis != len(load.indices) - 1 and trial.nest(vector).reads(load.buffer):
