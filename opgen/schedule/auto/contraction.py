@@ -14,14 +14,12 @@ from functools import cached_property, partial
 from itertools import product
 from math import prod
 
-from opgen.loop.nodes import Const, Expr, Load
-from opgen.loop.walk import free_vars, substitute_expr
+from opgen.loop.nodes import Load
+from opgen.loop.walk import free_vars
 from opgen.machine import Machine
-from opgen.passes.fold import fold_all
-from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.arrange import Arrangement, Arranger
-from opgen.schedule.auto.ends import needed
+from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
@@ -50,8 +48,6 @@ SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 FELT = 1 / 3
 """The part of the arithmetic's time from which fetching is felt."""
-BORDER = 8
-"""Most iterations at either end of a reduction that are set apart because conditions hold only for some of a tile."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +268,7 @@ class Contraction:
         if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, MOST):
             steps += [Unroll(n) for n, _ in known]
         else:
-            steps += [p for n, e in known if (p := _ends(n, e, conditions, self._inside)) is not None]
+            steps += [p for n, e in known if (p := decided(n, e, conditions, self._inside)) is not None]
         for n in positions:
             tiles = -(-self._extent(n) // self.tile[n])
             cuts: tuple[int, ...] = (1, -1) if tiles > 2 else (1,) if tiles > 1 else ()
@@ -286,24 +282,6 @@ class Contraction:
     def _inside(self) -> dict[str, int]:
         """The loops that a tile holds whole, and their extents."""
         return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}
-
-
-def _ends(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, int]) -> Partition | None:
-    """The ends of a loop at which conditions depend on where in the tile one is, set apart; None if it is not so."""
-    about = [p for c in conditions for p in conjuncts(c) if loop in free_vars(p) and free_vars(p) <= {loop, *inside}]
-    if not about or not any(free_vars(p) & set(inside) for p in about):
-        return None
-    places = [dict(zip(inside, values, strict=True)) for values in product(*map(range, inside.values()))]
-
-    def sure(at: int) -> bool:
-        values = [{n: Const(v) for n, v in {**place, loop: at}.items()} for place in places]
-        return all(fold_all(substitute_expr(p, v)) == Const(True, p.type) for p in about for v in values)
-
-    first = next((i for i in range(min(BORDER, extent)) if sure(i)), 0)
-    last = next((i for i in range(min(BORDER, extent)) if sure(extent - 1 - i)), 0)
-    if first + last == 0 or first + last >= extent:
-        return None
-    return Partition(loop, tuple(c for c in (first, -last) if c))
 
 
 def _positions(length: int) -> int:

@@ -5,6 +5,7 @@ Classes of nests, told apart by how they access memory:
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
                 or one that uses what comes from afar a few times: `streamed.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
+                or a sum of products with few scalars that lie together: `taps.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
                 or one of few results, summed along the rows of a map: `window_row_sums.py`
@@ -57,6 +58,7 @@ from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.slices import Slices, sliced_loop
 from opgen.schedule.auto.streamed import Streamed
+from opgen.schedule.auto.taps import Taps
 from opgen.schedule.auto.tile_products import TileProducts
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
@@ -227,6 +229,8 @@ class CpuNest:
         if not worth_lanes(nest, vector):
             return False
         if len(self.trial.steps) == start and Streamed(nest, self.trial, vector, lanes, self.machine).run():
+            return True
+        if len(self.trial.steps) == start and Taps(nest, self.trial, vector, lanes, self.machine).run():
             return True
         if OuterProducts(nest, self.trial, vector, lanes, self.machine).run():
             return True
