@@ -43,12 +43,11 @@ from opgen.schedule.auto.nests import (
     worth_lanes,
 )
 from opgen.schedule.auto.outer import OuterProducts
+from opgen.schedule.auto.pairs import Pairs
 from opgen.schedule.auto.panel import Marks, panelled_across, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import (
-    lanes_along_copy,
     pack_shared,
     pack_strided,
-    pair_products,
     split_phases,
     widen_reused,
 )
@@ -218,13 +217,12 @@ class CpuNest:
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
         if Products(nest, self.trial, vector, lanes, self.machine).run():
             return True
+        pairs = Pairs(nest, vector, self.trial, self.machine)
+        if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):
+            return True
         kernel, start = self.trial.kernel, len(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
-        packed = len(self.trial.steps)
-        pairs = pair_products(nest, vector, self.trial) if self.machine.pairs else []
-        for copy in pairs:
-            lanes_along_copy(copy, self.machine.vector_bytes // 4, self.trial)
-        marks = self._widened(self.trial.nest(vector), vector, kernel, start, packed)
+        marks = self._widened(self.trial.nest(vector), vector, kernel, start, len(self.trial.steps))
         nest = self.trial.nest(vector)
         if not worth_lanes(nest, vector):
             return False
@@ -239,6 +237,22 @@ class CpuNest:
         turned(self.trial, marks, vector, self.machine)
         panelled_vectors(self.trial, marks, vector, self.machine)
         panelled_rows(self.trial, marks, nest, vector, self.machine)
+        return True
+
+    def _in_pairs(self, pairs: Pairs, lanes: int) -> bool:
+        """A tile of sums of bfloat16 products that are taken two by two."""
+        kernel, start, vector = self.trial.kernel, len(self.trial.steps), pairs.vector
+        before = Trial(kernel, list(self.trial.steps))
+        if not pairs.take():
+            return False
+        pairs.fill()
+        ready = len(self.trial.steps)
+        nest = self.trial.nest(vector)
+        if not worth_lanes(nest, vector) or not self._tiled(nest, vector, lanes):
+            return False
+        marks = Marks(kernel, start, start, ready)
+        turned(self.trial, marks, vector, self.machine)
+        pairs.in_panels(before, ready)
         return True
 
     def _row_sums(self) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, nest_around, own_axis, reduces
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Pair, Parallel, Split, Tighten, Vectorize, Widen
+from opgen.schedule.steps import Pack, Split, Widen
 
 REUSED = 4
 """How often each element must be read for a copy to pay where no reads are shared between lanes."""
@@ -56,39 +55,6 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
     return trial.nest(vector)
 
 
-def pair_products(nest: Nest, vector: str, trial: Trial) -> list[str]:
-    """Take bfloat16 products two by two where a reduction reads both factors again and again, one of them in scalars.
-    Gives the copies.
-
-    Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps in
-    pairs no longer share what they read.
-    """
-    loads = [e for e in nest.outside_loads if e.dtype == BFLOAT16]
-    if all(depends(e.indices, vector) for e in loads):
-        return []
-    if len(loads) != 2 or any(_reads(nest) < REUSED * elements(nest, e.buffer) for e in loads):
-        return []
-    for loop in nest.inner_loops:
-        names = [trial.fresh(f"{e.buffer}_pairs") for e in loads]
-        pair = Pair(loop.var, names[0], names[1])
-        if trial.take(pair) or trial.take(Tighten(loop.var), pair):
-            return names
-    return []
-
-
-def lanes_along_copy(copy: str, lanes: int, trial: Trial) -> None:
-    """Lanes along the last dimension of a copy's nest, threads along the first."""
-    nest = trial.nest(f"{copy}_0")
-    last = nest.names[-1]
-    extent = nest.extent(last) or 0
-    while lanes > extent:
-        lanes //= 2
-    if lanes > 1:
-        tail: Tail = "exact" if extent % lanes == 0 else "overlap"
-        trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
-    trial.fused_prefix(list(nest.names[:-1][:2]), Parallel)
-
-
 def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
     """Keep narrow inputs that are read again and again in the type that they are computed with: each conversion costs
     about as much as a multiply-add.  Gives a loop of each new copy's nest.
@@ -100,12 +66,17 @@ def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
         return copies
     for load in dict.fromkeys(nest.outside_loads):
         narrow = load.dtype != load.dtype.compute_type
-        if narrow and _reads(nest) >= REUSED * elements(nest, load.buffer):
+        if narrow and reused(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")
             given = load.buffer in {i.name for i in trial.kernel.inputs}
             if trial.take(Widen(load.buffer, name)) and given:
                 copies.append(f"{name}_0")
     return copies
+
+
+def reused(nest: Nest, buffer: str) -> bool:
+    """Whether each element of an input is read again and again."""
+    return _reads(nest) >= REUSED * elements(nest, buffer)
 
 
 def _reads(nest: Nest) -> int:
