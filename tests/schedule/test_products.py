@@ -117,6 +117,39 @@ def test_many_results_of_many_places_keep_to_other_tiles() -> None:
     assert "split c 6" not in assert_scheduled_is_the_same(dense((2, 7, 7, 256), 128, "filter"), 1, machine)
 
 
+def by_taps(image: tuple[int, ...], taps: int, outputs: int, stride: int, padding: str = "SAME") -> Call:
+    n, height, width, channels = image
+    sizes = [-(-e // stride) if padding == "SAME" else (e - taps) // stride + 1 for e in (height, width)]
+    shapes = {"input": image, "filter": (taps, taps, channels, outputs), "grad_output": (n, *sizes, outputs)}
+    attrs = {"strides": [1, stride, stride, 1], "padding": padding}
+    return Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype="float32")
+
+
+LARGE = replace(WIDE, l1=replace(WIDE.l1, size=48 << 10))
+"""A first cache that holds a panel of 64 places."""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_for_each_tap_of_any_size(seed: int) -> None:
+    rng = random.Random(seed)
+    taps, stride, padding = rng.choice([2, 3]), rng.choice([1, 2]), rng.choice(["SAME", "VALID"])
+    image = (rng.choice([1, 2]), rng.choice([16, 17]), rng.choice([16, 18, 21]), rng.choice([48, 50]))
+    machine = replace(LARGE, cores=rng.choice([1, 2, 3]))
+    assert_scheduled_is_the_same(by_taps(image, taps, rng.choice([64, 128]), stride, padding), seed, machine)
+
+
+def test_taps_share_a_panel() -> None:
+    call = by_taps((2, 16, 18, 48), 2, 128, 1)
+    text = assert_scheduled_is_the_same(call, 1, LARGE)
+    assert "reorder k_o, r, s, c, k_i\n" in text
+    assert "carry n at=k_o\ncarry y_o at=k_o\n" in text
+    assert "pack grad_output 0, 1, 2, 3 at=k_o" in text
+    assert text.endswith("parallel k_o\n")
+    assert "split c 8 " in assert_scheduled_is_the_same(
+        call, 1, replace(LARGE, cores=3)
+    )  # two blocks for three threads
+
+
 def test_few_registers_keep_to_other_tiles() -> None:
     for direction in (None, "filter"):
         text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, direction), 1, replace(WIDE, registers=16))

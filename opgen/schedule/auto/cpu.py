@@ -226,11 +226,12 @@ class CpuNest:
         nest = self.trial.nest(vector)
         if not worth_lanes(nest, vector):
             return False
-        if len(self.trial.steps) == start and Streamed(nest, self.trial, vector, lanes, self.machine).run():
+        plain = len(self.trial.steps) == start
+        if plain and Streamed(nest, self.trial, vector, lanes, self.machine).run():
             return True
-        if len(self.trial.steps) == start and Taps(nest, self.trial, vector, lanes, self.machine).run():
+        if plain and Taps(nest, self.trial, vector, lanes, self.machine).run():
             return True
-        if OuterProducts(nest, self.trial, vector, lanes, self.machine).run():
+        if OuterProducts(nest, self.trial, vector, lanes, self.machine, plain).run():
             return True
         if not self._tiled(nest, vector, lanes):
             return False

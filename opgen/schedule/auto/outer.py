@@ -1,4 +1,5 @@
-"""Sums of outer products: each place of a map adds the product of two rows to a table of results.
+"""Sums of outer products: each place of a map adds the product of two rows to a table of results, or to one of several
+for each tap.
 
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
@@ -15,7 +16,7 @@ from math import prod
 from opgen.loop.nodes import For, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous
 from opgen.schedule.auto.panel import TURNS
 from opgen.schedule.auto.products import apart, balanced
 from opgen.schedule.auto.traffic import LINE, USED
@@ -55,15 +56,24 @@ class OuterProducts:
     vector: str
     lanes: int
     machine: Machine
+    plain: bool = True
+    """Whether the operands are as they were given: nothing was packed."""
 
     def run(self) -> bool:
         """All steps, or none."""
         return self._fits and self._block > 0 and self.trial.attempt(self._take)
 
     @cached_property
-    def _loops(self) -> list[str]:
-        """The loops over results but that of the lanes."""
-        return [n for n in self.nest.names if n != self.vector]
+    def _loop(self) -> str:
+        """The loop over scalars that lie together; empty if there is none."""
+        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        along = [n for n in self.nest.names if all(is_contiguous(e, n, self.nest.shapes) for e in scalars)]
+        return along[0] if scalars and len(along) == 1 and along[0] != self.vector else ""
+
+    @cached_property
+    def _others(self) -> list[str]:
+        """The loops over tables: what lanes read serves all of them."""
+        return [n for n in self.nest.names if n not in (self.vector, self._loop)]
 
     @cached_property
     def _places(self) -> tuple[For, ...]:
@@ -73,31 +83,46 @@ class OuterProducts:
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
         loads = tuple(dict.fromkeys(self.nest.outside_loads))
-        if len(loads) != 2 or len(self._loops) != 1 or any(e.dtype != e.dtype.compute_type for e in loads):
+        if len(loads) != 2 or not self._loop or any(e.dtype != e.dtype.compute_type for e in loads):
             return ()
         rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        along = ((self.vector, self._loops[0]), (self._loops[0], self.vector))
-        for e, (own, other) in zip(rows, along, strict=True):
-            if not is_contiguous(e, own, self.nest.shapes) or depends(e.indices, other):
-                return ()
-        return rows
+        apart_from = ((self._loop, *self._others), (self.vector,))
+        if any(depends(e.indices, n) for e, names in zip(rows, apart_from, strict=True) for n in names):
+            return ()
+        return rows if is_contiguous(rows[0], self.vector, self.nest.shapes) else ()
 
     @property
     def _fits(self) -> bool:
         """Whether the nest is such a sum, its results wait near enough if at all, and tiles pay for panels."""
         nest, m = self.nest, self.machine
-        if not self._reads or nest.conditions or any(constant_extent(s) is None for s in self._places):
+        if not self._reads or any(constant_extent(s) is None for s in self._places) or divisibility(nest):
+            return False
+        if any(depends(c, n) for c in nest.conditions for n in (self.vector, self._loop)):
             return False
         kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
-        results = self._scalars * self._width * self._reads[0].dtype.bytes
-        near = self._whole or 2 * results <= m.l2.size
-        near = near or self._block * (constant_extent(self._places[-1]) or 1) >= PLACES
-        return kept and enough and near and self._width % (VECTORS * self.lanes) == 0
+        return kept and enough and self._near and self._width % (VECTORS * self.lanes) == 0
+
+    @property
+    def _near(self) -> bool:
+        """Whether entering a tile, and fetching its results, is not felt.  Of several tables operands are as they were
+        given, and threads share all tables.
+        """
+        if self._whole:
+            return True
+        if not self._others and 2 * self._products * self._reads[0].dtype.bytes <= self.machine.l2.size:
+            return True
+        places = self._block * (constant_extent(self._places[-1]) or 1)
+        return places >= PLACES and (not self._others or (self.plain and (self._even or self._groups > 1)))
+
+    @property
+    def _products(self) -> int:
+        """How many results there are."""
+        return prod(self.nest.extent(n) or 0 for n in self.nest.names)
 
     @property
     def _scalars(self) -> int:
-        return self.nest.extent(self._loops[0]) or 0
+        return self.nest.extent(self._loop) or 0
 
     @property
     def _width(self) -> int:
@@ -120,8 +145,8 @@ class OuterProducts:
         """Whether all places are one block, so that sums never wait: they stay in the first cache, or results are too
         many to wait in the second and a panel of all places is not.
         """
-        if self._block in (0, prod(self._rows)):
-            return self._block > 0
+        if self._others or self._block in (0, prod(self._rows)):
+            return self._block > 0 and not self._others
         m, element = self.machine, self._reads[0].dtype.bytes
         panel = prod(self._rows) * (constant_extent(self._places[-1]) or 1) * VECTORS * self.lanes * element
         return 2 * self._scalars * self._width * element > m.l2.size and panel <= NEAR * m.l2.size
@@ -132,7 +157,7 @@ class OuterProducts:
         return [constant_extent(s) or 1 for s in self._places[:-1]]
 
     def _take(self) -> bool:
-        (loop,), trial = self._loops, self.trial
+        loop, trial, others = self._loop, self.trial, self._others
         outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
@@ -142,10 +167,10 @@ class OuterProducts:
         steps: list[Step] = [Split(self.vector, VECTORS * self.lanes, "exact", blocks, part)]
         if self._groups > 1:
             shared, rest, scalars = trial.fresh(f"{loop}_g"), trial.fresh(f"{loop}_r"), scalars // self._groups
-            steps += [Split(loop, scalars, "exact", shared, rest), Reorder((shared, blocks, rest, part))]
+            steps += [Split(loop, scalars, "exact", shared, rest), Reorder((shared, blocks, *others, rest, part))]
             loop = rest
         else:
-            steps += [Reorder((blocks, loop, part))]
+            steps += [Reorder((blocks, *others, loop, part))]
         if not self._whole:
             steps += [Split(last, self._block, "exact", around, within), *(Carry(n, shared) for n in images)]
             steps += [Carry(around, blocks)]
@@ -164,7 +189,7 @@ class OuterProducts:
             for e in self._reads:
                 trial.take(Prefetch(e.buffer, around, self._places[-1].var))
         alone = self._groups == 1 and not self._even
-        if not self._together and not self._panel(blocks, outer, filled=not alone):
+        if not self._together and not self._panel(blocks, outer, filled=not alone and not others):
             return False
         return trial.take(Parallel(outer if alone else shared))
 
@@ -200,7 +225,7 @@ class OuterProducts:
         m = self.machine
         rate = m.memory_bytes_per_second if self._afar else m.l3.bytes_per_second
         places = prod(constant_extent(s) or 1 for s in self._places)
-        return size / rate / (places * self._scalars * self._width / self.lanes / m.fma_per_second)
+        return size / rate / (places * self._products / self.lanes / m.fma_per_second)
 
     def _bytes(self, e: Load) -> int:
         width = self._width if e is self._reads[0] else self._scalars
