@@ -226,12 +226,8 @@ class CpuNest:
         nest = self.trial.nest(vector)
         if not worth_lanes(nest, vector):
             return False
-        plain = len(self.trial.steps) == start
-        if plain and Streamed(nest, self.trial, vector, lanes, self.machine).run():
-            return True
-        if plain and Taps(nest, self.trial, vector, lanes, self.machine).run():
-            return True
-        if OuterProducts(nest, self.trial, vector, lanes, self.machine, plain).run():
+        special = (Streamed, Taps, OuterProducts) if len(self.trial.steps) == start else (OuterProducts,)
+        if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in special):
             return True
         if not self._tiled(nest, vector, lanes):
             return False

@@ -56,8 +56,6 @@ class OuterProducts:
     vector: str
     lanes: int
     machine: Machine
-    plain: bool = True
-    """Whether the operands are as they were given: nothing was packed."""
 
     def run(self) -> bool:
         """All steps, or none."""
@@ -113,7 +111,12 @@ class OuterProducts:
         if not self._others and 2 * self._products * self._reads[0].dtype.bytes <= self.machine.l2.size:
             return True
         places = self._block * (constant_extent(self._places[-1]) or 1)
-        return places >= PLACES and (not self._others or (self.plain and (self._even or self._groups > 1)))
+        return places >= PLACES and (not self._others or (self._given and (self._even or self._groups > 1)))
+
+    @property
+    def _given(self) -> bool:
+        """Whether the operands are as they were given: nothing was packed."""
+        return {e.buffer for e in self._reads} <= {b.name for b in self.trial.kernel.inputs}
 
     @property
     def _products(self) -> int:
