@@ -56,7 +56,7 @@ LoopKind = Literal[
     "thread.y",
     "thread.z",
 ]
-Space = Literal["global", "heap", "stack", "register", "tile", "shared"]
+Space = Literal["global", "heap", "stack", "register", "tile", "shared", "streamed"]
 BinaryOp = Literal["add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor"]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 UnaryOp = Literal["neg", "not"]
@@ -269,6 +269,7 @@ class Buffer:
     """A dense row-major array.  `shape` is over the kernel's parameters (and enclosing variables for a local one).
 
     `given`: the dimensions that callers know an argument by, where the kernel sees the same elements in others.
+    `streamed` memory is an output's that goes past the caches where an emitter knows how: global in all else.
     """
 
     name: str

@@ -36,7 +36,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.print import print_expr
 from opgen.loop.typecheck import Declarations, access_problems, type_problems
-from opgen.loop.walk import expressions, free_vars, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, loads, walk, walk_expr
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,10 @@ def _header(kernel: Kernel) -> Iterator[Problem]:
     names = replace(_declarations(kernel), buffers={})
     for buffer in kernel.buffers:
         yield from (Problem(m, place) for m in _shape(buffer, names))
-        if buffer.space != "global":
+        if buffer.space == "streamed" and buffer in kernel.outputs:
+            if any(e.buffer == buffer.name for e in loads(kernel.body)):
+                yield Problem(f"the output '{buffer.name}' is streamed, and read", place)
+        elif buffer.space != "global":
             yield Problem(f"argument '{buffer.name}' is in {buffer.space} memory, not global", place)
     for a in kernel.assumptions:
         yield from (Problem(m, place) for m in type_problems(a, names))
@@ -135,8 +138,8 @@ class _Place:
 
     def varies(self, *parts: Expr) -> bool:
         """Whether threads may find different values of an expression."""
-        loads = any(isinstance(n, Load) for e in parts for n in walk_expr(e))
-        return self.has("thread") and (loads or any(free_vars(e) & self.uneven for e in parts))
+        reads = any(isinstance(n, Load) for e in parts for n in walk_expr(e))
+        return self.has("thread") and (reads or any(free_vars(e) & self.uneven for e in parts))
 
 
 @dataclass(frozen=True)
@@ -256,8 +259,8 @@ def _nesting(s: For, place: _Place) -> Iterator[str]:
 def _allocation(s: Alloc, place: _Place) -> Iterator[str]:
     """What a memory space forbids around an allocation."""
     name, space = s.buffer.name, s.buffer.space
-    if space == "global":
-        yield f"buffer '{name}' is allocated in global memory, which is for arguments"
+    if space in ("global", "streamed"):
+        yield f"buffer '{name}' is allocated in {space} memory, which is for arguments"
     if space == "shared" and (place.has("thread") or not place.has("block")):
         yield f"buffer '{name}' in shared memory is not allocated between block and thread loops"
     outside = not place.has("thread") and any(

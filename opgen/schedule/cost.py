@@ -131,7 +131,7 @@ def _made_in_blocks(found: Sequence[Nest], heap: Set[str]) -> set[str]:
 
 def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machine) -> float:
     touched = {e.buffer for e in loads(nest)} | {s.buffer for s in stores(nest)}
-    outside = [buffers[n] for n in sorted(touched) if buffers[n].space in ("global", "heap")]
+    outside = [buffers[n] for n in sorted(touched) if buffers[n].space in ("global", "streamed", "heap")]
     arithmetic = _operations(nest, {}) / (machine.fma_per_second * machine.vector_bytes)
     together = sum(map(_bytes, outside))
     kept = sum(_bytes(b) for b in outside if b.name in near)

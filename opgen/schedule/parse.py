@@ -22,6 +22,7 @@ regroup y_i, x_o
 carry r at=k_o
 prefetch input at=y_o in=x
 fill panel in=x
+stream output
 partition x_o 1, -1
 tighten r
 version n out_width >= 8 and left == 1 -> wide
@@ -303,6 +304,11 @@ def _fill(line: Line) -> steps.Step:
     return steps.Fill(line.arguments[0].text, line.options["in"].text, line.command.span)
 
 
+def _stream(line: Line) -> steps.Step:
+    _shape(line, "stream OUTPUT", 1)
+    return steps.Stream(line.arguments[0].text, line.command.span)
+
+
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
     cuts = tuple(_integer(w) for w in line.arguments[1:])
@@ -350,6 +356,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "carry": _carry,
     "prefetch": _prefetch,
     "fill": _fill,
+    "stream": _stream,
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }

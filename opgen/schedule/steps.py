@@ -27,6 +27,7 @@ from opgen.schedule.rfactor import rfactor
 from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
+from opgen.schedule.stream import stream
 from opgen.schedule.tensorize import tensorize
 from opgen.schedule.tighten import tighten
 from opgen.schedule.transpose import transpose
@@ -365,6 +366,18 @@ class Fill:
 
 
 @dataclass(frozen=True)
+class Stream:
+    buffer: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"stream {self.buffer}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return stream(kernel, self.buffer)
+
+
+@dataclass(frozen=True)
 class Partition:
     loop: str
     at: tuple[int, ...]
@@ -428,6 +441,7 @@ Step: TypeAlias = (
     | Carry
     | Prefetch
     | Fill
+    | Stream
     | Partition
     | Tighten
     | Version

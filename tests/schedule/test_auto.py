@@ -366,6 +366,19 @@ def test_blocks_of_vectors_where_the_first_cache_does_not_hold_one_of_each_place
         assert "rfactor" not in text
 
 
+@pytest.mark.parametrize("direction", [None, "input"])
+@pytest.mark.parametrize(("channels", "stride"), [(32, 1), (48, 2)])
+def test_results_that_the_last_cache_does_not_hold_go_past_it(
+    channels: int, stride: int, direction: str | None
+) -> None:
+    """Unless they are small beside what is read."""
+    small = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 14, 16, 64, 1e9))
+    text = assert_scheduled_is_the_same(image_call(direction, 12, channels, stride), 3, small)
+    assert ("\nstream " in text) == (stride == 1 or direction == "input")
+    assert "stream" not in assert_scheduled_is_the_same(image_call(direction, 12, channels - 8, stride), 3, small)
+    assert "stream" not in assert_scheduled_is_the_same(image_call(direction, 12, channels, stride), 3)
+
+
 def test_rows_or_places_that_crowd_each_other_get_smaller_tiles() -> None:
     """A tile of 7 rows reads 9 and writes 7: not where all begin at the same place of the cache."""
     for channels, tall in ((144, 7), (128, 4), (256, 4)):

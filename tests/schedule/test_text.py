@@ -54,6 +54,7 @@ regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
 fill panel in=x_i
+stream output
 compute_at weight at=n_y space=heap again=true
 partition x_o 1, -1
 partition x_o -2

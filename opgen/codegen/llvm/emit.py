@@ -17,7 +17,7 @@ same bytes.
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import conversions, memory, signature, statements, tiles
+from opgen.codegen.llvm import conversions, memory, signature, statements, streams, tiles
 from opgen.codegen.llvm.expressions import evaluate
 from opgen.codegen.llvm.function import Function, Module, Threads
 from opgen.codegen.llvm.target import Target, data_layout
@@ -100,6 +100,7 @@ def _emit_work(module: Module, kernel: Kernel, threaded: bool) -> str:
     for k, (b, ref) in enumerate(zip(kernel.buffers, pointers, strict=True)):
         memory.bind(fn, b, ref, b.dtype.bytes, readonly=k < len(kernel.inputs))
     statements.emit(fn, kernel.body)
+    streams.settle(fn)
     tiles.release(fn)
     w.line("ret i32 0")
     declared += [signature.pointer(fn, fn.memories[b.name]) for b in kernel.buffers]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opgen.codegen.llvm import allocation, memory, signature, tiles
+from opgen.codegen.llvm import allocation, memory, signature, streams, tiles
 from opgen.codegen.llvm.function import Function, Memory, Threads
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.codegen.llvm.writer import Writer
@@ -78,6 +78,7 @@ def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop:
     for m, ref in zip(captured.buffers, pointers, strict=True):
         memory.bind(inner, m.buffer, ref, m.alignment, readonly=m.buffer.name not in captured.stored)
     emit_loop(inner, s, begin, end)
+    streams.settle(inner)
     tiles.release(inner)
     w.line("ret i32 0")
     fn.loaded |= inner.loaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.codegen.llvm import allocation, memory, parallel, stores, tiles
+from opgen.codegen.llvm import allocation, memory, parallel, stores, streams, tiles
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, sanitised, wrapped
@@ -30,11 +30,16 @@ def emit(fn: Function, s: Stmt) -> None:
 
 def _emit(fn: Function, s: Stmt) -> None:
     match s:
+        case Store() if streams.suits(fn, s):
+            streams.store(fn, [s])
         case Store():
             stores.store(fn, s)
         case Block():
-            for part in s.statements:
-                emit(fn, part)
+            for part in streams.runs(fn, s.statements):
+                if isinstance(part, list):
+                    streams.store(fn, part)
+                else:
+                    emit(fn, part)
         case For():
             _for(fn, s)
         case If():

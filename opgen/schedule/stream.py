@@ -1,0 +1,27 @@
+"""stream: a result goes past the caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opgen.diagnostics import did_you_mean
+from opgen.loop.nodes import Kernel
+from opgen.loop.walk import loads
+from opgen.schedule.errors import ScheduleError
+
+
+def stream(kernel: Kernel, buffer: str) -> Kernel:
+    """Store to an output past the caches, where whole vectors are stored at multiples of their size.
+
+        output: float32[8, 112, 112, 32]  ->  output: float32[8, 112, 112, 32] streamed
+
+    A line that is stored is then neither read before nor kept: a gain where the last cache does not hold it anyway, and
+    a loss where it is read again soon.  The kernel itself must not read it.
+    """
+    known = [o.name for o in kernel.outputs]
+    if buffer not in known:
+        raise ScheduleError(f"stream {buffer}: there is no such output", did_you_mean(buffer, known))
+    if any(e.buffer == buffer for e in loads(kernel.body)):
+        raise ScheduleError(f"stream {buffer}: the kernel reads it too")
+    outputs = tuple(replace(o, space="streamed") if o.name == buffer else o for o in kernel.outputs)
+    return replace(kernel, outputs=outputs)
