@@ -397,6 +397,16 @@ def test_small_maps_from_afar_are_read_in_order(direction: str | None, stride: i
     assert "_o, c_o, r, " in afar
 
 
+@pytest.mark.parametrize("direction", [None, "input"])
+def test_of_many_small_maps_each_is_near(direction: str | None) -> None:
+    """Where a map stays in the second cache, and all come from the last one as fast as the arithmetic takes them."""
+    shapes = {"input": (3, 14, 14, 48), "filter": (3, 3, 48, 1)}
+    call = window_call(direction, shapes, "NHWC", strides=[1, 1, 1, 1], padding="SAME")
+    for rate, order in ((400e9, "reorder n, c_o, "), (1e9, "_o, c_o, r, ")):
+        machine = replace(typical(), l2=Cache(1 << 17, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, rate))
+        assert order in assert_scheduled_is_the_same(call, 7, machine)
+
+
 def test_rows_are_branches_and_columns_bodies() -> None:
     """Three bodies, and in each a branch for the first row that is read and one for the last."""
     kernel = simplify(bind(*image_call(None, 28, 16).kernel()))

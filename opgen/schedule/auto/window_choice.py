@@ -19,12 +19,16 @@ FEWER = 8
 """Most where registers are short or lines crowd each other, half as many with each phase of a stride."""
 TAPS = 25
 """Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
-FAR = 2
+TWICE = 2
 """What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
+FAR = 2
+"""More than this part of the last cache comes at the rate of memory, or nearly."""
 ALIKE = 1.1
 """Tiles that cost less than so much of the best are as good."""
 HELD = 0.8
 """The part of the second cache that reads can count on."""
+SLOW = 2
+"""So much longer than the arithmetic may reads and writes from the last cache take."""
 CROWDED = 2
 """How much more a tile costs if the first cache cannot hold its lines at once."""
 
@@ -109,7 +113,7 @@ class TileChoice:
         walks = [self.column] if self.row is None else [self.row, self.column]
         places = prod(self._extent(w.result) for w in walks)
         fits = places * self.machine.vector_bytes <= self.machine.l1.size // 2 and places <= self.lines
-        return fits and touched_bytes(self.nest) <= self.machine.l2.size
+        return fits and self._touched <= self.machine.l2.size
 
     def together(self, tile: Tile, vectors: int) -> int:
         """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
@@ -117,7 +121,7 @@ class TileChoice:
         """
         each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
         if self.resident(tile):
-            whole = vectors * each <= self.machine.l1.size or touched_bytes(self.nest) > self.machine.l2.size
+            whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
         else:
             whole = read_bytes(self.nest) > HELD * self.machine.l2.size
         if whole:
@@ -132,6 +136,25 @@ class TileChoice:
         """Whether what the taps read stays in registers beside the results and a row of the map."""
         needed = prod(self.terms.values()) + tile.results + tile.columns
         return len(self.beside) == 1 and needed < self.machine.registers
+
+    @cached_property
+    def _touched(self) -> float:
+        """The bytes that one map reads and writes, or those of all maps if these had better be read in order: they come
+        from memory, or from a last cache that takes longer than the arithmetic by far.
+        """
+        touched, l3 = touched_bytes(self.nest), self.machine.l3
+        if touched > l3.size // FAR or touched / l3.bytes_per_second > SLOW * self._arithmetic:
+            return touched
+        walks = [self.column] if self.row is None else [self.row, self.column]
+        first = min(self.nest.names.index(w.result) for w in walks)
+        return touched / prod(self._extent(n) for n in self.nest.names[:first])
+
+    @property
+    def _arithmetic(self) -> float:
+        """The seconds that all multiply-adds take."""
+        lanes = self.machine.vector_bytes // min(s.value.type.dtype.bytes for s in self.nest.results)
+        done = prod(self._extent(n) for n in self.nest.names) * prod(self.terms.values()) / lanes
+        return done / self.machine.fma_per_second
 
     @cached_property
     def _most(self) -> int:
@@ -158,4 +181,4 @@ class TileChoice:
             reads = 0 if self.small else taps
         work = tall * wide.size * taps / (unit * unit_down)
         waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
-        return Tile(high, wide, rows, columns, (FAR * rows * columns + reads) / work * waste)
+        return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads) / work * waste)

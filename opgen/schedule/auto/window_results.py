@@ -11,7 +11,7 @@ from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, read_bytes, touched_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window_choice import Tile, TileChoice
+from opgen.schedule.auto.window_choice import FAR, Tile, TileChoice
 from opgen.schedule.auto.window_tiles import Cut, Lanes, largest_divisor
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
@@ -19,10 +19,8 @@ BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
 OTHERS = 6
 """Tiles, the best of all, among which a search may choose."""
-FAR = 2
-"""More than this part of the last cache comes at the rate of memory, or nearly; results that are this part of what is
-read are worth a way of their own.
-"""
+WORTH = 2
+"""Results that are this part of what is read, or more, are worth a way of their own."""
 BLOCK, COPIED = 8, 4
 """Most vectors that are done together where a row's places crowd few sets of a cache, and where they are copied."""
 
@@ -131,7 +129,7 @@ class ResultTile:
         """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
         read, touched = read_bytes(self.nest), touched_bytes(self.nest)
         whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
-        if whole and touched > self.machine.l3.size // FAR and touched - read >= read / FAR:
+        if whole and touched > self.machine.l3.size // FAR and touched - read >= read / WORTH:
             self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
 
     def _spread(self) -> None:
