@@ -451,10 +451,21 @@ def test_vectors_that_a_row_nearly_fills_are_masked() -> None:
     assert "split x 16 tail=guard -> x_o, x_l" in text
 
 
-def test_maps_from_afar_stream_in_few_rows() -> None:
+@pytest.mark.parametrize(("rate", "rows"), [(20e9, 2), (96e9, 8)])
+def test_maps_from_afar_stream_in_few_rows(rate: float, rows: int) -> None:
+    """Where they come slowly; else the rows that are read serve as many as they can."""
+    usual = typical()
+    machine = replace(usual, l3=replace(usual.l3, bytes_per_second=rate))
     shapes = {"input": (1, 64, 112, 112), "filter": (3, 3, 64, 1)}
     call = window_call(None, shapes, "NCHW", strides=[1] * 4, padding="SAME")
-    schedule, _ = scheduled(simplify(bind(*call.kernel())))
+    schedule, _ = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
+    assert f"split y {rows} tail=exact" in str(schedule)
+
+
+def test_strided_maps_from_afar_stream_in_few_rows() -> None:
+    shapes = {"input": (1, 96, 112, 112), "filter": (3, 3, 96, 1)}
+    call = window_call(None, shapes, "NCHW", strides=[1, 1, 2, 2], padding="SAME")
+    schedule, _ = scheduled(simplify(bind(*call.kernel())), "cpu", typical())
     assert "split y 2 tail=exact" in str(schedule)
 
 
@@ -476,6 +487,15 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     call = window_call("filter", shapes, "NCHW", dtype=dtype, strides=[1] * 4, padding=padding)
     text = assert_scheduled_is_the_same(call, shape[3])
     assert "rfactor x" in text or taps[0] == 1
+
+
+def test_sums_along_long_rows_stay_in_registers() -> None:
+    """One vector of each sum for all vectors of a row, whose places come tile of rows by tile of rows."""
+    shapes = {"input": (1, 4, 12, 56), "filter": (3, 3, 4, 1)}
+    text = assert_scheduled_is_the_same(window_call("filter", shapes, "NCHW", strides=[1] * 4, padding="SAME"), 0)
+    assert "rfactor x 16 -> acc_partial" in text
+    assert "regroup y_i, x_o\n" in text
+    assert "reorder c, y_o, x_o, y_i, r, s, x_l" in text
 
 
 @pytest.mark.parametrize("stride", [1, 2])

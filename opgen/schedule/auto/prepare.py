@@ -46,7 +46,7 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
     count = prod(n.extent(name) or 0 for n in loops for name in n.names)
     for load in nest.outside_loads:
         reads = count * len({e for e in nest.outside_loads if e.buffer == load.buffer})
-        if not several and reads < SHARED * elements(nest, load.buffer):
+        if not several and not 0 < SHARED * elements(nest, load.buffer) <= reads:
             continue
         axis = own_axis(load, vector)
         known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once

@@ -3,7 +3,7 @@
     for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
 
 Lanes along the rows of a map are no choice where rows have more phases than two, and a poor one where there are many
-taps for one vector, or rows from afar are summed.  Along `c` every window is the same: of each 16 maps, say, a copy is
+taps for one vector.  Along `c` every window is the same: of each 16 maps, say, a copy is
 made with `c` last, in blocks that are turned in registers, and all that is known of windows with consecutive lanes
 applies.
 """

@@ -1,9 +1,9 @@
 """Windows of few results whose terms lie along the rows of a map: lanes along a row, partial sums, a tree at the end.
 
-    for c: for x in vectors: for y in tiles: for the rows that are read: for r, s: lanes of sum[r, s]
+    for c: for y in tiles: for x in vectors: for the rows that are read: for r, s: lanes of sum[r, s]
 
-What is summed lies consecutively along the innermost loop of the reduction.  Partial results, one for each place of a
-row, make that loop's iterations independent: a vector of them goes over the whole map, all sums in registers.
+What is summed lies consecutively along the innermost loop of the reduction.  Partial results, one for each lane, make
+its iterations independent: one vector of each sum goes over the whole map, in a register.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, depends, divisibility, touched_bytes
+from opgen.schedule.auto.nests import Nest, depends, divisibility
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window_sums import SHARED
 from opgen.schedule.auto.window_tiles import Cut, sizes
-from opgen.schedule.steps import Parallel, Partition, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
 
 SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
-VECTORS = 8
-"""Most vectors of a row."""
 APART = 2
 """Up to so many vectors of a row have code of their own, and so do the first and last rows then."""
 
@@ -45,52 +43,43 @@ class RowSums:
         if row is None or column is None or not self._suits(column):
             return False
         partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
-        factor = self.lanes * self._vectors
         y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
+        vectors, lane = f"{column.term}_o", f"{column.term}_l"
         cut = self._cut
-        rows: tuple[Step, ...] = (Split(row.term, cut.size, cut.tail, y_o, y_i),)
-        vectors, lane = (self.trial.fresh(f"{column.term}_{part}") for part in ("v", "i"))
-        across = Split(f"{column.term}_l", self.lanes, "exact", vectors, lane)
+        rows: list[Step] = [Split(row.term, cut.size, cut.tail, y_o, y_i)]
+        if self._vectors > 1:
+            rows.append(Regroup(y_i, vectors))
         taps = tuple(n for n in self.nest.names if n in (row.result, column.result))
         others = [n for n in self.nest.names if n not in taps]
         outer = [n for n in self._terms if n not in (row.term, column.term)]
-        around = (vectors, *outer, y_o) if self._vectors <= APART else (*outer, y_o, vectors)
-        order = (*others, *around, y_i, *taps, lane)
-        if not self.trial.take(Rfactor(column.term, factor, partial), *rows, across, Reorder(order)):
+        order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
+        if not self.trial.take(Rfactor(column.term, self.lanes, partial), *rows, Reorder(order)):
             return False
         tiles = y_i
         if row.step % row.apart == 0 and taps[0] == row.result:
             both = self.trial.fresh(f"{y_i}_{row.result}")
             if self.trial.take(Skew(y_i, row.result, row.step // row.apart, both)):
                 tiles = both
-        if not self.trial.take(*(Unroll(n) for n in (f"{column.term}_o", tiles, *taps)), Vectorize(lane)):
+        alone = () if self._vectors > 1 else (vectors,)
+        if not self.trial.take(*(Unroll(n) for n in (*alone, tiles, *taps)), Vectorize(lane)):
             return False
-        self._tree(partial, factor)
+        self._tree(partial)
         self._set_apart(vectors, y_o, cut)
         self.trial.fused_prefix(others[:1], Parallel)
         return True
 
-    def _tree(self, partial: str, factor: int) -> None:
+    def _tree(self, partial: str) -> None:
         """Lanes for what is done with the partial sums."""
-        first = f"{partial}_i"
-        if factor > self.lanes:
-            inner = self.trial.fresh(f"{first}_l")
-            whole = self.trial.fresh(f"{first}_v")
-            self.trial.take(Split(first, self.lanes, "exact", whole, inner), Vectorize(inner), Unroll(whole))
-        else:
-            self.trial.take(Vectorize(first))
-        width = factor // 2
+        self.trial.take(Vectorize(f"{partial}_i"))
+        width = self.lanes // 2
         while width > 1:
             self.trial.take(Vectorize(f"{partial}_{width}"))
             width //= 2
 
     def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
-        """The first and the last vector of a row, and vectors that hold nothing; rows at the border if they are few."""
-        if self._vectors <= APART:
-            self.trial.take(Unroll(vectors))
-        else:
-            idle = self._vectors + (-self._width // self.lanes)
-            self.trial.take(*([Partition(vectors, (-idle,))] if idle else []), Partition(vectors, (1, -1)))
+        """The first and the last vector of a row; rows at the border if vectors are few."""
+        if self._vectors > 1:
+            self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
         if cut.count > 1 and (self._vectors <= APART or cut.tail != "exact"):
             self.trial.take(Partition(tiles, (1, -1) if cut.count > 2 else (1,)))
 
@@ -105,23 +94,15 @@ class RowSums:
             return False
         taps = [w.result for w in (self._row, column) if w is not None]
         sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
-        if (column.apart == 1 and self._sliced(taps)) or self._mixed(taps, along):
+        if self._mixed(taps, along):
             return False
         terms = [s.var for s in self.nest.inner_loops]
-        return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes and self._vectors <= VECTORS
+        return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes
 
     def _mixed(self, taps: list[str], along: list[Load]) -> bool:
         """Whether a vector or more of results share what is read: a contraction, which does better."""
         others = [n for n in self.nest.names if n not in taps and not all(depends(e.indices, n) for e in along)]
         return any((self.nest.extent(n) or 0) >= self.lanes for n in others)
-
-    def _sliced(self, taps: list[str]) -> bool:
-        """Whether what is summed comes from afar, and slices of maps of which each lies in the second cache do better:
-        each of them is read in long streams.
-        """
-        size = touched_bytes(self.nest)
-        maps = prod(self.nest.extent(n) or 1 for n in self.nest.names if n not in taps)
-        return size > self.machine.l2.size and self.lanes * size // maps <= self.machine.l2.size // 2
 
     @cached_property
     def _terms(self) -> dict[str, int]:
@@ -131,13 +112,10 @@ class RowSums:
     def _width(self) -> int:
         return 0 if self._column is None else self._terms[self._column.term]
 
-    @cached_property
+    @property
     def _vectors(self) -> int:
-        """How many vectors of partial sums there are: a power of two."""
-        vectors = 1
-        while vectors * self.lanes < self._width:
-            vectors *= 2
-        return vectors
+        """How many vectors of a row there are."""
+        return -(-self._width // self.lanes)
 
     @cached_property
     def _walks(self) -> list[Walk]:

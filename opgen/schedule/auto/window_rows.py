@@ -30,7 +30,9 @@ STRIDE = 2
 VECTORS = 2
 """Vectors of a tile along a row where the taps do not stay in registers."""
 FAR_ROWS = 2
-"""Most rows of a tile where what is read and written is more than the second cache holds: it streams in few rows."""
+"""Most rows of a tile where what is read and written comes from so far that it streams, and is loaded meanwhile."""
+STRADDLED = 2
+"""Lines that a load touches a place beside what lies at one."""
 BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
 
@@ -185,9 +187,23 @@ class RowTile:
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
-        far = not self._crowded and touched_bytes(self.nest) > self.machine.l2.size
-        most = FAR_ROWS if far else ACCUMULATORS
+        most = FAR_ROWS if self._streams(row) else ACCUMULATORS
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
+
+    def _streams(self, row: Walk) -> bool:
+        """Whether what comes from beyond the second cache takes longer to come than to be loaded in tiles of few rows,
+        or taller ones would share little more.
+        """
+        machine, touched = self.machine, touched_bytes(self.nest)
+        if self._crowded or touched <= machine.l2.size:
+            return False
+        if abs(row.step) > 1 or divisibility(self.nest):
+            return True
+        rate = machine.l3.bytes_per_second if 2 * touched <= machine.l3.size else machine.memory_bytes_per_second
+        vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
+        read = (FAR_ROWS + self._terms[row.term] - 1) / FAR_ROWS
+        loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)
+        return touched / rate > STRADDLED * loads * machine.vector_bytes / machine.l1.bytes_per_second
 
     # Copies -----------------------------------------------------------------------------------------
 
