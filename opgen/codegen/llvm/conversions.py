@@ -3,7 +3,7 @@
 LLVM turns a bare `fptrunc` or `fpext` of half and bfloat into calls of functions that a process need not have.  So the
 16-bit types are kept as i16 and converted by integer arithmetic, in small functions that LLVM inlines; where the CPU
 has instructions for float16 <-> float32 those are used, with the same results bit for bit (a NaN becomes quiet and
-keeps its upper bits).  The bfloat16 instructions of AVX-512 are not used: they flush denormals.
+keeps its upper bits).  AVX-512's instruction for bfloat16 flushes denormals: `bfloat16.py` sees to these.
 
 float64 goes to the 16-bit types through a float32 rounded to odd: an inexact float32 has its last bit set, so that the
 second rounding sees on which side the value was (24 bits are at least 2 more than the 11 or 8 of the result, and
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from opgen.codegen.llvm import bfloat16
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, literal, scalar_type, splat, suffix, value_type, vector
 from opgen.diagnostics import InternalError
@@ -247,7 +248,8 @@ def _narrowed(fn: Function, value: Value, to: DType) -> Value:
         return _op(fn, "bitcast", Value(rounded, value.type, half), to)
     if to.name not in ("float16", "bfloat16"):
         raise InternalError(f"no conversion from {value.type} to {to}")
-    return _helper(fn, f"{to.name}.from.float32", value, to)
+    by_instruction = bfloat16.narrowed(fn, value) if to.name == "bfloat16" else None
+    return by_instruction or _helper(fn, f"{to.name}.from.float32", value, to)
 
 
 def _helper(fn: Function, name: str, value: Value, to: DType) -> Value:
