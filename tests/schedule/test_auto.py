@@ -347,7 +347,7 @@ def test_blocks_of_vectors_where_taps_and_tiles_fill_the_first_cache() -> None:
     """25 taps have no registers of their own, and all vectors at a tile leave neither them nor the map in the cache."""
     for direction in (None, "input"):
         assert "-> c_b, c_v" in assert_scheduled_is_the_same(image_call(direction, 28, 144, taps=5), 1)
-        assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 144), 1)
+        assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 96), 1)
 
 
 @pytest.mark.parametrize(("size", "channels", "stride"), [(14, 384, 1), (14, 576, 2), (13, 384, 1)])
@@ -358,9 +358,9 @@ def test_blocks_of_vectors_where_the_first_cache_does_not_hold_one_of_each_place
     """Vectors that lie together share lines where arrays begin between two: they are read before those are gone."""
     roomy = replace(typical(), l1=Cache(48 << 10, 12, 64, 400e9), l2=Cache(1 << 20, 16, 64, 200e9))
     text = assert_scheduled_is_the_same(image_call(direction, size, channels, stride), size, roomy)
-    if stride == 1 or direction == "filter":
-        assert "-> c_b, c_v" in text
-        assert "parallel c_b" in text
+    near = stride == 2 and direction == "input"  # a quarter as many places are read
+    assert ("-> c_b, c_v" in text) == (not near)
+    assert ("parallel c_b" in text) == (not near)
     if direction == "filter":
         assert "regroup y_i, x_o" in text
         assert "rfactor" not in text

@@ -106,9 +106,7 @@ class OuterProducts:
         """Whether entering a tile, and fetching its results, is not felt.  Of several tables operands are as they were
         given, and threads share all tables.
         """
-        if self._whole:
-            return True
-        if not self._others and 2 * self._products * self._reads[0].dtype.bytes <= self.machine.l2.size:
+        if self._whole or not (self._others or self._many):
             return True
         places = self._block * (constant_extent(self._places[-1]) or 1)
         return places >= PLACES and (not self._others or (self._given and (self._even or self._groups > 1)))
@@ -117,6 +115,11 @@ class OuterProducts:
     def _given(self) -> bool:
         """Whether the operands are as they were given: nothing was packed."""
         return {e.buffer for e in self._reads} <= {b.name for b in self.trial.kernel.inputs}
+
+    @property
+    def _many(self) -> bool:
+        """Whether results are too many to wait in the second cache."""
+        return 2 * self._products * self._reads[0].dtype.bytes > self.machine.l2.size
 
     @property
     def _products(self) -> int:
@@ -150,9 +153,8 @@ class OuterProducts:
         """
         if self._others or self._block in (0, prod(self._rows)):
             return self._block > 0 and not self._others
-        m, element = self.machine, self._reads[0].dtype.bytes
-        panel = prod(self._rows) * (constant_extent(self._places[-1]) or 1) * VECTORS * self.lanes * element
-        return 2 * self._scalars * self._width * element > m.l2.size and panel <= NEAR * m.l2.size
+        panel = self._bytes(self._reads[0]) // (self._width // (VECTORS * self.lanes))
+        return self._many and panel <= NEAR * self.machine.l2.size
 
     @property
     def _rows(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -27,7 +28,7 @@ ALIKE = 1.1
 """Tiles that cost less than so much of the best are as good."""
 HELD = 0.8
 """The part of the second cache that reads can count on."""
-SLOW = 2
+SLOW = 4
 """So much longer than the arithmetic may reads and writes from the last cache take."""
 CROWDED = 2
 """How much more a tile costs if the first cache cannot hold its lines at once."""
@@ -86,7 +87,7 @@ class TileChoice:
     def tiles(self) -> list[Tile]:
         """The best, and then the others by what they cost.
 
-        Of those that are as good as the best the narrowest, as rows at the border cost no code.
+        One of more results than usual is the best only if it is better than others by what is not as good.
         """
         steps = divisibility(self.nest)
         wide, high = self.column.result, None if self.row is None else self.row.result
@@ -100,9 +101,9 @@ class TileChoice:
             if h // unit_down * (w // unit) <= most
         ]
         few = FEWER * unit * unit_down
-        tiles = [t for t in tiles if t.results <= few or 2 * t.rows * t.columns <= self.lines]
-        least = min(t.cost for t in tiles)
-        best = min((t for t in tiles if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
+        usual = _best(t for t in tiles if t.results <= few)
+        large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines]
+        best = _best(large) if any(ALIKE * t.cost < usual.cost for t in large) else usual
         return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
 
     @cached_property
@@ -110,10 +111,10 @@ class TileChoice:
         """Whether the map of one vector of lanes stays in the first cache, and all maps in the second: the taps are
         read once for all of a map.
         """
-        walks = [self.column] if self.row is None else [self.row, self.column]
-        places = prod(self._extent(w.result) for w in walks)
-        fits = places * self.machine.vector_bytes <= self.machine.l1.size // 2 and places <= self.lines
-        return fits and self._touched <= self.machine.l2.size
+        results = prod(self._extent(w.result) for w in self._walks)
+        fits = results * self.machine.vector_bytes <= self.machine.l1.size // 2
+        held = prod(self._read(w) for w in self._walks) <= self.lines
+        return fits and held and self._touched <= self.machine.l2.size
 
     def together(self, tile: Tile, vectors: int) -> int:
         """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
@@ -121,6 +122,7 @@ class TileChoice:
         """
         each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
         if self.resident(tile):
+            each += tile.results * self.machine.vector_bytes
             whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
         else:
             whole = read_bytes(self.nest) > HELD * self.machine.l2.size
@@ -145,9 +147,17 @@ class TileChoice:
         touched, l3 = touched_bytes(self.nest), self.machine.l3
         if touched > l3.size // FAR or touched / l3.bytes_per_second > SLOW * self._arithmetic:
             return touched
-        walks = [self.column] if self.row is None else [self.row, self.column]
-        first = min(self.nest.names.index(w.result) for w in walks)
+        first = min(self.nest.names.index(w.result) for w in self._walks)
         return touched / prod(self._extent(n) for n in self.nest.names[:first])
+
+    @property
+    def _walks(self) -> list[Walk]:
+        return [self.column] if self.row is None else [self.row, self.column]
+
+    def _read(self, walk: Walk) -> int:
+        """How many places along a walk all results read."""
+        unit = divisibility(self.nest).get(walk.result, 1)
+        return walk.places(self._extent(walk.result) // unit, self.terms[walk.term], unit)
 
     @property
     def _arithmetic(self) -> float:
@@ -182,3 +192,10 @@ class TileChoice:
         work = tall * wide.size * taps / (unit * unit_down)
         waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
         return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads) / work * waste)
+
+
+def _best(tiles: Iterable[Tile]) -> Tile:
+    """Of those that are as good as any the narrowest, as rows at the border cost no code."""
+    found = list(tiles)
+    least = min(t.cost for t in found)
+    return min((t for t in found if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
