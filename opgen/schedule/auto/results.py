@@ -7,7 +7,7 @@ from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.nests import is_contiguous, nests, own_axis
 from opgen.schedule.auto.panel import Marks
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Fuse, Pack, Parallel, Split
+from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Split
 
 SHORTEST = 8
 """The shortest row of results that is worth turning."""
@@ -27,14 +27,15 @@ def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     if len(splits) != 1 or axis is None or (nest.extent(splits[0].loop) or 0) < SHORTEST:
         return
     again = Trial(marks.kernel)
-    tile = [s for s in steps[marks.ready :] if not isinstance(s, Parallel | Fuse)]
+    # First and last tiles become loops of their own later: now there is one store.
+    tile = [s for s in steps[marks.ready :] if not isinstance(s, Parallel | Fuse | Partition)]
     if not again.take(*steps[marks.before : marks.ready], *tile):
         return
-    # Where a tile's first and last rows are loops of their own, there are several stores, and no row is kept.
     names = next((n.names for n in nests(again.kernel) if splits[0].outer in n.names), ())
     around = names[: names.index(splits[0].outer)] if names else ()
     order = (*(d for d in range(len(result.indices)) if d != axis), axis)
     name = again.fresh(f"{result.buffer}_row")
     kept = around and again.take(Pack(result.buffer, order, name, around[-1]))
-    if kept and transposed_blocks(again, name, machine.vector_bytes, around):
+    ends = [s for s in steps[marks.ready :] if isinstance(s, Partition)]
+    if kept and transposed_blocks(again, name, machine.vector_bytes, around) and again.take(*ends):
         trial.adopt(again, marks.before)
