@@ -18,7 +18,7 @@ from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk_exprs
-from opgen.machine import Machine, typical
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.kernel import compile_kernel
@@ -28,6 +28,8 @@ from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, the_call
+
+USUAL = dataclasses.replace(typical(64), pairs=True)
 
 PRODUCT = """
 kernel product(x: bfloat16[{m}, {c}], w: bfloat16[{c}, {k}]) -> (y: float32[{m}, {k}]):
@@ -92,21 +94,28 @@ def test_the_scheduler_takes_pairs_where_the_machine_has_them() -> None:
 
 
 @pytest.mark.parametrize("direction", [None, "input"])
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("taps", [1, 3])
-def test_large_copies_are_made_in_blocks(direction: str | None, batch: int, taps: int) -> None:
+@pytest.mark.parametrize(
+    ("batch", "taps", "stride"), [(1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 1), (2, 3, 2), (1, 2, 2)]
+)
+def test_large_copies_are_made_in_blocks(direction: str | None, batch: int, taps: int, stride: int) -> None:
     """Just before a block of results is computed; those that lie across turned as words."""
-    shapes = {"input": (batch, 5, 7, 32), "filter": (taps, taps, 32, 64), "grad_output": (batch, 5, 7, 64)}
-    if direction == "input":
-        shapes |= {"filter": (taps, taps, 64, 32), "input": (batch, 5, 7, 64), "grad_output": (batch, 5, 7, 32)}
+    inputs, outputs = (8, 64) if direction is None else (64, 8)
+    shapes = {
+        "input": (batch, 3, 5, inputs),
+        "filter": (taps, taps, inputs, outputs),
+        "grad_output": (batch, -(-3 // stride), -(-5 // stride), outputs),
+    }
     op = DENSE if direction is None else gradient(MODULE, DENSE, direction)
     given = {name: shapes[name] for name in (i.name for i in op.inputs) if name in shapes}
-    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
     lowered, parameters = Call(MODULE, op, given, attrs, dtype="bfloat16").kernel()
     kernel = simplify(bind(lowered, parameters))
-    schedule, after = scheduled(kernel, "cpu", SMALL)
-    assert "compute_at filter_pairs" in str(schedule)
-    assert ("transpose filter_pairs" in str(schedule)) == (direction == "input")
+    second = dataclasses.replace(USUAL.l2, size=2 * inputs * outputs * taps * taps)  # holds half of the copy, not all
+    schedule, after = scheduled(kernel, "cpu", dataclasses.replace(USUAL, l2=second, cores=2))
+    blocks = "compute_at filter_pairs" in str(schedule)
+    assert blocks or stride > 1
+    if blocks:
+        assert ("transpose filter_pairs" in str(schedule)) == (direction == "input")
     arrays = random_arrays(given, "bfloat16", batch)
     data = {buffer.name: arrays[buffer.name] for buffer in kernel.inputs}
     legal = legalize(after)
@@ -132,20 +141,14 @@ def test_windows_are_not_paired(direction: str | None) -> None:
     assert "unroll" in str(schedule)
 
 
-USUAL = dataclasses.replace(typical(64), pairs=True)
-SMALL = dataclasses.replace(USUAL, l2=dataclasses.replace(USUAL.l2, size=1 << 10), cores=2)
-"""Of a machine on which most copies are large."""
-
-
-@pytest.mark.parametrize("machine", [USUAL, SMALL], ids=["usual", "small"])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("seed", range(8))
-def test_every_direction(seed: int, direction: str | None, machine: Machine) -> None:
+def test_every_direction(seed: int, direction: str | None) -> None:
     """Windows, strides, dilations, odd and even sizes: in machine code as interpreted, and near the plain sum."""
     call = dataclasses.replace(the_call(seed, False, direction), dtype="bfloat16")
     lowered, parameters = call.kernel()
     kernel = simplify(bind(lowered, parameters))
-    schedule, after = scheduled(kernel, "cpu", machine)
+    schedule, after = scheduled(kernel, "cpu", USUAL)
     legal = legalize(after)
     verify(legal, bounds=True)
     arrays = random_arrays(call.shapes, "bfloat16", seed)

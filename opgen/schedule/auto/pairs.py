@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from opgen.dtypes import BFLOAT16
-from opgen.loop.nodes import Load
-from opgen.loop.walk import loads
+from opgen.loop.nodes import Alloc, Const, Load
+from opgen.loop.walk import loads, walk
 from opgen.machine import Machine
 from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
@@ -118,9 +118,9 @@ class Pairs:
 
     @property
     def _across_lanes(self) -> list[Load]:
-        """What the lanes read, if it is too large to stay near as a whole."""
+        """What the lanes read, if a whole copy leaves no room in the second cache; else the order of loops stays."""
         found = [e for e in self.nest.outside_loads if depends(e.indices, self.vector)]
-        return [e for e in found if elements(self.nest, e.buffer) * e.dtype.bytes > self.machine.l2.size // 4]
+        return [e for e in found if elements(self.nest, e.buffer) * e.dtype.bytes > self.machine.l2.size // 2]
 
     def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
         """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
@@ -136,7 +136,7 @@ class Pairs:
         same = [n for n in around if n not in changing]
         if same and not trial.take(Reorder((*changing, blocks, *same))):
             return False
-        if not trial.take(ComputeAt(copy, blocks)):
+        if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
             return False
         others = [n for n in self.copies if n != copy]
         for name in others:
@@ -146,6 +146,12 @@ class Pairs:
             return transposed_blocks(trial, copy, self.machine.vector_bytes, [*changing, blocks])
         self._lanes(trial, copy)
         return trial.fused_prefix([*changing, blocks][:2], Parallel)
+
+    def _near(self, trial: Trial, copy: str) -> bool:
+        """Whether a block of the copy leaves room in the second cache."""
+        buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
+        pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+        return 0 < pairs * PAIR <= self.machine.l2.size // 2
 
 
 def _order(e: Load, vector: str) -> tuple[int, ...]:
