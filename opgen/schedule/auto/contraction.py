@@ -23,6 +23,7 @@ from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
+from opgen.schedule.auto.row_panel import AGAIN
 from opgen.schedule.auto.traffic import Access, Loop, Traffic, accesses, region
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel, Partition, Step, Unroll
@@ -44,6 +45,8 @@ MOST = 256
 """Most accumulations of all phases together: what is gained beyond is lost in building."""
 TRIED = 4
 """Plans that are tried before the one that needs no estimate."""
+NEAR = 1.05
+"""Times the least estimate: what makes up for such a difference decides."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 FELT = 1 / 3
@@ -175,7 +178,24 @@ class Contraction:
             tuple(n for n in results if n in about),
             self._ahead(found),
         )
-        return [*Planner(shape, Traffic(found), self.machine).ranked()[:TRIED], plain]
+        ranked = Planner(shape, Traffic(found), self.machine).ranked()
+        if not self._in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
+            best = ranked[0]
+            ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
+        return [*ranked[:TRIED], plain]
+
+    def _again(self, plan: Plan) -> bool:
+        """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
+        around = prod(self._extent(n) // self.tile.get(n, 1) for n in plan.order[: plan.order.index(self.vector)])
+        return prod(self._extent(n) // self.tile.get(n, 1) for n in {*plan.order} - {self.vector}) >= AGAIN * around
+
+    def _panels(self, plan: Plan, best: Plan) -> bool:
+        """Whether a plan is nearly the best, and has vectors outermost: what they read can be a panel then, which the
+        estimate does not know.
+        """
+        assert plan.cost is not None
+        assert best.cost is not None
+        return plan.order[0] == self.vector and plan.cost.seconds <= NEAR * best.cost.seconds
 
     @property
     def _carries(self) -> bool:
