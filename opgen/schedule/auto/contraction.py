@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
 from math import prod
 
 from opgen.loop.nodes import Load
@@ -19,26 +18,16 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.arrange import Arrangement, Arranger
+from opgen.schedule.auto.contraction_tile import LONG, TileRule
 from opgen.schedule.auto.ends import decided, needed
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse
 from opgen.schedule.auto.plan import Plan, Planner, Shape
 from opgen.schedule.auto.prepare import Phases
 from opgen.schedule.auto.row_panel import AGAIN
-from opgen.schedule.auto.traffic import Access, Loop, Traffic, accesses, region
+from opgen.schedule.auto.traffic import Access, Traffic
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel, Partition, Step, Unroll
 
-TILE = 7
-"""Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
-for operands; few enough for the associativity of the first cache."""
-LONG = 16
-"""Accumulators of a tile where scalars lie along it: in one vector, a line of the cache holds as many of float32; two
-vectors by half as many positions load less.
-"""
-POSITIONS = (4, 6, 7, 8, 12, 14, 16, 28)
-"""Of a tile, among which a search may choose."""
-OPERANDS = 4
-"""Registers that are not for accumulators."""
 UNROLLED = 96
 """Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
 MOST = 256
@@ -49,8 +38,6 @@ NEAR = 1.05
 """Times the least estimate: what makes up for such a difference decides."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
-FELT = 1 / 3
-"""The part of the arithmetic's time from which fetching is felt."""
 
 
 @dataclass(frozen=True)
@@ -83,79 +70,14 @@ class Contraction:
         return extent
 
     @cached_property
+    def _rule(self) -> TileRule:
+        assert self.loop is not None
+        return TileRule(self.nest, self.loop, self.vector, self.lanes, self.phases, self.machine, self.joined)
+
+    @cached_property
     def tile(self) -> dict[str, int]:
         """How many iterations of each loop a tile holds, the vector loop last."""
-        return self.trial.decisions.choose([self._best_tile, *self._other_tiles])
-
-    @property
-    def _other_tiles(self) -> list[dict[str, int]]:
-        """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
-        loop = self.loop
-        assert loop is not None
-        width, length = self._extent(self.vector), self._extent(loop)
-        found = []
-        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS})):
-            sums = vectors * positions
-            tile = {loop: positions, self.vector: vectors * self.lanes}
-            if width % (vectors * self.lanes) or not self.machine.latency <= sums <= self.machine.registers - OPERANDS:
-                continue
-            found += [tile] if tile != self._best_tile else []
-        return found
-
-    @cached_property
-    def _best_tile(self) -> dict[str, int]:
-        """The tile by rule.
-
-        Where scalars lie along the tile, all of its registers are used, and no tile overlaps another.  A short loop is
-        joined by the next loop of reuse.
-        """
-        loop = self.loop
-        assert loop is not None
-        width, length = self._extent(self.vector), self._extent(loop)
-        vectors = 2 if width % (2 * self.lanes) == 0 else 1
-        room = self.machine.registers - OPERANDS
-        if self._along_scalars(loop) and length % (LONG // vectors) == 0 and room >= LONG:
-            return {loop: LONG // vectors, self.vector: vectors * self.lanes}
-        others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
-        near = self.joined and others and any(self._along_scalars(n) for n in (loop, others[0]))
-        if near and TILE < self._extent(others[0]) * length <= room:
-            return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
-        positions = 2 * TILE if self._tall(loop, vectors) else _positions(length)
-        return {loop: positions, self.vector: vectors * self.lanes}
-
-    def _tall(self, loop: str, vectors: int) -> bool:
-        """Whether a tile of twice as many positions has registers, and lines of the first cache for what it reads.  It
-        loads less for each multiply-add, which tells where another thread uses the same core.
-        """
-        room = self.machine.registers - OPERANDS
-        if 2 * TILE * vectors > room or self._extent(loop) % (2 * TILE) or self.phases.remainders:
-            return False
-        if self._extent(loop) == 2 * TILE and not self._in_rows:
-            return False  # results that are turned are kept for a row of several tiles
-        found = self._accesses
-        if found is None or self._felt(found):
-            return False
-        scalars = [a for a in found if loop in a.strides and self.vector not in a.strides]
-        return all(region(a, (Loop(loop, 2 * TILE),)).fits(self.machine.l1) for a in scalars)
-
-    @cached_property
-    def _accesses(self) -> tuple[Access, ...] | None:
-        return accesses(self.nest)
-
-    def _felt(self, found: Sequence[Access]) -> bool:
-        """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
-        sooner, and asks for it earlier.
-        """
-        inner = [(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops]
-        loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
-        touched, m = sum(region(a, loops).bytes for a in found), self.machine
-        arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
-        return touched > m.l2.size and touched / m.l3.bytes_per_second > FELT * arithmetic
-
-    def _along_scalars(self, loop: str) -> bool:
-        """Whether all scalars that a tile reads lie consecutively along its positions."""
-        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
-        return all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients
+        return self.trial.decisions.choose([self._rule.best, *self._rule.others])
 
     def _plans(self, loop: str) -> list[Plan]:
         """The nests to try, the best first; the last is one that needs no estimate."""
@@ -164,7 +86,7 @@ class Contraction:
         known = {n: e for n, e in extents if e is not None}
         whole = {n for n, size in self.tile.items() if n != self.vector and size == results[n]}
         plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
-        found = self._accesses
+        found = self._rule.accesses
         if self.phases.remainders or found is None or len(known) < len(extents):
             return [plain]
         about = {n for c in self.nest.conditions for n in free_vars(c)}
@@ -179,7 +101,7 @@ class Contraction:
             self._ahead(found),
         )
         ranked = Planner(shape, Traffic(found), self.machine).ranked()
-        if not self._in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
+        if not self._rule.in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
         return [*ranked[:TRIED], plain]
@@ -201,12 +123,7 @@ class Contraction:
     def _carries(self) -> bool:
         """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
         kept = all(isinstance(s.value, Load) for s in self.nest.results)
-        return kept and self._in_rows and not self._overlapping
-
-    @property
-    def _in_rows(self) -> bool:
-        """Whether results lie consecutively along the lanes."""
-        return all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
+        return kept and self._rule.in_rows and not self._overlapping
 
     def _ahead(self, found: Sequence[Access]) -> str | None:
         """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
@@ -214,7 +131,7 @@ class Contraction:
         they are stored in order.
         """
         loops = list(self.tile)
-        if prod(self.tile.values()) != LONG * self.lanes or len(loops) != 2 or not self._along_scalars(loops[0]):
+        if prod(self.tile.values()) != LONG * self.lanes or len(loops) != 2 or not self._rule.along_scalars(loops[0]):
             return None
         results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
         if 2 * results > self.machine.l2.size:
@@ -302,10 +219,3 @@ class Contraction:
     def _inside(self) -> dict[str, int]:
         """The loops that a tile holds whole, and their extents."""
         return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}
-
-
-def _positions(length: int) -> int:
-    """The whole loop if it is short, else a divisor near `TILE`, else `TILE` with overlapping tiles."""
-    if length <= TILE + 1:
-        return length
-    return next((t for t in (TILE, TILE + 1, TILE - 1, TILE - 2, TILE - 3) if length % t == 0), TILE)

@@ -17,7 +17,7 @@ from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction import OPERANDS, TILE
+from opgen.schedule.auto.contraction_tile import OPERANDS, TILE
 from opgen.schedule.auto.nests import (
     Nest,
     contiguous_loop,

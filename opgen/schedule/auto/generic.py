@@ -17,7 +17,7 @@ from opgen.loop.nodes import Expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.borders import Border, Padding, borders, paddings
-from opgen.schedule.auto.contraction import OPERANDS
+from opgen.schedule.auto.contraction_tile import OPERANDS
 from opgen.schedule.auto.generic_panels import Panel, loops_of_reuse, mixes
 from opgen.schedule.auto.generic_tiles import UNROLLED, Chosen, Lanes, Tiled
 from opgen.schedule.auto.nests import (

@@ -15,7 +15,7 @@ from math import prod
 from opgen.loop.nodes import For, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction import OPERANDS, TILE
+from opgen.schedule.auto.contraction_tile import OPERANDS, TILE
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.products import apart
