@@ -12,7 +12,7 @@ window          a reduction in which every read depends on the lanes: `window.py
                 or one in which no read mixes the maps that lanes go along: `slices.py`
                 or one with too few results side by side to fill vectors: `few.py`
                 or any of these, of sizes that are not known: `generic.py`, `generic_few.py`
-elementwise     anything else whose results lie consecutively: lanes along them
+elementwise     anything else whose results lie consecutively: `elementwise.py`
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
 
@@ -24,8 +24,8 @@ from math import prod
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.contraction import Contraction
+from opgen.schedule.auto.elementwise import PARALLEL, Elementwise, lanes_of
 from opgen.schedule.auto.few import Few, few
 from opgen.schedule.auto.flat import Flat
 from opgen.schedule.auto.generic import GenericNest
@@ -39,18 +39,12 @@ from opgen.schedule.auto.nests import (
     loop_across,
     loops_of_reuse,
     reduces,
-    width_in_bytes,
     worth_lanes,
 )
 from opgen.schedule.auto.outer import OuterProducts
 from opgen.schedule.auto.pairs import Pairs
-from opgen.schedule.auto.panel import Marks, panelled_across, panelled_items, panelled_vectors
-from opgen.schedule.auto.prepare import (
-    pack_shared,
-    pack_strided,
-    split_phases,
-    widen_reused,
-)
+from opgen.schedule.auto.panel import Marks, panelled_items, panelled_vectors
+from opgen.schedule.auto.prepare import pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.products import Products
 from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.row_panel import panelled_rows
@@ -63,13 +57,10 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_row_sums import RowSums
 from opgen.schedule.auto.window_rows import RowTile
-from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Unroll
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ class CpuNest:
         vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(self.trial.kernel):
             if vector is not None:  # not worth the time that a better schedule takes to build
-                self._elementwise(vector)
+                self._elementwise.along(vector)
             return
         if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
             open_nest = (self.nest, self.trial, self.machine, vector)
@@ -99,7 +90,9 @@ class CpuNest:
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and self._reduction(across):
             return
-        if self._across_results() or (vector is not None and (self._reduction(vector) or self._elementwise(vector))):
+        if self._elementwise.across() or (
+            vector is not None and (self._reduction(vector) or self._elementwise.along(vector))
+        ):
             return
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
@@ -166,43 +159,11 @@ class CpuNest:
         return phases.quotients
 
     def _lanes(self, extent: int | None) -> int:
-        """As many as a register holds; for a shorter loop the greatest power of two that fits."""
-        lanes = max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
-        while extent is not None and lanes > max(1, extent):
-            lanes //= 2
-        return lanes
+        return lanes_of(self.nest, self.machine, extent)
 
-    def _elementwise(self, vector: str) -> bool:
-        """Lanes along one loop, everything else as it was."""
-        nest = self.trial.nest(vector)
-        extent = nest.extent(vector)
-        lanes = self._lanes(extent)
-        before, start = self.trial.kernel, len(self.trial.steps)
-        if lanes > 1 and not worth_lanes(nest, vector):
-            nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
-        if lanes < 2 or not worth_lanes(nest, vector):
-            return False
-        outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
-        others = [n for n in nest.names if n != vector]
-        order = () if vector == nest.names[-1] else (Reorder((*others, outer, inner)),)
-        marks = Marks(before, start, len(self.trial.steps), len(self.trial.steps))
-        overlap = extent is not None and extent % lanes != 0
-        tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
-        for tail in tails:
-            if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
-                self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
-                panelled_across(self.trial, marks, vector, self.machine)
-                return True
-        return False
-
-    def _across_results(self) -> bool:
-        """Lanes along what is read, where results lie across it."""
-        loop = None if reduces(self.nest) else loop_of_reads(self.nest)
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
-        if loop is None or not constant or self._lanes(self.nest.extent(loop)) < 2:
-            return False
-        turned_rows(self.nest, loop, self.trial, self.machine)
-        return self._elementwise(loop)
+    @property
+    def _elementwise(self) -> Elementwise:
+        return Elementwise(self.nest, self.trial, self.machine)
 
     def _reduction(self, vector: str) -> bool:
         """A tile of accumulators in registers; only where all extents are known."""

@@ -1,0 +1,64 @@
+"""Nests that do not reduce, and what no other class takes: lanes along one loop, everything else as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.machine import Machine
+from opgen.schedule.auto.across import loop_of_reads, turned_rows
+from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes, worth_lanes
+from opgen.schedule.auto.panel import Marks, panelled_across
+from opgen.schedule.auto.prepare import pack_shared
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+
+
+def lanes_of(nest: Nest, machine: Machine, extent: int | None) -> int:
+    """As many as a register holds; for a shorter loop the greatest power of two that fits."""
+    lanes = max(1, machine.vector_bytes // width_in_bytes(nest))
+    while extent is not None and lanes > max(1, extent):
+        lanes //= 2
+    return lanes
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    nest: Nest
+    trial: Trial
+    machine: Machine
+
+    def along(self, vector: str) -> bool:
+        """Lanes along a loop, if enough of what they read and write lies consecutively; whether that was so."""
+        nest = self.trial.nest(vector)
+        extent = nest.extent(vector)
+        lanes = lanes_of(self.nest, self.machine, extent)
+        before, start = self.trial.kernel, len(self.trial.steps)
+        if lanes > 1 and not worth_lanes(nest, vector):
+            nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
+        if lanes < 2 or not worth_lanes(nest, vector):
+            return False
+        outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
+        others = [n for n in nest.names if n != vector]
+        order = () if vector == nest.names[-1] else (Reorder((*others, outer, inner)),)
+        marks = Marks(before, start, len(self.trial.steps), len(self.trial.steps))
+        overlap = extent is not None and extent % lanes != 0
+        tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
+        for tail in tails:
+            if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
+                self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
+                panelled_across(self.trial, marks, vector, self.machine)
+                return True
+        return False
+
+    def across(self) -> bool:
+        """Lanes along what is read, where results lie across it."""
+        loop = None if reduces(self.nest) else loop_of_reads(self.nest)
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        if loop is None or not constant or lanes_of(self.nest, self.machine, self.nest.extent(loop)) < 2:
+            return False
+        turned_rows(self.nest, loop, self.trial, self.machine)
+        return self.along(loop)
