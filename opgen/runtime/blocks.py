@@ -38,8 +38,9 @@ def block(size: int) -> Array[c_char]:
 
 
 def _taken(size: int) -> _Memory | None:
-    for key, memory in list(_free.items()):
-        if size <= memory.nbytes <= SLACK * size and _free.pop(key, None) is not None:
+    for key in list(_free):  # of items the pairs would be made on the way, which may collect garbage: a block comes back
+        memory = _free.get(key)
+        if memory is not None and size <= memory.nbytes <= SLACK * size and _free.pop(key, None) is not None:
             return memory
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.diagnostics import did_you_mean
@@ -64,7 +64,10 @@ class _Fill:
         inside, everywhere = (sum(e.buffer == self.buffer for e in loads(s)) for s in (inner.body, first))
         if inside == 0 or everywhere > inside:
             raise self._refuse(f"the nest after the copy does not read it in '{self.loop}', and nowhere else")
+        if any(s.buffer == self.buffer for s in stores(first)):
+            raise self._refuse("the nest after the copy writes it, too")
         values, depth = self._followed(rows, path)
+        self._require_other_names((*rows[depth:], move), first)
         for s in reversed(rows[depth:]):
             move = For(s.var, s.start, s.stop, move, s.kind)
         body_with = b.block((substitute(move, values), inner.body))
@@ -105,6 +108,14 @@ class _Fill:
                 raise self._refuse(f"the nest after the copy does not hold one loop '{self.loop}' that always runs")
             (s,) = within
 
+    def _require_other_names(self, moved: Iterable[Stmt], first: Stmt) -> None:
+        """Names that the copy of a row declares must not mean something else where it goes."""
+        taken = sorted(_names(p for s in moved for p in walk(s)) & _names(_around(first, self.loop)))
+        if taken:
+            raise self._refuse(
+                f"the name '{taken[0]}' means another loop or value around '{self.loop}'", "rename it: split it by 1"
+            )
+
     def _followed(self, rows: Sequence[For], path: Sequence[For]) -> tuple[Mapping[str, Expr], int]:
         """What the loops of the copy are where the nest reads a row, and how many dimensions say which row it is."""
         around = {s.var: s for s in path}
@@ -126,6 +137,28 @@ class _Fill:
         return values, len(values)
 
 
+def _names(statements: Iterable[Stmt]) -> set[str]:
+    """The names that statements themselves declare."""
+    found: set[str] = set()
+    for s in statements:
+        match s:
+            case For():
+                found.add(s.var)
+            case Let():
+                found.add(s.var.name)
+            case Alloc():
+                found.add(s.buffer.name)
+    return found
+
+
+def _around(s: Stmt, loop: str) -> list[Stmt]:
+    """A loop, and what stands around it, outermost first."""
+    if isinstance(s, For) and s.var == loop:
+        return [s]
+    within = next((p for p in parts(s) if any(isinstance(q, For) and q.var == loop for q in walk(p))), None)
+    return [s] if within is None else [s, *_around(within, loop)]
+
+
 def _runs_along(index: Expr, row: For, around: Mapping[str, For]) -> bool:
     """Whether an index takes every value of a loop of the copy."""
     if isinstance(index, Const):
@@ -133,4 +166,4 @@ def _runs_along(index: Expr, row: For, around: Mapping[str, For]) -> bool:
     if not isinstance(index, Var) or index.name not in around:
         return False
     s = around[index.name]
-    return s.start == row.start and constant_extent(s) is not None and constant_extent(s) == constant_extent(row)
+    return isinstance(s.start, Const) and s.start == row.start and constant_extent(s) is not None and constant_extent(s) == constant_extent(row)

@@ -177,6 +177,7 @@ class _Stage:
         around = [tuple(p for p in walk(body) if isinstance(p, For | If | Let) and s in walk(p)) for s in found]
         loops = {p.var: constant_extent(p) for p in around[0] if isinstance(p, For)}
         alike = len(loops) == len(around[0]) and all(p == around[0] for p in around)
+        alike = alike and all(s.mask is None for s in found)
         if not alike or not Box.covered([s.indices for s in found], loops):
             raise self._refuse("its region is not known to be written as a whole")
 

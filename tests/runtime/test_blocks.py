@@ -86,3 +86,29 @@ def test_repeated_calls_use_the_memory_of_results_that_are_gone() -> None:
     assert address(prepared(x * 2, f)) != address(kept)
     assert (kept == 2).all()
     assert prepared(x, f, out=kept) is kept
+
+
+class _Cycle:
+    """Something that only a collection of garbage finds."""
+
+
+def test_blocks_that_come_back_while_one_is_sought() -> None:
+    """Python up to 3.11 may collect garbage wherever an object is made, also in the middle of a look at what is kept."""
+    held = [(n, n) for n in range(4000)]  # none in the interpreter's own stock of tuples
+    before = gc.get_threshold()
+    try:
+        for count in range(25):
+            gc.disable()
+            cycle = _Cycle()
+            cycle.itself, cycle.result = cycle, empty_aligned((LENGTH,), FLOAT32)  # type: ignore[attr-defined]
+            del cycle
+            large = [np.empty(2 * blocks.LARGE, np.uint8) for _ in range(3)]
+            blocks._free.clear()
+            blocks._free.update((id(m), m) for m in large)
+            held += [(n, n) for n in range(50)]
+            gc.set_threshold(gc.get_count()[0] + count, *before[1:])
+            gc.enable()
+            empty_aligned((LENGTH,), FLOAT32)
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()

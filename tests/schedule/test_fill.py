@@ -88,6 +88,71 @@ def test_refusal(text: str) -> None:
     assert (refusal.value.help or "").startswith(help or "")
 
 
+COPIED = """
+kernel copied(g: float32[18, 4]) -> (y: float32[9, 4]):
+  alloc panel: float32[9, 4] heap
+  for p in 0..9:
+    for j in 0..4:
+{copy}
+  for c in 0..1:
+{before}
+    for {x} in 0..9:
+      for k in 0..4:
+        y[{x}, k] = panel[{x}, k]
+"""
+PLAIN = "      panel[p, j] = g[p, j]"
+
+
+@pytest.mark.parametrize(
+    ("copy", "before", "x", "message"),
+    [
+        (
+            PLAIN,
+            "    for z in 0..9:\n      panel[z, 1] = 5.0f32",
+            "x",
+            "fill panel: the nest after the copy writes it, too",
+        ),
+        (PLAIN, "", "j", "fill panel: the name 'j' means another loop or value around 'j'"),
+        (
+            "      let x: int64 = p * 2\n      panel[p, j] = g[x, j]",
+            "",
+            "x",
+            "fill panel: the name 'x' means another loop or value around 'x'",
+        ),
+    ],
+)
+def test_what_else_is_refused(copy: str, before: str, x: str, message: str) -> None:
+    kernel = parse_kernel(COPIED.format(copy=copy, before=before, x=x))
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule(f"fill panel in={x}"))
+    assert refusal.value.message == message
+
+
+def test_a_loop_that_begins_where_another_one_of_that_name_is_is_not_the_same() -> None:
+    """What one iteration reads is `p .. p + 3` as the copy says, but of another `p`."""
+    kernel = parse_kernel(
+        """
+kernel begins(g: float32[9]) -> (y: float32[4, 3], z: float32[4, 3]):
+  alloc panel: float32[4, 9] heap
+  for p in 0..4:
+    for q in p..p + 3:
+      panel[p, q] = g[q]
+  for a in 0..4:
+    for p in 0..1:
+      for b in p..p + 3:
+        if b >= a:
+          y[a, b] = panel[a, b]
+        else:
+          y[a, b] = 0.0f32
+  for a in 0..4:
+    for b in 0..3:
+      z[a, b] = panel[a, a + b]
+"""
+    )
+    with pytest.raises(ScheduleError, match="does not read each row once"):
+        apply(kernel, parse_schedule("fill panel in=b"))
+
+
 def test_a_copy_of_what_is_computed_stays() -> None:
     kernel = parse_kernel(
         """

@@ -178,3 +178,20 @@ def test_a_refusal_names_its_line() -> None:
         " 2 | unroll i  # too late\n"
         "   | ^^^^^^"
     )
+
+
+def test_a_masked_store_does_not_write_a_region_as_a_whole() -> None:
+    kernel = parse_kernel(
+        """
+kernel masked(x: float32[4, 12]) -> (y: float32[4, 12]):
+  for i in 0..4:
+    for j in 0..12:
+      y[i, j] = 7.0f32
+  for k in 0..4:
+    for j in 0..6:
+      y[k, 2 * j if j < 3] = x[k, j]
+      y[k, 2 * j + 1 if j < 3] = x[k, j]
+"""
+    )
+    with pytest.raises(ScheduleError, match="its region is not known to be written as a whole"):
+        apply(kernel, parse_schedule("stage y at=k"))
