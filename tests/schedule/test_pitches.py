@@ -89,3 +89,11 @@ def test_any_room_is_without_effect(seed: int) -> None:
     steps = "".join(f"pitch t {d} {shape[d] + rng.randint(0, 5)}\n" for d in range(3))
     kernel = fanned(*shape[1:])
     same(kernel, apply(kernel, parse_schedule(f"split c 4 tail=guard\nvectorize c_i\n{steps}")))
+
+
+def test_lines_may_be_smaller_than_elements() -> None:
+    """A file of a machine's numbers may say so."""
+    machine = whole()
+    machine = replace(machine, l1=replace(machine.l1, line=1), l2=replace(machine.l2, line=2))
+    kernel = fanned(64, 64)
+    same(kernel, scheduled(kernel, "cpu", machine)[1])

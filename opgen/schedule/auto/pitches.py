@@ -79,7 +79,7 @@ class _Pitches:
 
     def _candidates(self) -> Iterator[Shape]:
         """More room along one dimension, along the last, or both."""
-        lines = {c.line // self.element for c in self.caches}
+        lines = {max(1, c.line // self.element) for c in self.caches}
         for last in (0, *(n for n in lines if self.shape[-1] % n == 0)):
             for d in range(1, len(self.shape) - 1):
                 for more in (0, *MORE):

@@ -89,7 +89,7 @@ class SumChoice:
         as those have fewer bodies at the border.
         """
         down, across = self.terms[self.row.term], self.terms[self.column.term]
-        room = most * min(self.machine.registers, REGISTERS) // REGISTERS
+        room = max(1, most * min(self.machine.registers, REGISTERS) // REGISTERS)
         tiles = [
             (Cut(down, h), Cut(across, w))
             for h in sizes(down, 1, room)
