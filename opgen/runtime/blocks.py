@@ -38,7 +38,7 @@ def block(size: int) -> Array[c_char]:
 
 
 def _taken(size: int) -> _Memory | None:
-    for key in list(_free):  # of items the pairs would be made on the way, which may collect garbage: a block comes back
+    for key in list(_free):  # not of its items: making a pair may collect garbage, and a block comes back meanwhile
         memory = _free.get(key)
         if memory is not None and size <= memory.nbytes <= SLACK * size and _free.pop(key, None) is not None:
             return memory
@@ -54,6 +54,8 @@ def _new(size: int) -> _Memory:
 
 
 def _give_back(memory: _Memory) -> None:
+    if memory.nbytes > KEPT:  # would put out all others, and not stay either
+        return
     _free[id(memory)] = memory
     for key in list(_free):
         if sum(m.nbytes for m in list(_free.values())) <= KEPT:

@@ -166,4 +166,5 @@ def _runs_along(index: Expr, row: For, around: Mapping[str, For]) -> bool:
     if not isinstance(index, Var) or index.name not in around:
         return False
     s = around[index.name]
-    return isinstance(s.start, Const) and s.start == row.start and constant_extent(s) is not None and constant_extent(s) == constant_extent(row)
+    begins = isinstance(s.start, Const) and s.start == row.start  # a name might mean another loop there
+    return begins and constant_extent(s) is not None and constant_extent(s) == constant_extent(row)

@@ -64,6 +64,14 @@ def test_no_more_is_kept_than_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(blocks._free) == 2
 
 
+def test_what_is_too_large_to_be_kept_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "KEPT", 2 * blocks.LARGE + 4096)
+    small, large = empty_aligned((LENGTH,), FLOAT32), empty_aligned((3 * LENGTH,), FLOAT32)
+    del small
+    del large
+    assert len(blocks._free) == 1
+
+
 def test_smaller_arrays_are_none_of_this() -> None:
     empty_aligned((LENGTH // 2,), FLOAT32)
     assert not blocks._free
@@ -93,7 +101,7 @@ class _Cycle:
 
 
 def test_blocks_that_come_back_while_one_is_sought() -> None:
-    """Python up to 3.11 may collect garbage wherever an object is made, also in the middle of a look at what is kept."""
+    """Python up to 3.11 may collect garbage wherever an object is made, also amid a look at what is kept."""
     held = [(n, n) for n in range(4000)]  # none in the interpreter's own stock of tuples
     before = gc.get_threshold()
     try:
