@@ -102,7 +102,8 @@ def test_random_calls(seed: int, direction: str) -> None:
     inputs = {b.name: arrays[b.name] for b in kernel.inputs}
     (found,), (again,) = (run_kernel(legal, inputs, {}, n, guarded=True).values() for n in (1, 2))
     assert found.tobytes() == again.tobytes(), f"threads: {story}"
-    if found.size * call.shapes["filter"][2] <= INTERPRETED:
+    reordered = "rfactor" in str(schedule) or "regroup" in str(schedule)
+    if found.size * call.shapes["filter"][2] <= INTERPRETED and not reordered:
         (expected,) = interpret(kernel, inputs, {}).values()
         assert found.tobytes() == np.ascontiguousarray(expected).tobytes(), f"interpreter: {story}\n{schedule}"
     wide = {name: a.astype(np.float64) for name, a in inputs.items()}
