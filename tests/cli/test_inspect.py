@@ -240,7 +240,7 @@ def test_every_stage_of_an_algorithm(here: Run, stage: str) -> None:
 
 def test_algorithms_are_listed(here: Run) -> None:
     listed = here("inspect", "Conv2D", "--algorithms", *WITH).stdout
-    assert "minimal_filtering: T in {float32, float64} when filter_height == 3 and filter_width == 3" in listed
+    assert "minimal_filtering: T in {float16, float32, float64} when filter_height == 3 and filter_width == 3" in listed
     assert "minimal_filtering_4 (optional): " in listed
     none = here("inspect", "DepthwiseConv2dNative", "--algorithms", *WITH).stdout
     assert none == "'DepthwiseConv2dNative' is computed by its definition only.\n"
@@ -250,7 +250,7 @@ def test_algorithms_are_listed(here: Run) -> None:
     ("wrong", "message"),
     [
         (("--algorithm", "minimal_filterin"), "has no such algorithm; did you mean 'minimal_filtering'?"),
-        (("--algorithm", "minimal_filtering", "--dtype", "half"), "is not for these types, shapes and attributes"),
+        (("--algorithm", "minimal_filtering", "--dtype", "bfloat16"), "is not for these types, shapes and attributes"),
         (("--algorithm", "minimal_filtering", "--target", "cuda"), "algorithms are for CPUs"),
     ],
 )

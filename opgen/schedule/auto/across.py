@@ -13,7 +13,7 @@ from opgen.schedule.steps import Pack, Parallel, Reorder
 
 def loop_of_reads(nest: Nest) -> str | None:
     """The loop along which all that is read lies side by side, where there is none along which results do."""
-    if contiguous_loop(nest) is not None:
+    if contiguous_loop(nest) is not None or not nest.results:
         return None
     for loop in nest.names:
         reads = [e for e in nest.outside_loads if depends(e.indices, loop)]

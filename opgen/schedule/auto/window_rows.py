@@ -20,7 +20,7 @@ from opgen.schedule.auto.nests import Nest, depends, divisibility, touched_bytes
 from opgen.schedule.auto.slices import sliced_loop
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
-from opgen.schedule.auto.window_choice import ACCUMULATORS, TAPS
+from opgen.schedule.auto.window_choice import FEWER, TAPS
 from opgen.schedule.auto.window_tiles import Cut, sizes
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
@@ -124,7 +124,7 @@ class RowTile:
     @property
     def _crowded(self) -> bool:
         """Whether the taps do not stay in registers beside the results."""
-        return prod(self._terms.values()) + ACCUMULATORS >= self.machine.registers
+        return prod(self._terms.values()) + FEWER >= self.machine.registers
 
     @property
     def _sliced(self) -> bool:
@@ -187,7 +187,7 @@ class RowTile:
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
-        most = FAR_ROWS if self._streams(row) else ACCUMULATORS
+        most = FAR_ROWS if self._streams(row) else FEWER
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
 
     def _streams(self, row: Walk) -> bool:
@@ -212,7 +212,7 @@ class RowTile:
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.outside_loads)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        needed = prod(self._terms.values()) + ACCUMULATORS + self._terms[self._walks[-1].term]
+        needed = prod(self._terms.values()) + FEWER + self._terms[self._walks[-1].term]
         if len(beside) != 1 or not around or needed >= self.machine.registers:
             return []
         name = self.trial.fresh(f"{beside[0].buffer}_kept")
