@@ -1,11 +1,13 @@
 """Large blocks of memory, kept for later results once nobody uses them.
 
 The C library asks the system for each block of 32 MiB or more and gives it back at once, so that all pages of a result
-would be made and cleared anew for every call: longer than many a kernel takes.
+would be made and cleared anew for every call: longer than many a kernel takes.  Smaller ones it keeps, if it has learnt
+to.
 """
 
 from __future__ import annotations
 
+import functools
 import weakref
 from ctypes import Array, c_char
 
@@ -25,6 +27,17 @@ _free: dict[int, _Memory] = {}
 """Blocks that nobody uses, by their identity, the oldest first.  No lock guards it, as collecting garbage may give a
 block back at any place: each step on it is a single one of the interpreter's.
 """
+
+
+@functools.cache
+def teach() -> None:
+    """Once a process: let the C library keep what kernels and results give back, up to the size of large blocks.
+
+    glibc goes by the largest block that was given back so far (mallopt(3), M_MMAP_THRESHOLD, unless somebody has set
+    it): a process that never had a large one returns the end of its heap to the system, only to ask for it again.
+    Nothing is read or written of this one, so no page of it is ever made.
+    """
+    np.empty(LARGE - (1 << 20), np.uint8)
 
 
 def block(size: int) -> Array[c_char]:

@@ -13,6 +13,7 @@ from opgen.runtime import blocks
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_aligned
 from tests.bindings.modules import OPS, generated
+from tests.runtime.kernels import run_program
 
 LENGTH = blocks.LARGE // 4
 """Elements of float32 of a block that is large."""
@@ -120,3 +121,31 @@ def test_blocks_that_come_back_while_one_is_sought() -> None:
     finally:
         gc.set_threshold(*before)
         gc.enable()
+
+
+FAULTS = """
+    import resource
+    import numpy as np
+    from generated import nn_ops
+    from opgen.runtime.threads import set_num_threads
+    set_num_threads(1)
+    rng = np.random.default_rng(0)
+    x, f = (rng.standard_normal(s, dtype=np.float32) for s in ((1, 56, 56, 64), (3, 3, 64, 64)))
+    faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        nn_ops.conv2d(x, f, [1, 1, 1, 1], "SAME")
+    before = faults()
+    for _ in range(20):
+        nn_ops.conv2d(x, f, [1, 1, 1, 1], "SAME")
+    print((faults() - before) / 20)
+"""
+
+
+def test_memory_that_kernels_give_back_is_not_made_anew_for_each_call() -> None:
+    """An algorithm's kernel has megabytes of its own, and its result has 800 KB: some 1000 pages.  The second process
+    finds the kernel in the cache: building one would have taught the C library, too.
+    """
+    for _ in range(2):
+        done = run_program(FAULTS, OPGEN_ALGORITHMS="all")
+        assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 20
