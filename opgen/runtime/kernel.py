@@ -14,7 +14,6 @@ from opgen.loop import build as b
 from opgen.loop import walk
 from opgen.loop.nodes import For, Kernel
 from opgen.runtime import cache, threads, toolchain
-from opgen.runtime.blocks import teach
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
 from opgen.runtime.words import FIRST_BUFFER, OK, OUT_OF_MEMORY, parameter_words
@@ -56,7 +55,6 @@ class CompiledKernel:
         self.address = library.address(self.symbol)
         self.library = library
         self.parallel = _is_parallel(kernel) if parallel is None else parallel
-        teach()
         self._array = ctypes.c_int64 * (FIRST_BUFFER + len(kernel.buffers) + len(kernel.parameters))
         self._function: Callable[[Words], int] = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(self._array))(
             self.address

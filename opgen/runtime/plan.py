@@ -11,7 +11,7 @@ import numpy as np
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.address import address
-from opgen.runtime.blocks import LARGE
+from opgen.runtime.blocks import LARGE, teach
 from opgen.runtime.buffers import empty_of, numpy_dtype
 from opgen.runtime.call import Call, Launch
 from opgen.runtime.checks import Checks
@@ -51,6 +51,7 @@ class Plan:
     __slots__ = ("_generation", "_launch", "_launcher", "_op", "_reads", "results", "tensors")
 
     def __init__(self, op: str, call: Call, launch: Launch) -> None:
+        teach()
         names = list(call.tensors)
         self._op = op
         self._launch = launch
