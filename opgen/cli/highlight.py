@@ -26,7 +26,7 @@ STEPS = (
     "split reorder fuse flatten skew unroll vectorize parallel bind stage compute_at pack pad permute pitch transpose "
     "widen pair tensorize prefetch fill stream rfactor regroup carry partition tighten version"
 )
-LOOP_KINDS = "parallel vector unroll tile serial global heap stack register shared mask"
+LOOP_KINDS = "parallel vector unroll tile serial global heap stack streamed register shared mask"
 LOOP_TYPES = r"(bool|int32|int64|float16|bfloat16|float32|float64)(x\d+)?\b"
 NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -34,10 +34,10 @@ def test_a_large_array_gets_the_memory_of_one_that_is_gone() -> None:
 
 
 @pytest.mark.parametrize("keep", [lambda a: a[5:], lambda a: a.reshape(2, -1).T, memoryview, np.from_dlpack])
-def test_memory_that_is_referred_to_is_left_alone(keep: object) -> None:
+def test_memory_that_is_referred_to_is_left_alone(keep: Callable[[np.ndarray], object]) -> None:
     first = empty_aligned((LENGTH,), FLOAT32)
     first[...] = 3
-    kept = keep(first)  # type: ignore[operator]
+    kept = keep(first)
     del first
     gc.collect()
     empty_aligned((LENGTH,), FLOAT32)[...] = 4
@@ -100,6 +100,9 @@ def test_repeated_calls_use_the_memory_of_results_that_are_gone() -> None:
 class _Cycle:
     """Something that only a collection of garbage finds."""
 
+    itself: _Cycle
+    result: np.ndarray
+
 
 def test_blocks_that_come_back_while_one_is_sought() -> None:
     """Python up to 3.11 may collect garbage wherever an object is made, also amid a look at what is kept."""
@@ -109,7 +112,7 @@ def test_blocks_that_come_back_while_one_is_sought() -> None:
         for count in range(25):
             gc.disable()
             cycle = _Cycle()
-            cycle.itself, cycle.result = cycle, empty_aligned((LENGTH,), FLOAT32)  # type: ignore[attr-defined]
+            cycle.itself, cycle.result = cycle, empty_aligned((LENGTH,), FLOAT32)
             del cycle
             large = [np.empty(2 * blocks.LARGE, np.uint8) for _ in range(3)]
             blocks._free.clear()

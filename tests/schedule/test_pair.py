@@ -93,6 +93,16 @@ def test_the_scheduler_takes_pairs_where_the_machine_has_them() -> None:
     assert np.array_equal(run_kernel(legal, given, {}, 2, guarded=True)["y"], interpret(after, given)["y"])
 
 
+def test_a_name_that_begins_like_another_one() -> None:
+    """The copy of each input is told by what it is of, not by its name."""
+    text = PRODUCT.replace("w: bfloat16[{c}, {k}]", "w: bfloat16[{k}, {c}]").replace("w[c, j]", "w[j, c]")
+    texts = [text, text.replace("w: ", "x_of_lanes: ").replace("w[", "x_of_lanes[")]
+    plain, alike = (parse_kernel(t.replace("{m}", "14").replace("{c}", "64").replace("{k}", "128")) for t in texts)
+    expected, found = (scheduled(kernel, "cpu", USUAL)[0] for kernel in (plain, alike))
+    assert "permute w_pairs" in str(expected)
+    assert str(found) == str(expected).replace("w_pairs", "x_of_lanes_pairs")
+
+
 @pytest.mark.parametrize("direction", [None, "input"])
 @pytest.mark.parametrize(
     ("batch", "taps", "stride"), [(1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 1), (2, 3, 2), (1, 2, 2)]

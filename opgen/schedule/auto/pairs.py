@@ -6,6 +6,7 @@ pairs side by side along the lanes; a large copy is made block by block, just be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -27,13 +28,13 @@ PAIR = 4
 
 @dataclass
 class Pairs:
-    """The pairs of a nest with lanes along `vector`; `copies` are made for it, `turned` ones in another order."""
+    """The pairs of a nest with lanes along `vector`; `copies` are made for it, each of what one read takes."""
 
     nest: Nest
     vector: str
     trial: Trial
     machine: Machine
-    copies: dict[str, bool] = field(default_factory=dict)
+    copies: dict[str, Load] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
 
     def take(self) -> bool:
@@ -46,14 +47,12 @@ class Pairs:
         scalar = any(not depends(e.indices, self.vector) for e in factors)
         if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
             return False
-        kernel, before = self.trial.kernel, len(self.trial.steps)
+        before = len(self.trial.steps)
         if not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
             return False
-        for name, turned in self.copies.items():
-            load = next(e for e in factors if name.startswith(e.buffer))
-            if turned and not self.trial.take(Permute(name, _order(load, self.vector))):
-                self.trial.kernel, self.trial.steps = kernel, self.trial.steps[:before]
-                return False
+        turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
+        if not self.trial.take(*turns):
+            return False
         self.steps = self.trial.steps[before:]
         return True
 
@@ -69,7 +68,7 @@ class Pairs:
                 pair = Pair(loop, first, second)
                 if self.trial.take(pair) or self.trial.take(Tighten(loop), pair):
                     chosen = zip((first, second), fresh, factors, strict=True)
-                    self.copies = {n: self._across(e) for n, copy, e in chosen if n == copy}
+                    self.copies = {n: e for n, copy, e in chosen if n == copy}
                     return True
         return False
 
@@ -80,12 +79,16 @@ class Pairs:
 
     def fill(self) -> None:
         """Schedule the nests that make the copies."""
-        for name, turned in self.copies.items():
-            if turned:
-                transposed_blocks(self.trial, name, self.machine.vector_bytes)
-            else:
-                self._lanes(self.trial, name)
-                self.trial.fused_prefix(list(self.trial.nest(f"{name}_0").names[:2]), Parallel)
+        for name in self.copies:
+            self._filled(self.trial, name)
+
+    def _filled(self, trial: Trial, copy: str, around: Sequence[str] | None = None) -> bool:
+        """Schedule the nest that makes a copy, its own loops or those `around` it in parallel; whether it was legal."""
+        if self._across(self.copies[copy]):
+            return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
+        self._lanes(trial, copy)
+        loops = trial.nest(f"{copy}_0").names if around is None else around
+        return trial.fused_prefix(loops[:2], Parallel)
 
     def _lanes(self, trial: Trial, copy: str) -> None:
         """Lanes along the last dimension of a copy's nest."""
@@ -99,28 +102,24 @@ class Pairs:
             tail: Tail = "exact" if extent % lanes == 0 else "overlap"
             trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
 
-    def in_panels(self, kernel_before: Trial, ready: int) -> bool:
-        """Make the copy that the lanes read block by block, if it is large; whether that was done.
+    def in_panels(self, before: Trial, ready: int) -> None:
+        """Make the copy that the lanes read block by block, if it is large.
 
-        `kernel_before` is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
+        `before` is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
         """
         tile = self.trial.steps[ready:]
         split = next((s for s in tile if isinstance(s, Split) and s.loop == self.vector), None)
-        copy = next((n for n in self.copies if any(n.startswith(e.buffer) for e in self._across_lanes)), None)
+        copy = next((name for name, e in self.copies.items() if self._large(e)), None)
         if split is None or split.tail != "exact" or copy is None:
-            return False
-        again = kernel_before
+            return
         serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
-        if not again.take(*self.steps, *serial) or not self._made(again, copy, split.outer):
-            return False
-        self.trial.kernel, self.trial.steps = again.kernel, again.steps
-        return True
+        if before.take(*self.steps, *serial) and self._made(before, copy, split.outer):
+            self.trial.adopt(before, 0)
 
-    @property
-    def _across_lanes(self) -> list[Load]:
-        """What the lanes read, if a whole copy leaves no room in the second cache; else the order of loops stays."""
-        found = [e for e in self.nest.outside_loads if depends(e.indices, self.vector)]
-        return [e for e in found if elements(self.nest, e.buffer) * e.dtype.bytes > self.machine.l2.size // 2]
+    def _large(self, e: Load) -> bool:
+        """Whether lanes read it, and a whole copy leaves no room in the second cache; else the order of loops stays."""
+        size = elements(self.nest, e.buffer) * e.dtype.bytes
+        return depends(e.indices, self.vector) and size > self.machine.l2.size // 2
 
     def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
         """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
@@ -138,14 +137,10 @@ class Pairs:
             return False
         if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
             return False
-        others = [n for n in self.copies if n != copy]
-        for name in others:
-            self._lanes(trial, name)
-            trial.fused_prefix(list(trial.nest(f"{name}_0").names[:2]), Parallel)
-        if self.copies[copy]:
-            return transposed_blocks(trial, copy, self.machine.vector_bytes, [*changing, blocks])
-        self._lanes(trial, copy)
-        return trial.fused_prefix([*changing, blocks][:2], Parallel)
+        for name in self.copies:
+            if name != copy:
+                self._filled(trial, name)
+        return self._filled(trial, copy, [*changing, blocks])
 
     def _near(self, trial: Trial, copy: str) -> bool:
         """Whether a block of the copy leaves room in the second cache."""

@@ -62,7 +62,7 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         panelled(again, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
         made = next((s.name for s in again.steps[marks.before :] if isinstance(s, Pack) and s.at is not None), None)
         if made is not None and _copied(again.kernel, made) <= OVERLAP * _bytes(marks.kernel, copies[0]):
-            trial.kernel, trial.steps = again.kernel, again.steps
+            trial.adopt(again, 0)
 
 
 def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
