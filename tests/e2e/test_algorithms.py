@@ -44,8 +44,9 @@ def to_filter(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(autouse=True)
-def _estimates_for_a_typical_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which algorithm is taken does not depend on the machine that runs these tests."""
+def _same_choice_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which algorithm is taken depends neither on the machine that runs these tests nor on what ran before them."""
+    monkeypatch.setenv("OPGEN_SPECIALIZE", "always")
     monkeypatch.setattr(choose, "seconds", lambda kernel, _machine: seconds(kernel, typical()))
 
 

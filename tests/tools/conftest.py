@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,17 @@ import pytest
 from opgen.bindings.generate import generate
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def fresh_module(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A tool imports the module that it is given, as if it had a process of its own; nothing of it is left."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = sys.modules.pop("nn_ops", None)
+    yield
+    sys.modules.pop("nn_ops", None)
+    if before is not None:
+        sys.modules["nn_ops"] = before
 
 
 @pytest.fixture(scope="session")

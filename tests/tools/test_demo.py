@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,9 @@ pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(autouse=True)
-def fresh_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the demonstration imports the module it is given; its kernels are shared, not one for each case."""
+def shared_kernels(fresh_module: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are shared, not one for each case."""
     monkeypatch.setenv("OPGEN_SPECIALIZE", "never")
-    monkeypatch.delitem(sys.modules, "nn_ops", raising=False)
-    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 def test_it_draws_a_picture_and_everything_agrees(generated: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def cell(padding: str, strides: tuple[int, ...] = (1, 2, 1, 1)) -> Cell:
     return next(c for c in cells(MODULE, DENSE) if c.dtype == "float32" and dict(c.attrs) == wanted)
 
 
-def test_a_part_of_the_matrix_is_right(generated: Path) -> None:
+def test_a_part_of_the_matrix_is_right(generated: Path, fresh_module: None) -> None:
     result = CliRunner().invoke(
         support_matrix.main, ["--quick", "--jobs", "1", *OPS, "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
     )
