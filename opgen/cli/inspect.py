@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
     from opgen.pipeline import Pipeline, Stage
     from opgen.schedule.schedule import Schedule
+    from opgen.schedule.targets import Target
     from opgen.spec.model import Module, OpSpec
 
 LANGUAGES = {
@@ -93,8 +94,8 @@ def command(
             show(listing(spec), LANGUAGES["spec"], output)
             return
         arguments = read_arguments(spec, dtypes, shapes, sizes, attrs)
-        steps = None if schedule_file is None else read_schedule(schedule_file)
         device = target == CUDA or stage in DEVICE_STAGES
+        steps = None if schedule_file is None else read_schedule(schedule_file, "cuda" if device else "cpu")
         found = pipeline(module, spec, arguments, None if device else target, steps)
         if algorithm is not None:
             found = by_algorithm(found, algorithm)
@@ -160,10 +161,14 @@ def find(name: str, specs: Path) -> tuple[Module, OpSpec]:
     return known[name]
 
 
-def read_schedule(path: Path) -> Schedule:
+def read_schedule(path: Path, kind: Target) -> Schedule:
+    """The schedule that a file has, if it is one for that kind of target."""
     from opgen.schedule.schedule import parse_schedule
+    from opgen.schedule.targets import require_target
 
-    return parse_schedule(path.read_text(encoding="utf-8"), str(path))
+    schedule = parse_schedule(path.read_text(encoding="utf-8"), str(path))
+    require_target(schedule, kind)
+    return schedule
 
 
 def show(text: str, language: str, output: Path | None) -> None:

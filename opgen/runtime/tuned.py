@@ -137,6 +137,7 @@ def scheduled(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel]:
 def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:
     from opgen.schedule.errors import ScheduleError
     from opgen.schedule.schedule import apply, parse_schedule
+    from opgen.schedule.targets import require_target
 
     usable = {e.key: e for e in entries() if not e.refused}
     entry = usable.get(key_of(kernel, target)) if usable else None
@@ -144,6 +145,7 @@ def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:
         return None
     try:
         schedule = parse_schedule("".join(f"{step}\n" for step in entry.schedule))
+        require_target(schedule, "cpu")
         return schedule, apply(kernel, schedule, check=False)
     except ScheduleError as error:
         _mark(entry, str(error))

@@ -9,8 +9,6 @@ What is not recognised stays serial within the loops that are independent.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
@@ -23,8 +21,7 @@ from opgen.schedule.auto.nests import Nest, nests
 from opgen.schedule.auto.pitches import pitched
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
-
-Target = Literal["cpu", "cuda"]
+from opgen.schedule.targets import Target
 
 
 def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:

@@ -123,6 +123,17 @@ def test_a_schedule_printed_edited_and_handed_in_is_used(here: Run, tmp_path: Pa
     assert "parallel" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("target", "step", "only"),
+    [("host", "bind y block.x", "GPUs"), ("cuda", "pair c -> input, filter_pairs", "CPUs")],
+)
+def test_a_step_for_another_target_is_refused(here: Run, tmp_path: Path, target: str, step: str, only: str) -> None:
+    (tmp_path / "mine.schedule").write_text(f"unroll s\n{step}\n")
+    result = here("inspect", "Conv2D", *WITH, *CALL, "--target", target, "--schedule", "mine.schedule")
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"mine.schedule:2:1: error[schedule]: {step}: a step for {only}")
+
+
 def test_a_wrong_schedule_is_refused_with_its_place(here: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.schedule").write_text("split k 4\nvectorise k_i\n")
     result = here("inspect", "Conv2D", *WITH, *CALL, "--schedule", "mine.schedule")
