@@ -132,9 +132,24 @@ class TileProducts:
             if loop.startswith(f"{name}_zero_"):
                 self._lanes(self.trial.nest(loop))
             elif not loop.startswith(f"{name}_"):  # the check of the other factor, and what runs if it fails
-                self.alone(self.trial.nest(loop))
+                self._beside(loop)
         operand.buffer = name
         return True
+
+    def _beside(self, loop: str) -> None:
+        """Schedule another nest, by a copy of an input only if the tiles do not read it then."""
+
+        def apart() -> bool:
+            before = self._factors()
+            self.alone(self.trial.nest(loop))
+            return self._factors() == before
+
+        if not self.trial.attempt(apart):
+            self.trial.fused_prefix(self.trial.nest(loop).names[:2], Parallel)
+
+    def _factors(self) -> list[str]:
+        """What the product reads by now."""
+        return list(dict.fromkeys(e.buffer for e in self.trial.nest(self.columns).outside_loads))
 
     def _is_beyond(self, e: Load, d: int) -> bool:
         """Whether only a condition keeps an index in bounds."""
@@ -159,8 +174,7 @@ class TileProducts:
         right.copy = self.trial.fresh(f"{right.load.buffer}_pairs")
         left.copy = None if in_place else self.trial.fresh(f"{left.load.buffer}_pairs")
         names = {left.buffer: left.copy or left.buffer, right.buffer: right.copy}
-        factors = dict.fromkeys(e.buffer for e in self.trial.nest(self.columns).outside_loads)
-        first, second = (names[n] for n in factors)
+        first, second = (names[n] for n in self._factors())
         if not self.trial.take(Pair(self._depth, first, second)):
             return False
         for operand in (left, right):
