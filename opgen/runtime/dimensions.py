@@ -83,17 +83,20 @@ class DimensionChecks(OpChecks):
         layout: tuple[str, str] | None,
         dtype: str,
         blame: str,
-        blamed: tuple[int, ...],
+        blamed: tuple[int, ...] | None,
         *,
         vector: bool = False,
     ) -> Result:
         """A result, which memory can hold in principle; `sizes` are in logical order, `layout` that order and the
         caller's.
 
-        If the sizes make no shape, the argument to `blame` is the first input, with the sizes `blamed`.
+        If the sizes make no shape, the argument to `blame` is the first input, with the sizes `blamed`; the op itself
+        (and None) if it has no input.
         """
         if any(s < 0 for s in sizes) or math.prod(max(s, 1) for s in sizes) > LARGEST:
             expected = f"sizes that give '{name}' a shape (computed {list(sizes)})"
+            if blamed is None:
+                raise ArgumentValueError(self.op, blame, expected, "none")
             raise self.wrong(blame, expected, blamed) if vector else self.wrong_shape(blame, expected, blamed)
         shape = sizes if layout is None else logical(sizes, *layout)
         if math.prod(max(s, 1) for s in sizes) * DTYPES[dtype].bytes > LARGEST:

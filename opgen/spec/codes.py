@@ -20,7 +20,7 @@ CODES = {
     "S032": "a layout that does not fit",
     "S033": "an attribute, input or index without effect",
     "S034": "a signature that does not fit the arguments",
-    "S040": "a dimension that the inputs do not determine",
+    "S040": "a dimension or a type that the inputs do not determine",
     "S041": "a dimension of the wrong form",
     "S050": "an index whose range cannot be told, or is told twice",
     "S051": "a subscript that does not cover its dimension exactly once",

@@ -93,6 +93,7 @@ class InterfaceBuilder:
         broken = [i for i in self.items if isinstance(i, s.TensorDecl | s.SizesDecl) and i.name.name in scope.poisoned]
         if not broken:
             check_determined(self.report, built.inputs, symbols, lets)
+            self._check_types_determined()
 
     def _type(self, item: s.TypeDecl) -> None:
         allowed = []
@@ -108,6 +109,14 @@ class InterfaceBuilder:
             variable = m.TypeVariable(item.name.name, tuple(allowed))
             self.scope.type_variables[item.name.name] = variable
             self.built.type_variables.append(variable)
+
+    def _check_types_determined(self) -> None:
+        """Notes every type variable that no input has: nothing in a call would tell which type it is."""
+        bound = {t.dtype for t in self.built.inputs if isinstance(t, m.Tensor)}
+        for item in self.items:
+            if isinstance(item, s.TypeDecl) and item.name.name not in bound:
+                help = "give an input this type, or write the type itself, such as float32"
+                self.report.add("S040", f"no input has the type '{item.name.name}'", item.name.span, help)
 
     def _dtype(self, ident: s.Ident) -> str | None:
         if ident.name in self.scope.type_variables:

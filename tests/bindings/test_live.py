@@ -119,6 +119,32 @@ def test_a_users_own_spec(tmp_path: Path) -> None:
     assert opgen.gradient(mine.blend, wrt="y")(x.astype(np.float32), y.astype(np.float32), g.astype(np.float32)).sum()
 
 
+def test_ops_without_inputs(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.op"
+    path.write_text(
+        """
+op Identity {
+  attr rows: int
+  attr value: float = 1.0
+  output y: float32[rows, rows]
+  y[i, j] = if i == j then value else 0.0
+}
+op Powers { output squares: int64[3] output cubes: int64[3] squares[i] = int64(i * i) cubes[i] = int64(i * i * i) }
+""",
+        encoding="utf-8",
+    )
+    numbers = opgen.load(path)
+    for _ in range(2):
+        np.testing.assert_array_equal(numbers.identity(3, value=2.0), 2 * np.eye(3))
+        assert [a.tolist() for a in numbers.powers()] == [[0, 1, 4], [0, 1, 8]]
+    assert numbers.identity(0).shape == (0, 0)
+    np.testing.assert_array_equal(numbers.prepare.identity(2)(), np.eye(2))
+    with pytest.raises(ArgumentValueError) as caught:
+        numbers.identity(-1)
+    expected = "expected sizes that give 'y' a shape (computed [-1, -1]), given none"
+    assert str(caught.value) == f"Identity: argument 'Identity': {expected}"
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(UserError, match=r"^expected a function of a generated module, given len$"):
         opgen.gradient(len, wrt="x")

@@ -302,6 +302,12 @@ def _mapping(items: dict[str, str]) -> str:
 def _result(op: OpSpec, scope: OpScope, printer: PythonPrinter, t: Tensor) -> str:
     shape = _tuple([printer.text(d.size) for d in t.dims])
     dtype = scope.types[t.dtype] if op.type_variable(t.dtype) is not None else literal(t.dtype)
-    first = op.inputs[0]
-    blamed = scope.shape(first.name) if isinstance(first, Tensor) else f"{scope.arguments[first.name]}, vector=True"
-    return f"check.result({literal(t.name)}, {shape}, {_layout(t, scope)}, {dtype}, {literal(first.name)}, {blamed})"
+    first = op.inputs[0] if op.inputs else None
+    blame = literal(op.name if first is None else first.name)
+    if first is None:
+        blamed = "None"
+    elif isinstance(first, Tensor):
+        blamed = scope.shape(first.name)
+    else:
+        blamed = f"{scope.arguments[first.name]}, vector=True"
+    return f"check.result({literal(t.name)}, {shape}, {_layout(t, scope)}, {dtype}, {blame}, {blamed})"

@@ -93,6 +93,15 @@ op Internal { type T in {float32} input gtl: T[n] output Output: T[n] Output[i] 
     assert _compiles(module, tmp_path, namespace="other") == ""
 
 
+@pytest.mark.skipif(not COMPILERS, reason="needs a C++ compiler")
+def test_ops_without_inputs_draw_no_warning(tmp_path: Path) -> None:
+    source = """
+op Count { attr n: int output y: int64[n] y[i] = int64(i) }
+op Three { output y: float32[3] y[i] = float32(i) }
+"""
+    assert _compiles(load_text(source, "numbers.op"), tmp_path) == ""
+
+
 def test_camel_case() -> None:
     found = [camel_case(n) for n in ("data_format", "use_cudnn_on_gpu", "T", "a__b", "_x", "_")]
     assert found == ["DataFormat", "UseCudnnOnGpu", "T", "AB", "X", "_"]
