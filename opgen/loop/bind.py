@@ -13,11 +13,16 @@ from opgen.loop.print import print_expr
 from opgen.loop.walk import map_expr, map_stmt
 
 
+class ImpossibleValueError(InternalError):
+    """A value that no call has: outside its parameter's promised interval, or against an assumption of the kernel."""
+
+
 def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
     """The kernel for given values of some parameters, which it no longer has.
 
     Constants are folded where they meet; a branch never taken goes away.  Raises `InternalError` for a name that is
-    no parameter, for a value outside its promised interval and for an assumption that cannot hold.
+    no parameter, and of these `ImpossibleValueError` for a value outside its promised interval and for an assumption
+    that cannot hold.
     """
     known = {p.name: p for p in kernel.parameters}
     for name in values:
@@ -37,7 +42,7 @@ def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
     assumptions = tuple(map_expr(expr, a) for a in kernel.assumptions)
     for before, after in zip(kernel.assumptions, assumptions, strict=True):
         if after == b.FALSE:
-            raise InternalError(f"kernel '{kernel.name}' assumes {print_expr(before)}, which does not hold")
+            raise ImpossibleValueError(f"kernel '{kernel.name}' assumes {print_expr(before)}, which does not hold")
     return replace(
         kernel,
         inputs=buffers(kernel.inputs),
@@ -53,9 +58,9 @@ def _constant(p: Parameter, value: int | float | bool) -> Const:
         return b.const(float(NUMPY[p.dtype.name].type(value)), p.dtype)
     if p.dtype.is_int and int(value) != value:
         raise InternalError(f"parameter '{p.name}' is an integer, not {value}")
-    if (p.low is not None and value < p.low) or (p.high is not None and value > p.high):
+    if (p.low is not None and value < p.low) or (p.high is not None and value > p.high) or abs(value) >= 2**63:
         low, high = "-inf" if p.low is None else p.low, "inf" if p.high is None else p.high
-        raise InternalError(f"parameter '{p.name}' is {value}, outside [{low}, {high}]")
+        raise ImpossibleValueError(f"parameter '{p.name}' is {value}, outside [{low}, {high}]")
     return b.const(value, p.dtype)
 
 

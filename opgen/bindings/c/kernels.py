@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from opgen.bindings.c.library import VariantView
 from opgen.diagnostics import InternalError, UserError, did_you_mean
 from opgen.loop import nodes as loop
-from opgen.loop.bind import bind
+from opgen.loop.bind import ImpossibleValueError, bind
 from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Let, Load, Stmt, Store, Var
 from opgen.loop.print import print_kernel
 from opgen.loop.walk import map_expr, map_stmt, walk
@@ -118,7 +118,10 @@ def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[s
 def partly_bound(
     op: OpSpec, kernels: Sequence[VariantView], first: int, specialization: Specialization
 ) -> Iterator[Bound]:
-    """The kernels that a specialization declares: one for each variant of the op that it leaves open."""
+    """The kernels that a specialization declares: one for each variant of the op that it leaves open.
+
+    Raises UserError if no call can have the values.
+    """
     given = dict(specialization.values)
     count = sum(1 for _ in variants(op))
     for number, view in enumerate(kernels[first : first + count], first):
@@ -126,7 +129,13 @@ def partly_bound(
         if all(given[name] == word for name, word in words.items() if name in given):
             values = [_given(e, given) for e in view.lowered.arguments]
             if any(v is not None for v in values):
-                yield _bound(number, view.lowered.kernel, values)
+                try:
+                    yield _bound(number, view.lowered.kernel, values)
+                except ImpossibleValueError as error:
+                    declared = ", ".join(
+                        f"{n} = {list(v) if isinstance(v, tuple) else v}" for n, v in specialization.values
+                    )
+                    raise UserError(f"{op.name}: no call has {declared}: {error}") from error
 
 
 def _given(e: Expr, given: Mapping[str, SpecializedValue]) -> int | None:

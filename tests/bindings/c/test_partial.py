@@ -67,3 +67,19 @@ def test_on_the_command_line(path: Path, tmp_path: Path) -> None:
     wrong = CliRunner().invoke(main, [*given, "--specialize", "Smooth:tap=7"])
     assert wrong.exit_code != 0
     assert "no dimension, attribute or type 'tap'; did you mean 'taps'?" in wrong.output
+
+
+def test_values_that_no_call_has_are_the_callers_mistake(path: Path, tmp_path: Path) -> None:
+    path.write_text(SPEC.replace("  specialize", '  require size >= taps : input "enough"\n  specialize', 1))
+    for given, why in (
+        ("taps=0", "taps = 0: parameter 'taps' is 0, outside [1, 2147483647]"),
+        ("size=-3", "size = -3: parameter 'size' is -3, outside [0, inf]"),
+        ("size=9223372036854775808", "outside [0, inf]"),
+        ("size=2:taps=3", "size = 2, taps = 3: kernel 'smooth_float32' assumes size >= taps, which does not hold"),
+    ):
+        command = ["build", str(path), "-o", str(tmp_path / "lib"), "--specialize", f"Smooth:T=float32:{given}"]
+        wrong = CliRunner().invoke(main, command)
+        assert wrong.exit_code == 1, wrong.output
+        assert "error: Smooth: no call has T = float32, " in wrong.output
+        assert why in wrong.output
+        assert not (tmp_path / "lib").exists()
