@@ -41,14 +41,18 @@ def why_illegal(name: str) -> str | None:
         (name in _LANGUAGE, "a word of the spec language"),
         (name in _TYPES, "the name of a type"),
         (name in _PYTHON, "a keyword of Python"),
-        (name in _C, "a word that C or C++ keeps for itself"),
         (name in _GENERATED, "a name that generated code uses itself"),
-        (
-            name.startswith("_") or "__" in name,
-            "not usable: names that begin with '_' or hold '__' are reserved in C and C++",
-        ),
     )
-    return next((reason for holds, reason in reasons if holds), None)
+    return next((reason for holds, reason in reasons if holds), None) or why_illegal_in_c(name)
+
+
+def why_illegal_in_c(name: str) -> str | None:
+    """Why what looks like a name cannot be one in C and C++, completing "'x' is ..."; None if it can."""
+    if name in _C:
+        return "a word that C or C++ keeps for itself"
+    if name.startswith("_") or "__" in name:
+        return "not usable: names that begin with '_' or hold '__' are reserved in C and C++"
+    return None
 
 
 def check_name(report: Report, name: str, span: Span) -> bool:

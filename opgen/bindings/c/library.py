@@ -12,9 +12,10 @@ from opgen.bindings.c.expressions import CPrinter
 from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.scope import LibraryScope, OpScope, symbols
 from opgen.bindings.c.text import one_line, paragraphs
-from opgen.diagnostics import InternalError, UserError
+from opgen.diagnostics import UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
 from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
+from opgen.spec.names import why_illegal_in_c
 from opgen.spec.walk import subexpressions
 
 
@@ -86,6 +87,7 @@ class LibraryView:
 
 def library_view(module: Module, prefix: str, source: str) -> LibraryView:
     """The view of a module's glue."""
+    check_prefix(prefix)
     check_lists(module)
     refuse_clashes(module, prefix)
     library = LibraryScope(module, prefix)
@@ -256,12 +258,19 @@ def _fields(scope: OpScope) -> Iterator[str]:
         yield f"{scope.library.prefix}_shape {name};"
 
 
+def check_prefix(prefix: str) -> None:
+    """Raises UserError if names of C and C++ cannot begin with the prefix, or the namespace cannot be called so."""
+    reason = why_illegal_in_c(prefix) if prefix.isascii() and prefix.isidentifier() else "no name in C"
+    if reason is not None:
+        raise UserError(f"'{prefix}' is {reason}; what names shall begin with is said by --prefix")
+
+
 def check_lists(module: Module) -> None:
-    """Lists have room for 64 numbers."""
+    """Raises UserError for a list that the library has no room for."""
     for op in module.ops:
         for attr in op.attrs:
             if prod(attr.shape) > 64:
-                raise InternalError(f"op {op.name}: attribute {attr.name} has more than 64 elements")
+                raise UserError(f"op {op.name}: attribute {attr.name} has more than 64 elements, the most in a library")
 
 
 def refuse_clashes(module: Module, prefix: str) -> None:
