@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opgen.cli.options import SPECS, spec_files
+from opgen.cli.options import SPECS, read_text, spec_files
 
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Progress
@@ -78,7 +78,7 @@ def command(
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:
     for text in texts:
         path = Path(text)
-        lines = path.read_text().splitlines() if path.is_file() else [text]
+        lines = read_text(path).splitlines() if path.is_file() else [text]
         for line in lines:
             call = line.partition("#")[0].strip()
             if call:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from opgen.cli.options import SPECS, spec_files
-from opgen.diagnostics import Diagnostic, DiagnosticError, UserError
+from opgen.cli.options import SPECS, read_text, spec_files
+from opgen.diagnostics import Diagnostic, DiagnosticError
 
 
 @click.command("fmt")
@@ -24,7 +24,7 @@ def command(specs: tuple[Path, ...], check: bool) -> None:
     changed: list[Path] = []
     mistakes: list[Diagnostic] = []
     for path in spec_files(specs):
-        text = read(path)
+        text = read_text(path)
         try:
             formatted = format_source(text, str(path))
         except DiagnosticError as error:
@@ -40,11 +40,3 @@ def command(specs: tuple[Path, ...], check: bool) -> None:
         raise DiagnosticError(mistakes)
     if check and changed:
         sys.exit(1)
-
-
-def read(path: Path) -> str:
-    """A file's text, with its line endings as they are."""
-    try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from error

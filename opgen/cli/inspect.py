@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from opgen.cli.options import spec_files
+from opgen.cli.options import read_text, spec_files
 from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
 
@@ -35,6 +35,7 @@ LANGUAGES = {
 
 CUDA = "cuda"
 DEVICE_STAGES = ("cuda", "ptx")
+CPU_STAGES = ("llvm", "asm")
 
 
 @click.command("inspect")
@@ -88,6 +89,8 @@ def command(
     """
     from opgen.cli.arguments import read_arguments
 
+    if target == CUDA and stage in CPU_STAGES:
+        raise UserError(f"--target cuda has no stage {stage}; it has {' and '.join(DEVICE_STAGES)}")
     with working(f"{op}: {stage}"):
         module, spec = find(op, specs)
         if algorithms:
@@ -166,7 +169,7 @@ def read_schedule(path: Path, kind: Target) -> Schedule:
     from opgen.schedule.schedule import parse_schedule
     from opgen.schedule.targets import require_target
 
-    schedule = parse_schedule(path.read_text(encoding="utf-8"), str(path))
+    schedule = parse_schedule(read_text(path).replace("\r\n", "\n"), str(path))
     require_target(schedule, kind)
     return schedule
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from opgen.diagnostics import UserError
+
 SPECS = click.argument("specs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 """Spec files, or folders of them."""
 
@@ -18,3 +20,11 @@ def spec_files(specs: tuple[Path, ...]) -> list[Path]:
     if not found:
         raise click.UsageError(f"no .op file in {', '.join(map(str, specs))}")
     return found
+
+
+def read_text(path: Path) -> str:
+    """A file's text, with its line endings as they are."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from opgen.cli.inspect import find, pipeline
-from opgen.diagnostics import UserError
+from opgen.diagnostics import UserError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,9 @@ def _forget(word: str) -> None:
     click.echo(f"forgot {count} schedule{'' if count == 1 else 's'}")
 
 
+_PARTS = ("op", "dtype", "shapes", "sizes", "attrs")
+
+
 def _read(path: Path) -> Iterator[TuneCall]:
     """The calls of a file."""
     try:
@@ -130,6 +133,10 @@ def _read(path: Path) -> Iterator[TuneCall]:
     for call in listed:
         if not isinstance(call, dict) or not isinstance(call.get("op"), str):
             raise UserError(f"{path}: expected an object with an op, given {json.dumps(call)[:80]}")
+        for name in call:
+            if name not in _PARTS:
+                hint = did_you_mean(name, _PARTS) or f"it can have {', '.join(_PARTS)}"
+                raise UserError(f"{path}: a call of {call['op']} has no '{name}'; {hint}")
         dtype = (str(call["dtype"]),) if "dtype" in call else ()
         yield TuneCall(call["op"], dtype, *(_pairs(path, call, part) for part in ("shapes", "sizes", "attrs")))
 

@@ -149,6 +149,13 @@ def test_a_wrong_schedule_is_refused_with_its_place(here: Run, tmp_path: Path) -
     )
 
 
+def test_a_schedule_that_is_no_text_is_refused(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.schedule").write_bytes(b"split \xff 4 -> a, b\n")
+    result = here("inspect", "Conv2D", *WITH, "--schedule", tmp_path / "my.schedule")
+    message = f"error: {tmp_path / 'my.schedule'}: not UTF-8 text (byte 6)\n"
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", message)
+
+
 def test_output_goes_to_a_file(here: Run, tmp_path: Path) -> None:
     result = here("inspect", "Conv2D", "--stage", "llvm", *WITH, "--output", "conv.ll")
     assert (result.returncode, result.stdout) == (0, "")
@@ -179,6 +186,7 @@ def test_output_goes_to_a_file(here: Run, tmp_path: Path) -> None:
             "--attr data_format: there is no value 'NHCW'; did you mean 'NHWC'?",
         ),
         (["Conv2D", "--attr", "use_cudnn_on_gpu=1"], "--attr use_cudnn_on_gpu=1: expected true or false"),
+        (["Conv2D", "--target", "cuda", "--stage", "asm"], "--target cuda has no stage asm; it has cuda and ptx"),
         (["Conv2D", "--target", "x86-64-v9"], "unknown target 'x86-64-v9'; did you mean 'x86-64-v4'?"),
     ],
 )

@@ -88,6 +88,7 @@ def test_wrong_questions(here: Run, arguments: tuple[str, ...], message: str) ->
         ("{", "is no JSON"),
         ("{}", "expected a list of calls"),
         ("[1]", "expected an object with an op, given 1"),
+        ('[{"op": "Conv2D", "attr": {}}]', "a call of Conv2D has no 'attr'; did you mean 'attrs'?"),
         ('[{"op": "Conv2D", "shapes": 1}]', "'shapes' of Conv2D: expected an object of names and values"),
     ],
 )
