@@ -88,6 +88,8 @@ class TensorChecks(OpChecks):
         found = self.as_array(argument, value)
         array = self._vector_of(argument, value, expected) if found is None else found
         if array.size and native(array.dtype).name not in ("int32", "int64"):
+            if found is not None and array.dtype.kind in "iu":
+                raise self.wrong_tensor(argument, f"{expected} of int32 or int64", array)
             raise self.wrong_type(argument, expected, value)
         if array.ndim != 1 or array.size not in lengths:
             raise self.wrong(argument, expected, value)
@@ -97,6 +99,8 @@ class TensorChecks(OpChecks):
         return sizes
 
     def _vector_of(self, argument: str, value: object, expected: str) -> Array:
+        if isinstance(value, list | tuple) and any(isinstance(v, bool | np.bool_) for v in value):
+            raise self.wrong_type(argument, expected, value)
         try:
             return np.array(value)
         except (ValueError, OverflowError) as error:
@@ -135,7 +139,11 @@ class TensorChecks(OpChecks):
         raise self.wrong_type(argument, "a tensor", value)
 
     def _from_dlpack(self, argument: str, value: SupportsDLPack) -> Array:
-        if value.__dlpack_device__()[0] not in _CPU_DEVICES:
+        try:
+            place = value.__dlpack_device__()[0]
+        except _FOREIGN_FAILURES as error:
+            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
+        if place not in _CPU_DEVICES:
             raise ArgumentTypeError(
                 self.op, argument, "a tensor in this machine's memory", f"{describe(value)} on a device"
             )
@@ -219,6 +227,8 @@ def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
     if isinstance(out, np.ma.MaskedArray):
         raise ArgumentTypeError(op, "out", "an array without a mask", tensor(out))
     if out.dtype != dtype:
+        if native(out.dtype) == dtype:
+            raise ArgumentTypeError(op, "out", "an array in this machine's byte order", "the other one")
         raise ArgumentTypeError(op, "out", f"{dtype.name}{list(shape)}", tensor(out))
     if out.shape != shape:
         raise ArgumentValueError(op, "out", f"{dtype.name}{list(shape)}", tensor(out))

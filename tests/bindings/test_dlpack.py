@@ -43,6 +43,13 @@ class Exporter:
         return _new(ctypes.addressof(managed), b"dltensor", None)
 
 
+class Nowhere(Exporter):
+    """A tensor without memory, such as PyTorch's on the device `meta`."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("Unknown device type meta for Dlpack")
+
+
 VALUES = np.array([[1.0, -2.5, 3.0], [0.5, 1e30, -0.0]], np.float32).astype(ml_dtypes.bfloat16)
 BITS = VALUES.view(np.uint16)
 
@@ -63,3 +70,10 @@ def test_other_unknown_types_are_refused() -> None:
         ArgumentTypeError, match=r"argument 'x': expected a readable tensor, given an object of type Exporter \("
     ):
         check.common_type(("float32",), {"x": Exporter(BITS, code=7, bits=16)})
+
+
+def test_a_tensor_that_is_nowhere() -> None:
+    with pytest.raises(ArgumentTypeError) as caught:
+        check.typed("x", Nowhere(BITS), "bfloat16")
+    given = "an object of type Nowhere (Unknown device type meta for Dlpack)"
+    assert str(caught.value) == f"Op: argument 'x': expected a readable tensor, given {given}"

@@ -155,6 +155,10 @@ def test_vectors_of_sizes() -> None:
     assert isinstance(plain_vector(np.ones(2)), np.ndarray)
     with pytest.raises(ArgumentTypeError, match=r"expected 2 or 4 integers, given \[1.0, 2.0\]"):
         check.vector("n", np.array([1.0, 2.0]), (2, 4))
+    with pytest.raises(ArgumentTypeError, match=r"expected 2 integers of int32 or int64, given uint64\[2\]$"):
+        check.vector("n", np.array([1, 2], np.uint64), (2,))
+    with pytest.raises(ArgumentTypeError, match=r"expected 2 integers, given \[True, 2\]$"):
+        check.vector("n", [True, 2], (2,))
     with pytest.raises(ArgumentValueError, match=r"expected 2 integers, given \[1, 2, 3\]"):
         check.vector("n", [1, 2, 3], (2,))
     with pytest.raises(ArgumentValueError, match=r"expected sizes that are not negative, given \[1, -2\]"):
@@ -172,7 +176,11 @@ def _readonly() -> npt.NDArray[Any]:
     [
         ([1], ArgumentTypeError, "expected a numpy array, given [1]"),
         (np.empty((2, 3)), ArgumentTypeError, "expected float32[2, 3], given float64[2, 3]"),
-        (np.empty((2, 3), ">f4"), ArgumentTypeError, "expected float32[2, 3], given float32[2, 3]"),
+        (
+            np.empty((2, 3), ">f4"),
+            ArgumentTypeError,
+            "expected an array in this machine's byte order, given the other one",
+        ),
         (np.empty((3, 2), np.float32), ArgumentValueError, "expected float32[2, 3], given float32[3, 2]"),
         (
             np.empty((3, 2), np.float32).T,
