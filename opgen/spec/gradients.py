@@ -76,6 +76,7 @@ class GradientChecker:
             return None
         lets = [n for c in self.forward.checks if isinstance(c, m.ShapeLet) for n in c.names]
         check_determined(self.report, inputs, dict.fromkeys(sorted(self.symbols), self.gradient.span), lets)
+        self._types_determined(types, inputs)
         spec = self._spec(types, inputs, outputs)
         return spec if len(self.report) == self._before else None
 
@@ -160,6 +161,15 @@ class GradientChecker:
             if name not in known:
                 self.report.unknown(f"type of {self.forward.name}", name, decl.name.span, known)
         return tuple(self._type(v, decls.get(v.name)) for v in self.forward.type_variables)
+
+    def _types_determined(self, types: tuple[m.TypeVariable, ...], inputs: tuple[m.Tensor | m.Sizes, ...]) -> None:
+        """Notes every type variable that no input has: nothing in a call would tell which type it is."""
+        bound = {i.dtype for i in inputs if isinstance(i, m.Tensor)}
+        for variable in types:
+            if variable.name not in bound:
+                first = next(t.name for t in self.forward.tensors if t.dtype == variable.name)
+                help = f"write input {first} shape_only"
+                self.report.add("S040", f"no input has the type '{variable.name}'", self.gradient.span, help)
 
     def _type(self, variable: m.TypeVariable, decl: s.TypeDecl | None) -> m.TypeVariable:
         if decl is None:
