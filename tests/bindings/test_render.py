@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opgen.bindings.docs.support import support_page
 from opgen.bindings.generate import generate, generated_files
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
@@ -208,6 +209,12 @@ def test_docstring_and_messages() -> None:
         ">>> conv2d(",
     ):
         assert part in text, part
+
+
+def test_the_support_page_shows_lists_as_they_are_written() -> None:
+    lines = support_page(spec(OPS), OPS.name).splitlines()
+    assert "| explicit_paddings | 8 int &gt;= 0, or none | [] |" in lines
+    assert "| padding | SAME, VALID, or 4 x 2 int &gt;= 0 | required |" in lines
 
 
 def test_a_missing_op_file_is_said(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from math import prod
 
 import jinja2
 
@@ -95,7 +96,8 @@ def _values(op: OpSpec, a: Attr) -> str:
     if a.kind in ("enum", "layout"):
         words = [v for v in a.values if a.payload is None or v != a.payload[0]]
         return ", ".join(words) + (f", or {_values(op, op.attr(a.payload[1]))}" if a.payload else "")
-    count = " x ".join(str(n) for n in a.shape)
+    by_rows = a.carried_by is not None  # in an attribute of its own a list is written flat
+    count = " x ".join(map(str, a.shape)) if by_rows or not a.shape else str(prod(a.shape))
     bounds = "" if a.minimum is None else f" >= {a.minimum}"
     bounds += "" if a.maximum is None else f" <= {a.maximum}"
     return f"{count} {a.kind}{bounds}".strip() + (", or none" if a.optional and a.carried_by is None else "")
