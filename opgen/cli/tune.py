@@ -6,11 +6,15 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from opgen.cli.inspect import find, pipeline
+from opgen.cli.inspect import find, pipeline, read_schedule
 from opgen.diagnostics import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from opgen.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class TuneCall:
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
 @click.option("--calls", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A JSON list of calls: {op, dtype, shapes, sizes, attrs}, names to lists or words.")  # fmt: skip
+@click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A schedule to try first; no other one with --seconds 0.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0), default=20.0, show_default=True, help="Time for each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the order of the search.")
 @click.option("--list", "listing", is_flag=True, help="Show what was kept.")
@@ -49,6 +55,7 @@ def command(
     sizes: tuple[str, ...],
     attrs: tuple[str, ...],
     calls: Path | None,
+    schedule_file: Path | None,
     seconds: float,
     seed: int,
     listing: bool,
@@ -59,6 +66,8 @@ def command(
     What is found is used from then on, in new processes, wherever the same loops with the same sizes and types are
     built for the same CPU.  It is kept in the file OPGEN_TUNED, else in the kernel cache's folder.  Tuning is never
     needed: the default schedules stand without it.
+
+    With --schedule, a schedule written by hand is kept and used if it is the fastest.
     """
     if listing:
         _show()
@@ -69,11 +78,12 @@ def command(
         wanted += [] if calls is None else list(_read(calls))
         if not wanted:
             raise click.UsageError("there is nothing to tune: give an OP with --shape, or --calls FILE")
+        steps = None if schedule_file is None else read_schedule(schedule_file, "cpu")
         for call in wanted:
-            click.echo(_tune(call, specs, seconds, seed))
+            click.echo(_tune(call, specs, seconds, seed, steps))
 
 
-def _tune(call: TuneCall, specs: Path, seconds: float, seed: int) -> str:
+def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
     """Tune one call; what came of it."""
     from opgen.cli.arguments import read_arguments
     from opgen.runtime import threads, tuned
@@ -90,8 +100,10 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int) -> str:
     assert line.call is not None
     assert line.target is not None
     values = line.values(line.call)
-    found = tune(line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed)
+    found = tune(line.kernel, [values[p.name] for p in line.kernel.parameters], line.target, seconds, seed, given)
     times = f"default {1e6 * found.default:.1f} us, {found.tried} others tried"
+    if found.given is not None:
+        times += f", the given one {1e6 * found.given:.1f} us"
     if not found.better:
         return f"{call}: {times}, none faster"
     steps = tuple(str(step) for step in found.schedule.steps)

@@ -2,8 +2,8 @@
 
 Candidates are what the automatic scheduler comes to if it decides one thing otherwise (another kind of nest, tile or
 order of loops, no copy), and another beside it where that was good; then variations of the best schedules so far, one
-step at a time, in an order that a seed decides.  Each is checked by its primitives and the verifier, built, compared
-with the results of the default schedule, and timed in turn with it.
+step at a time, in an order that a seed decides.  A schedule written by hand comes before all.  Each is checked by its
+primitives and the verifier, built, compared with the results of the default schedule, and timed in turn with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
@@ -50,12 +51,15 @@ EXACT = 16
 
 @dataclass(frozen=True)
 class Found:
-    """The outcome of a search: times are seconds of one run; `schedule` is the default one if none was better."""
+    """The outcome of a search: times are seconds of one run; `schedule` is the default one if none was better, `given`
+    the time of the schedule that the search was given, if it could be built.
+    """
 
     schedule: Schedule
     default: float
     best: float
     tried: int
+    given: float | None = None
 
     @property
     def better(self) -> bool:
@@ -108,9 +112,17 @@ class Candidate:
 
 
 def tune(
-    kernel: Kernel, parameters: Sequence[SupportsIndex | float], target: Target, seconds: float, seed: int = 0
+    kernel: Kernel,
+    parameters: Sequence[SupportsIndex | float],
+    target: Target,
+    seconds: float,
+    seed: int = 0,
+    given: Schedule | None = None,
 ) -> Found:
-    """The best schedule that is found for a (simplified) kernel of known sizes within a time."""
+    """The best schedule that is found for a (simplified) kernel of known sizes within a time.
+
+    A `given` schedule is timed in any case; raises ScheduleError if it is not legal for the kernel.
+    """
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
     own = decided(kernel, target.machine, Decisions())
@@ -118,20 +130,24 @@ def tune(
     right = runner.results(default)
     best, fastest, ratio, tried = own.schedule, default, 1.0, 0
     search = _Search(kernel, target.machine, own, seed)
-    while (proposal := search.next(until)) is not None:
+    by_hand = [] if given is None else [Proposal(given, apply(kernel, given))]
+    hand = None
+    for proposal in chain(by_hand, iter(lambda: search.next(until), None)):
         candidate = _built(runner, proposal.kernel)
         if candidate is None or not _alike(runner.results(candidate), right):
             continue
         tried += 1
         found = _ratio(candidate, default, 3)
         search.keep(proposal, found)
+        if proposal.schedule is given:
+            hand = found
         if found < ratio * GAIN and (found := _ratio(candidate, default, 7)) < ratio * GAIN:
             best, fastest, ratio = proposal.schedule, candidate, found
             search.around()
     if fastest is not default and (ratio := _ratio(fastest, default, CONFIRMED)) >= GAIN:
         best, ratio = own.schedule, 1.0  # of many candidates the luckiest one
     usual = min(default.seconds() for _ in range(5))
-    return Found(best, usual, usual * ratio, tried)
+    return Found(best, usual, usual * ratio, tried, None if hand is None else usual * hand)
 
 
 def _built(runner: Runner, kernel: Kernel) -> Candidate | None:
@@ -166,14 +182,16 @@ class _Search:
     def __init__(self, kernel: Kernel, machine: Machine, first: Proposal, seed: int) -> None:
         self._kernel, self._machine = kernel, machine
         self._random = random.Random(seed)
-        self._seen = {str(first.schedule)}
+        self._seen: set[str] = set()
+        self._order = count()
         self._left: Iterator[Proposal | None] = iter(())
         self._kept: list[tuple[float, int, Proposal]] = []
         self.keep(first, 1.0)
 
     def keep(self, proposal: Proposal, ratio: float) -> None:
         """Remember a schedule and how long it takes, as one to vary later."""
-        heapq.heappush(self._kept, (ratio, len(self._seen), proposal))
+        self._seen.add(str(proposal.schedule))
+        heapq.heappush(self._kept, (ratio, next(self._order), proposal))
 
     def around(self) -> None:
         """Leave what is being varied for what is better."""

@@ -31,6 +31,24 @@ def test_a_search(here: Run) -> None:
     assert "others tried, " in result.stdout
 
 
+def test_a_schedule_written_by_hand_is_timed(here: Run, tmp_path: Path) -> None:
+    """One that leaves every loop as it is: slower."""
+    (tmp_path / "serial.schedule").write_text("# nothing\n")
+    hand = ("--schedule", "serial.schedule", "--seconds", "0")
+    result = here("tune", "Conv2D", *WITH, *CALL, *hand)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert ", 1 others tried, the given one " in result.stdout
+    assert result.stdout.endswith(" us, none faster\n")
+
+
+def test_an_illegal_schedule_is_refused_and_nothing_is_kept(here: Run, tmp_path: Path, file: Path) -> None:
+    (tmp_path / "mine.schedule").write_text("unroll s\nvectorize c\n")
+    result = here("tune", "Conv2D", *WITH, *CALL, "--schedule", "mine.schedule", "--seconds", "0")
+    assert result.returncode == 1
+    assert result.stderr.startswith("mine.schedule:2:1: error[schedule]: vectorize c: ")
+    assert not file.exists()
+
+
 def test_calls_of_a_file(here: Run, tmp_path: Path) -> None:
     call = {
         "op": "Conv2DBackpropInput",

@@ -127,6 +127,16 @@ def test_the_scheduler_is_asked_to_decide_otherwise() -> None:
     assert first.schedule == tuner.decided(given, machine, Decisions(first.decisions.path)).schedule
 
 
+@pytest.mark.parametrize(("ratio", "better"), [(0.5, True), (1.0, False)])
+def test_a_given_schedule_is_tried_first(monkeypatch: pytest.MonkeyPatch, ratio: float, better: bool) -> None:
+    """With no time left for others, and timings as planted."""
+    monkeypatch.setattr(tuner, "_ratio", lambda *_: ratio)
+    given = Schedule()
+    found = tuner.tune(kernel(), (), toolchain.host(), 0, given=given)
+    assert (found.tried, found.better, found.given) == (1, better, ratio * found.default)
+    assert (found.schedule == given) == better
+
+
 def test_the_luckiest_is_timed_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: timings that show a gain until what is found is confirmed."""
     rounds: list[int] = []
