@@ -50,16 +50,36 @@ def test_channels_first_is_the_same(direction: str | None) -> None:
     assert_scheduled_is_the_same(dense((1, 8, 64, 64), 64, direction, order="NCHW"), 1, SMALL)
 
 
-def test_the_last_tile_is_shorter() -> None:
-    text = assert_scheduled_is_the_same(dense((1, 8, 28, 32), 64), 1, WIDE)
-    assert "split x 6 tail=min -> x_o, x_i\npartition x_o -1\n" in text
+def test_only_the_last_tile_of_all_rows_is_shorter() -> None:
+    """The first one makes the panel, if it need not be turned."""
+    text = assert_scheduled_is_the_same(dense((1, 14, 14, 32), 128), 1, WIDE)
+    assert "flatten y, x -> y_x\n" in text
+    assert "split y_x 6 tail=min -> y_x_o, y_x_i\npartition y_x_o 1, -1\n" in text
     assert "pack filter 0, 1, 2, 3 at=k_o" in text
+    assert "fill filter_panel in=c\nparallel k_o\n" in text
     assert "prefetch" not in text
+    turned = assert_scheduled_is_the_same(dense((1, 14, 14, 128), 32, "input"), 1, WIDE)
+    assert "partition h_w_o -1\n" in turned
+    assert "fill" not in turned
+    assert "prefetch input at=y_x_o in=c\n" in assert_scheduled_is_the_same(dense((1, 8, 28, 64), 128), 1, SMALL)
+
+
+def test_images_that_are_too_many_stay_outermost() -> None:
+    """A panel for each of them, made by its first tile."""
+    text = assert_scheduled_is_the_same(dense((3, 12, 12, 64), 128), 1, SMALL)
+    assert "reorder n, k_o, y_x, k_i\n" in text
+    assert text.endswith("fill filter_panel in=c\nparallel n\n")
+
+
+def test_rows_that_threads_share_are_not_joined() -> None:
+    """Few vectors: tiles of a row are balanced then.  Rows with strides do not lie one after the other."""
+    assert "split x 6 tail=min -> x_o, x_i\npartition x_o -1\n" in assert_scheduled_is_the_same(
+        dense((1, 8, 28, 32), 64), 1, WIDE
+    )
+    text = assert_scheduled_is_the_same(dense((1, 14, 14, 32), 64), 1, WIDE)
+    assert "split x 5 tail=min" in text
+    assert text.endswith("parallel y\n")
     assert "prefetch input at=y in=c\n" in assert_scheduled_is_the_same(dense((1, 8, 28, 64), 64), 1, SMALL)
-
-
-def test_tiles_of_a_short_row_are_balanced() -> None:
-    assert "split x 5 tail=min" in assert_scheduled_is_the_same(dense((1, 14, 14, 32), 64), 1, WIDE)
 
 
 def test_a_filter_is_turned_panel_by_panel() -> None:

@@ -1,12 +1,14 @@
 """Products of matrices: each place of a map multiplies a row of scalars by a table of vectors.
 
-A tile of six places by four vectors loads least for what it computes; of a row that six does not divide the last tile
-is shorter.  Vectors are outermost: what four of them read is copied, or turned, into a panel that lies together in the
-second cache for all places, and meanwhile what the next row of places reads is asked for.
+A tile of six places by four vectors loads least for what it computes; rows are joined where they lie one after the
+other, so that only the last tile of all is shorter.  Vectors are outermost: what four of them read is copied by the
+first tile while it computes, or turned before, into a panel that lies together in the second cache for all places, and
+meanwhile what the next tile or row of places reads is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -18,7 +20,19 @@ from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
 from opgen.schedule.auto.panel import TURNS
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Pack, Parallel, Partition, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import (
+    Fill,
+    Flatten,
+    Pack,
+    Parallel,
+    Partition,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
 
 PLACES, VECTORS = 6, 4
 """The tile: 24 sums, and 10 loads for as many multiply-adds."""
@@ -32,11 +46,14 @@ def balanced(extent: int, most: int) -> int:
     return -(-extent // tiles)
 
 
-def apart(loop: str, extent: int, size: int, outer: str, inner: str) -> list[Step]:
-    """A loop in tiles, the last of which may be shorter and is then a loop of its own."""
-    if extent % size == 0:
-        return [Split(loop, size, "exact", outer, inner)]
-    return [Split(loop, size, "min", outer, inner), Partition(outer, (-1,))]
+def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool = False) -> list[Step]:
+    """A loop in tiles, the last of which may be shorter and is then a loop of its own; so is the first if that is
+    asked for.
+    """
+    even = extent % size == 0
+    cuts = (*((1,) if first else ()), *(() if even else (-1,)))
+    split = Split(loop, size, "exact" if even else "min", outer, inner)
+    return [split, Partition(outer, cuts)] if cuts else [split]
 
 
 @dataclass(frozen=True)
@@ -105,15 +122,18 @@ class Products:
         return self._width // (VECTORS * self.lanes)
 
     def _take(self) -> bool:
-        trial, loop = self.trial, self._loops[-1]
+        trial, (*others, loop) = self.trial, self._joined()
+        whole = len(others) == self._apart
+        filled = whole and self._axis == len(self._reads[0].indices) - 1
+        places = prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others)
+        size = PLACES if whole else balanced(places, PLACES)
         outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
-        before = self._loops[: self._apart]
         steps: list[Step] = [
             Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
-            Reorder((*before, blocks, *self._loops[self._apart :], part)),
-            *apart(loop, self._extents[-1], balanced(self._extents[-1], PLACES), outer, inner),
+            Reorder((*others[: self._apart], blocks, *others[self._apart :], loop, part)),
+            *apart(loop, places, size, outer, inner, first=filled),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, inner, across, lane)),
             Reorder((outer, self._sum, inner, across, lane)),
@@ -123,8 +143,20 @@ class Products:
         if not trial.take(*steps):
             return False
         if 2 * self._bytes > self.machine.l2.size:
-            trial.take(Prefetch(self._reads[1].buffer, self._loops[-2], self._sum))
-        return self._panel(blocks)
+            trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
+        return self._panel(blocks, others, filled)
+
+    def _joined(self) -> tuple[str, ...]:
+        """The loops over places, those within the vectors' joined where they can be and threads share none of them:
+        only the last tile of all is shorter then.
+        """
+        *others, inner = self._loops
+        while self._shares_vectors and len(others) > self._apart:
+            both = self.trial.fresh(f"{others[-1]}_{inner}")
+            if not self.trial.take(Flatten(others[-1], inner, both)):
+                break
+            others, inner = others[:-1], both
+        return (*others, inner)
 
     @property
     def _bytes(self) -> int:
@@ -136,20 +168,36 @@ class Products:
         """How many loops stand outside of the vectors': the images, where all are too many to come again for each."""
         return int(len(self._loops) > 2 and self._blocks > 1 and self._bytes > self.machine.l2.size)
 
-    def _panel(self, blocks: str) -> bool:
-        """The panel of some vectors, by the thread that uses it; where there are few, threads share rows of places."""
-        rows, trial, cores = self._reads[0], self.trial, self.machine.cores
-        axis, last = own_axis(rows, self.vector), len(rows.indices) - 1
+    @property
+    def _shares_vectors(self) -> bool:
+        """Whether threads share blocks of vectors, or what is outside of them, rather than rows of places."""
+        cores = self.machine.cores
+        return bool(self._apart) or self._blocks >= TURNS * cores or self._blocks % cores == 0
+
+    @cached_property
+    def _axis(self) -> int | None:
+        """The dimension along which vectors lie in what they read."""
+        return own_axis(self._reads[0], self.vector)
+
+    def _panel(self, blocks: str, others: Sequence[str], filled: bool) -> bool:
+        """The panel of some vectors, by the thread that uses it: `filled` by the first tile, unless it is turned; where
+        vectors are few, threads share rows of places.
+        """
+        rows, trial, axis = self._reads[0], self.trial, self._axis
+        last = len(rows.indices) - 1
         if axis is None:
             return False
         order = (*(d for d in range(last + 1) if d != axis), axis)
         name = trial.fresh(f"{rows.buffer}_panel")
-        even = self._blocks >= TURNS * cores or self._blocks % cores == 0
-        shared = self._loops[0] if self._apart else blocks if even else self._loops[-2]
+        shared = others[0] if self._apart else blocks if self._shares_vectors else others[-1]
         if not trial.take(Pack(rows.buffer, order, name, blocks)):
             return False
         if axis != last:
             return transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
         row = f"{name}_{last}"
         copied = (Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"), Unroll(f"{row}_o"), Vectorize(f"{row}_l"))
-        return trial.take(*copied, Parallel(shared))
+        if not trial.take(*copied):
+            return False
+        if filled:
+            trial.take(Fill(name, self._sum))
+        return trial.take(Parallel(shared))
