@@ -10,11 +10,18 @@ from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import map_stmt
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh
+from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.stage import stage
 
 
-def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = None, at: str | None = None) -> Kernel:
+def pack(
+    kernel: Kernel,
+    buffer: str,
+    order: Sequence[int],
+    name: str | None = None,
+    at: str | None = None,
+    loop: str | None = None,
+) -> Kernel:
     """Work on a copy of an input whose dimensions are in another order, made before anything else.
 
                                                 alloc w_packed[c, r]
@@ -23,7 +30,8 @@ def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = N
                                                 for k: for r: use(w_packed[k, r])
 
     `order` names, for each dimension of the copy, the dimension of the input that stands there.  With a loop `at`, each
-    of its iterations makes a copy of what it reads; or, of an output, works on a copy of what it writes.
+    of its iterations makes a copy of what it reads; or, of an output, works on a copy of what it writes.  With `loop`,
+    what is outside of it goes on reading the input itself.
     """
     known = {i.name: i for i in (kernel.inputs if at is None else kernel.buffers)}
     if buffer not in known:
@@ -33,6 +41,8 @@ def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = N
         shown = ", ".join(map(str, order))
         raise ScheduleError(f"pack {buffer}: {shown} is not an order of its {len(source.shape)} dimensions")
     name = name or f"{buffer}_packed"
+    if at is not None and loop is not None:
+        raise ScheduleError(f"pack {buffer}: a copy made in each iteration of '{at}' is for all of it", "leave out in=")
     if at is not None:
         return stage(kernel, buffer, at, "heap", name=name, order=order)
     counters = [f"{name}_{d}" for d in range(len(order))]
@@ -44,7 +54,11 @@ def pack(kernel: Kernel, buffer: str, order: Sequence[int], name: str | None = N
             return Load(name, tuple(e.indices[d] for d in order), e.dtype, e.mask)
         return e
 
-    body = map_stmt(kernel.body, expr=redirected)
+    if loop is None:
+        body = map_stmt(kernel.body, expr=redirected)
+    else:
+        require_loops(kernel, "pack", [loop])
+        body = rewrite_loops(kernel, loop, lambda s, _: map_stmt(s, expr=redirected)).body
     return dataclasses.replace(kernel, body=Alloc(copy, b.block((_copying(source, copy, order, counters), body))))
 
 

@@ -13,6 +13,7 @@ stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
+pack input 0, 3, 1, 2 in=x_o -> turned
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
@@ -24,6 +25,7 @@ prefetch input at=y_o in=x
 fill panel in=x
 stream output
 partition x_o 1, -1
+partition x_o -1 -> rest
 tighten r
 version n out_width >= 8 and left == 1 -> wide
 """
@@ -222,11 +224,12 @@ def _compute_at(line: Line) -> steps.Step:
 
 
 def _pack(line: Line) -> steps.Step:
-    _shape(line, "pack BUFFER DIMENSION, DIMENSION, ... at=LOOP -> NAME", max(2, len(line.arguments)), ["at"], 1)
+    usage = "pack BUFFER DIMENSION, DIMENSION, ... at=LOOP in=LOOP -> NAME"
+    _shape(line, usage, max(2, len(line.arguments)), ["at", "in"], 1)
     buffer = line.arguments[0].text
     order = tuple(_integer(w) for w in line.arguments[1:])
-    at = line.options["at"].text if "at" in line.options else None
-    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, line.command.span)
+    at, loop = (line.options[n].text if n in line.options else None for n in ("at", "in"))
+    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, loop, line.command.span)
 
 
 def _pad(line: Line) -> steps.Step:
@@ -310,9 +313,10 @@ def _stream(line: Line) -> steps.Step:
 
 
 def _partition(line: Line) -> steps.Step:
-    _shape(line, "partition LOOP CUT, CUT", max(2, len(line.arguments)))
+    _shape(line, "partition LOOP CUT, CUT -> SUFFIX", max(2, len(line.arguments)), results=1)
     cuts = tuple(_integer(w) for w in line.arguments[1:])
-    return steps.Partition(line.arguments[0].text, cuts, line.command.span)
+    suffix = line.results[0].text if line.results else None
+    return steps.Partition(line.arguments[0].text, cuts, suffix, line.command.span)
 
 
 def _version(source: Source, number: int, row: str, command: Word) -> steps.Step:

@@ -13,10 +13,11 @@ from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_loops, rewrite_loops
+from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+from opgen.schedule.renaming import renamed, suffixed_names
 
 
-def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
+def partition(kernel: Kernel, loop: str, at: Sequence[int], suffix: str | None = None) -> Kernel:
     """Run a loop's range in two or three parts, so that conditions can be decided in each by itself.
 
         for x in 0..n: s(x)
@@ -25,7 +26,12 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
         for x in min(1, n)..max(min(1, n), n - 1): s(x)
         for x in max(min(1, n), n - 1)..n: s(x)
 
-    A cut at c >= 0 counts from the loop's start, a negative one from its end.  The parts keep the loop's name.
+    A cut at c >= 0 counts from the loop's start, a negative one from its end.  The parts keep the loop's name; or
+    the last one, and all that is declared in it, has a suffix, so that further steps can speak of either:
+
+    ->  (at -1 -> left)
+        for x in 0..n - 1: s(x)
+        for x_left in n - 1..n: s(x_left)
     """
     require_loops(kernel, "partition", [loop])
     if not 1 <= len(at) <= 2 or (len(at) == 2 and at[0] < 0 <= at[1]):
@@ -40,7 +46,12 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int]) -> Kernel:
         for cut in at:
             edges.append(_edge(s, cut, edges[-1]))
         edges.append(s.stop)
-        return b.block(_part(s, low, high, context) for low, high in pairwise(edges))
+        *parts, last = [_part(s, low, high, context) for low, high in pairwise(edges)]
+        if suffix is not None:
+            new = suffixed_names(last, suffix)
+            require_fresh(kernel, "partition", new.values())
+            last = renamed(last, new, {})
+        return b.block((*parts, last))
 
     return rewrite_loops(kernel, loop, rewrite)
 

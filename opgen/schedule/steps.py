@@ -192,14 +192,16 @@ class Pack:
     order: tuple[int, ...]
     name: str
     at: str | None = None
+    loop: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         at = f" at={self.at}" if self.at else ""
-        return f"pack {self.buffer} {', '.join(map(str, self.order))}{at} -> {self.name}"
+        inside = f" in={self.loop}" if self.loop else ""
+        return f"pack {self.buffer} {', '.join(map(str, self.order))}{at}{inside} -> {self.name}"
 
     def run(self, kernel: Kernel) -> Kernel:
-        return pack(kernel, self.buffer, self.order, self.name, self.at)
+        return pack(kernel, self.buffer, self.order, self.name, self.at, self.loop)
 
 
 @dataclass(frozen=True)
@@ -381,13 +383,15 @@ class Stream:
 class Partition:
     loop: str
     at: tuple[int, ...]
+    suffix: str | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"partition {self.loop} {', '.join(map(str, self.at))}"
+        named = f" -> {self.suffix}" if self.suffix else ""
+        return f"partition {self.loop} {', '.join(map(str, self.at))}{named}"
 
     def run(self, kernel: Kernel) -> Kernel:
-        return partition(kernel, self.loop, self.at)
+        return partition(kernel, self.loop, self.at, self.suffix)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ DENSE = [
     "parallel n\nfuse n, y -> n_y\nfuse n_y, x",
     "partition x 1, -1",
     "partition y -2\npartition x 2",
+    "partition x 1, -1 -> last\nparallel x_last\nsplit k_last 4",
+    "partition y -1 -> last\npack filter 0, 1, 3, 2 in=y -> w\npack image 0, 3, 1, 2 in=y_last",
     "tighten r\ntighten s",
     "split k 4\nbind k_i thread.x\nbind x block.x",
     "stage filter at=n space=heap",

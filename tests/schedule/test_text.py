@@ -44,6 +44,7 @@ parallel n_y
 bind x_o block.x
 stage input at=x_o space=register pad=true -> input_local
 pack filter 0, 1, 3, 2 at=x_o -> panel
+pack filter 0, 1, 3, 2 in=x_o -> turned
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
@@ -58,6 +59,7 @@ stream output
 compute_at weight at=n_y space=heap again=true
 partition x_o 1, -1
 partition x_o -2
+partition x_o -1 -> left
 tighten r
 """
 

@@ -4,6 +4,7 @@ Classes of nests, told apart by how they access memory:
 
 contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
                 or one that uses what comes from afar a few times: `streamed.py`
+                or a product of few places with a large table: `scalar_rows.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
 window          a reduction in which every read depends on the lanes: `window.py`
@@ -49,6 +50,7 @@ from opgen.schedule.auto.products import Products
 from opgen.schedule.auto.results import turned
 from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
+from opgen.schedule.auto.scalar_rows import ScalarRows
 from opgen.schedule.auto.slices import Slices, sliced_loop
 from opgen.schedule.auto.streamed import Streamed
 from opgen.schedule.auto.taps import Taps
@@ -176,7 +178,7 @@ class CpuNest:
         return self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes))
 
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
-        if Products(nest, self.trial, vector, lanes, self.machine).run():
+        if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products)):
             return True
         pairs = Pairs(nest, vector, self.trial, self.machine)
         if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):

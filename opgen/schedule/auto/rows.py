@@ -30,21 +30,9 @@ class Rows:
         loop = self._along()
         if loop is None or len(self.nest.allocations) != 1:
             return False
-        factor = self._factor(constant_extent(loop))
-        if factor < 2:
-            return False
         partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
-        if not self.trial.take(Rfactor(loop.var, factor, partial)):
+        if not in_partial_sums(self.trial, loop.var, constant_extent(loop), partial, self.lanes, self.chains):
             return False
-        extent = constant_extent(loop)
-        if extent is None or (extent % factor and extent > factor):
-            self.trial.take(Partition(f"{loop.var}_o", (-1,)))  # only the last step needs masks
-        self._in_lanes(f"{loop.var}_l", factor)
-        self._in_lanes(f"{partial}_i", factor)
-        width = factor // 2
-        while width > 1:
-            self.trial.take(Vectorize(f"{partial}_{width}"))
-            width //= 2
         self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
         return True
 
@@ -57,16 +45,34 @@ class Rows:
         consecutive = sum(is_contiguous(e, loop.var, self.nest.shapes) for e in touched)
         return loop if touched and 2 * consecutive > len(touched) else None
 
-    def _factor(self, extent: int | None) -> int:
-        """Registers enough for the latency, fewer for a short loop, none for a very short one."""
-        factor = self.chains * self.lanes
-        while extent is not None and factor > extent:
-            factor //= 2
-        return factor if factor >= self.lanes else 0
 
-    def _in_lanes(self, loop: str, factor: int) -> None:
-        steps: list[Step] = [Vectorize(loop)]
-        if factor > self.lanes:
-            inner = f"{loop}_v"
-            steps = [Split(loop, self.lanes, "exact", f"{loop}_u", inner), Vectorize(inner), Unroll(f"{loop}_u")]
-        self.trial.take(*steps)
+def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, lanes: int, chains: int) -> bool:
+    """A reduction in partial results, in as many registers as hide the latency of one operation."""
+    factor = _factor(extent, lanes, chains)
+    if factor < 2 or not trial.take(Rfactor(loop, factor, partial)):
+        return False
+    if extent is None or (extent % factor and extent > factor):
+        trial.take(Partition(f"{loop}_o", (-1,)))  # only the last step needs masks
+    _in_lanes(trial, f"{loop}_l", factor, lanes)
+    _in_lanes(trial, f"{partial}_i", factor, lanes)
+    width = factor // 2
+    while width > 1:
+        trial.take(Vectorize(f"{partial}_{width}"))
+        width //= 2
+    return True
+
+
+def _factor(extent: int | None, lanes: int, chains: int) -> int:
+    """Registers enough for the latency, fewer for a short loop, none for a very short one."""
+    factor = chains * lanes
+    while extent is not None and factor > extent:
+        factor //= 2
+    return factor if factor >= lanes else 0
+
+
+def _in_lanes(trial: Trial, loop: str, factor: int, lanes: int) -> None:
+    steps: list[Step] = [Vectorize(loop)]
+    if factor > lanes:
+        inner = f"{loop}_v"
+        steps = [Split(loop, lanes, "exact", f"{loop}_u", inner), Vectorize(inner), Unroll(f"{loop}_u")]
+    trial.take(*steps)
