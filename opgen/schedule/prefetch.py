@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
@@ -33,14 +34,51 @@ def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
               acc += x[y, c] * f[c, k]           prefetch x[min(y + 1, 55), min(k * 256, 0) * 16 + c * 16]
                                                  acc += x[y, c] * f[c, k]
 
-    What is read must be a number of elements known, one after the other.  Where the loops inside have more iterations
-    than that has lines, the last tiles ask for the last lines again.
+    What is read must be a number of elements known, one after the other, or rows of these.  Where the loops inside have
+    more iterations than that has lines, the last tiles ask for the last lines again.
     """
     require_loops(kernel, "prefetch", [at, loop])
     known = [x.name for x in kernel.inputs]
     if buffer not in known:
         raise ScheduleError(f"prefetch {buffer}: there is no such input", did_you_mean(buffer, known))
     return rewrite_loops(kernel, at, lambda s, context: _Prefetch(buffer, s, loop).apply(context, kernel))
+
+
+class _Step(NamedTuple):
+    """A loop on the way to the inner one, or all parts of its range together."""
+
+    loop: str
+    start: Expr
+    extent: int
+
+
+@dataclass(frozen=True)
+class _Region:
+    """What one iteration reads: `rows` along a dimension, each of so many lines."""
+
+    first: tuple[Expr, ...]
+    dimension: int
+    rows: int
+    lines: int
+    width: int
+    """Elements of a line."""
+
+    def line(self, tiles: Sequence[_Step], steps: Sequence[_Step]) -> tuple[Expr, ...]:
+        """Where the line lies that an iteration of loops over tiles, and within one, asks for."""
+        tile, step, each = _number(tiles), _number(steps), prod(s.extent for s in steps)
+        if self.rows == 1:
+            row, line = b.index(0), b.add(_up_to(b.mul(tile, each), self.lines - each), step)
+        elif each % self.lines == 0:
+            count = each // self.lines
+            row = b.add(_up_to(b.mul(tile, count), self.rows - count), b.floordiv(step, self.lines))
+            line = b.mod(step, self.lines)
+        else:
+            number = b.add(_up_to(b.mul(tile, each), self.rows * self.lines - each), step)
+            row, line = b.floordiv(number, self.lines), b.mod(number, self.lines)
+        place = list(self.first)
+        place[self.dimension] = fold_all(b.add(place[self.dimension], row))
+        place[-1] = fold_all(b.add(place[-1], b.mul(line, self.width)))
+        return tuple(place)
 
 
 @dataclass(frozen=True)
@@ -54,25 +92,11 @@ class _Prefetch:
 
     def apply(self, context: Context, kernel: Kernel) -> Stmt:
         s = self.outer
-        first, lines, width = self._region(buffer_at(kernel, self.buffer, s), context)
-        tiles, steps = self._path(s.body)
-        per_tile = prod(self._extent(p) for p in steps)
-        tile = b.minimum(b.mul(self._number(tiles), per_tile), max(0, lines - per_tile))
-        number = b.add(tile, self._number(steps))
-        hint = Prefetch(self.buffer, (*first[:-1], fold_all(b.add(first[-1], b.mul(number, width)))))
+        region = self._region(buffer_at(kernel, self.buffer, s), context)
+        return For(s.var, s.start, s.stop, self._inside(s.body, region, (), ()), s.kind)
 
-        def within(p: Stmt) -> Stmt:
-            if isinstance(p, For) and p.var == self.loop:
-                return For(p.var, p.start, p.stop, b.block((hint, p.body)), p.kind)
-            chosen = self._chosen(p)
-            return with_parts(p, tuple(within(q) if q is chosen else q for q in parts(p)))
-
-        return For(s.var, s.start, s.stop, within(s.body), s.kind)
-
-    def _region(self, whole: Buffer, context: Context) -> tuple[tuple[Expr, ...], int, int]:
-        """The first element that the next iteration reads (the last iteration's own where there is none), how many
-        lines that and what follows it are, and how many elements a line has.
-        """
+    def _region(self, whole: Buffer, context: Context) -> _Region:
+        """What the next iteration reads (the last iteration its own again)."""
         s = self.outer
         inside = context.with_loop(s.var, s.start, s.stop)
         found = accesses(s.body, self.buffer)
@@ -80,49 +104,65 @@ class _Prefetch:
         if box is None:
             raise self._refuse(f"it is not known what '{s.var}' reads of it")
         sizes = [_constant(e) for e in whole.shape]
-        extents = [_constant(e) for e in box.extents]
-        rows = next((d for d, e in enumerate(extents) if e != 1), len(extents))
-        if None in extents or extents[rows + 1 :] != sizes[rows + 1 :]:
-            raise self._refuse(f"what '{s.var}' reads of it does not lie together", "name an outer loop")
+        extents = [e for e in map(_constant, box.extents) if e is not None]
+        together = len(extents) - 1
+        while together > 0 and len(extents) == len(sizes) and extents[together] == sizes[together]:
+            together -= 1
+        rows = [d for d, e in enumerate(extents[:together]) if e != 1]
+        if len(extents) < len(sizes) or len(rows) > 1:
+            raise self._refuse(f"what '{s.var}' reads of it does not lie together, nor in rows", "name an outer loop")
         following = fold_all(b.minimum(b.add(b.var(s.var), 1), b.sub(s.stop, 1)))
         first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
+        (row,) = rows or (0,)
         size = whole.dtype.bytes
-        return first, -(-prod(e or 1 for e in extents) * size // LINE), max(1, LINE // size)
+        lines = -(-prod(extents[together:]) * size // LINE)
+        return _Region(first, row, extents[row] if rows else 1, lines, max(1, LINE // size))
 
-    def _path(self, s: Stmt) -> tuple[list[For], list[For]]:
-        """The loops down to the inner one: those over tiles, and those within an accumulator, or else that one."""
-        tiles: list[For] = []
-        steps: list[For] = []
-        while not (isinstance(s, For) and s.var == self.loop):
-            if isinstance(s, For):
-                steps.append(s)
-            elif isinstance(s, Alloc):
-                tiles, steps = [*tiles, *steps], []
-            s = self._chosen(s)
-        steps.append(s)
-        if any(p.kind != "serial" for p in (*tiles, *steps)):
-            raise self._refuse("a loop on the way there is already bound to something", "prefetch before")
-        return tiles, steps
-
-    def _chosen(self, s: Stmt) -> Stmt:
-        """The part of a statement that holds the inner loop: the first, where a range is in parts."""
-        found = next((p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))), None)
-        if found is None:
+    def _inside(self, s: Stmt, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
+        """A statement that asks in the first part that holds the inner loop, and in others over the same range.  Around
+        it are loops over tiles, and loops within an accumulator, or else the last one.
+        """
+        if isinstance(s, For):
+            return self._asking(s, _Step(s.var, s.start, self._extent(s)), region, tiles, steps)
+        if isinstance(s, Alloc):
+            tiles, steps = (*tiles, *steps), ()
+        holding = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
+        if not holding:
             raise self._refuse(f"'{self.outer.var}' does not hold the loop '{self.loop}'", "name an inner loop")
-        return found
+        first = holding[0]
+        if not isinstance(first, For):
+            asking = {id(first): self._inside(first, region, tiles, steps)}
+        else:
+            range_ = [p for p in holding if isinstance(p, For) and p.var == first.var]
+            whole = _Step(first.var, first.start, sum(map(self._extent, range_)))
+            asking = {id(p): self._asking(p, whole, region, tiles, steps) for p in range_}
+        return with_parts(s, tuple(asking.get(id(p), p) for p in parts(s)))
 
-    def _number(self, loops: Sequence[For]) -> Expr:
-        """How many iterations of loops in each other went before the one that runs."""
-        number: Expr = Const(0)
-        for s in loops:
-            number = b.add(b.mul(number, self._extent(s)), b.sub(b.var(s.var), s.start))
-        return fold_all(number)
+    def _asking(self, s: For, step: _Step, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
+        if s.kind != "serial":
+            raise self._refuse("a loop on the way there is already bound to something", "prefetch before")
+        if s.var != self.loop:
+            return For(s.var, s.start, s.stop, self._inside(s.body, region, tiles, (*steps, step)), s.kind)
+        hint = Prefetch(self.buffer, region.line(tiles, (*steps, step)))
+        return For(s.var, s.start, s.stop, b.block((hint, s.body)), s.kind)
 
     def _extent(self, s: For) -> int:
         extent = constant_extent(s)
         if extent is None:
             raise self._refuse(f"it is not known how many iterations '{s.var}' has")
         return extent
+
+
+def _number(loops: Sequence[_Step]) -> Expr:
+    """How many iterations of loops in each other went before the one that runs."""
+    number: Expr = Const(0)
+    for s in loops:
+        number = b.add(b.mul(number, s.extent), b.sub(b.var(s.loop), s.start))
+    return fold_all(number)
+
+
+def _up_to(number: Expr, most: int) -> Expr:
+    return b.minimum(number, max(0, most))
 
 
 def _constant(e: Expr) -> int | None:

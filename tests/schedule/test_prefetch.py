@@ -55,6 +55,29 @@ def test_lines_in_the_order_of_memory(text: str, hint: str) -> None:
     assert hint in ("", found) or found.startswith("prefetch x[min(p + 1, 4), 0, ")
 
 
+HALVES = "reorder q, p\nsplit q 3 tail=exact -> q_o, q_i\nreorder q_o, p, q_i, k\nprefetch x at=q_o in="
+
+
+@pytest.mark.parametrize("loop", ["k", "c"])
+def test_rows_that_lie_apart(loop: str) -> None:
+    """The number of the line decides on row and place."""
+    (hint,) = hints(HALVES + loop)
+    number = "((p * 3 + q_i) * 8 + k)"
+    number = number if loop == "k" else f"(min({number} * 64, 0) + c)"
+    assert hint == f"prefetch x[{number} // 12, 3, {number} % 12 * 16]"
+
+
+def test_a_tile_asks_for_whole_rows() -> None:
+    columns = "split c 16 tail=exact -> c_o, c_i\nreorder p, k, q\ncarry c_o at=k\nprefetch x at=c_o in=q"
+    assert hints(columns) == ["prefetch x[p, k * 6 + q, min(c_o + 1, 3) * 16]"]
+
+
+def test_parts_of_a_range_go_on_where_others_stopped() -> None:
+    text = "split q 2 tail=exact -> q_o, q_i\npartition q_o 1\nprefetch x at=p in=q_i"
+    assert hints(text) == ["prefetch x[min(p + 1, 4), 0, (q_o * 2 + q_i) * 16]"] * 2
+    assert_same(product(), apply(product(), parse_schedule(text)), {"n": 2}, 1, text)
+
+
 @pytest.mark.parametrize(
     "more", ["", "unroll k_i\n", "vectorize k_i\n", "parallel p\n", "parallel p\nfuse p, k_o -> pk\n"]
 )
@@ -78,8 +101,9 @@ REFUSALS = {
     "prefetch x at=p in=nowhere": "prefetch: there is no loop 'nowhere'",
     "prefetch x at=i in=c": "prefetch x: it is not known what 'i' reads of it",
     "prefetch t at=i in=p": "prefetch t: 'i' does not hold the loop 'p'",
-    "split q 2 tail=exact -> q_o, q_i\nreorder q_o, p, q_i\nprefetch x at=q_o in=c": (
-        "prefetch x: what 'q_o' reads of it does not lie together"
+    "split q 2 tail=exact -> q_o, q_i\nsplit c 32 tail=exact -> c_o, c_i\nreorder p, q_o, q_i, k\nreorder q_o, p, q_i\n"
+    "carry c_o at=q_o\nprefetch x at=c_o in=c_i": (
+        "prefetch x: what 'c_o' reads of it does not lie together, nor in rows"
     ),
     "parallel q\nprefetch x at=p in=c": "prefetch x: a loop on the way there is already bound to something",
 }

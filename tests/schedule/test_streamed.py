@@ -57,6 +57,20 @@ def test_the_first_tile_makes_the_copies() -> None:
     assert "fill" not in taps
 
 
+def test_the_next_block_is_asked_for_where_the_first_tile_waits() -> None:
+    """A line for some terms, so that no tile asks for what was asked for; not where rows come fast enough."""
+    slow = replace(AFAR, l2=Cache(64 << 10, 8, 64, 118e9), l3=Cache(32 << 20, 16, 64, 10e9))
+    text = assert_scheduled_is_the_same(dense((1, 7, 7, 256), 128), 0, slow)
+    assert "split c_i 2 tail=exact -> c_i_o, c_i_i\nunroll c_i_i\nprefetch filter at=c_o in=c_i_o\n" in text
+    taps = assert_scheduled_is_the_same(dense((1, 7, 4, 256), 64, taps=3), 0, slow)
+    assert "prefetch filter at=c_o in=c_i" in taps
+    assert "unroll c_i" not in taps
+    fast = replace(slow, l3=Cache(32 << 20, 16, 64, 40e9))
+    text = assert_scheduled_is_the_same(dense((1, 7, 7, 256), 128), 0, fast)
+    assert is_streamed(text)
+    assert "prefetch" not in text
+
+
 def test_copies_apart_must_be_felt_more() -> None:
     """A last cache of that speed is felt beside products, not where a border keeps copies apart."""
     fast = replace(AFAR, l3=Cache(32 << 20, 16, 64, 100e9))

@@ -3,7 +3,8 @@ order in which they lie, while the sums of all positions wait in the second.
 
 Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
 copied to where the tiles of all positions find it near.  The first of these tiles makes the copies while it computes:
-the arithmetic hides what they take.  Where positions are too many for that, blocks of vectors are outermost, and the
+the arithmetic hides what they take.  Where rows come more slowly than that tile uses them, all tiles of a block ask for
+lines of the next one.  Where positions are too many for that, blocks of vectors are outermost, and the
 sums of one of them wait.
 """
 
@@ -29,6 +30,7 @@ from opgen.schedule.steps import (
     Pack,
     Parallel,
     Partition,
+    Prefetch,
     Reorder,
     Split,
     Step,
@@ -46,6 +48,8 @@ NEAR = 3 / 4
 """The share of the first cache for what a tile reads in a block."""
 BLOCKS = (256, 128, 64, 32, 16)
 """Terms of a block."""
+RATES = (4, 2)
+"""Terms for each line that is asked for early."""
 WIDE = 4
 """Vectors of a tile where there are registers for as many scalars and more."""
 
@@ -175,8 +179,11 @@ class Streamed:
             *(Unroll(n) for n in (places[-1], across, *self._taps)),
             Vectorize(lane),
         )
-        panel = taken and self._panel(block if in_order else carried[-1], terms[0])
-        return panel and self.trial.take(Parallel(part if in_order else block))
+        if not taken or not self._panel(block if in_order else carried[-1], terms[0]):
+            return False
+        if carried and self._waits:
+            self._asked(carried[-1], terms[0])
+        return self.trial.take(Parallel(part if in_order else block))
 
     def _joined(self) -> str:
         """The loop of a tile's positions: loops of which no condition speaks are joined."""
@@ -238,3 +245,23 @@ class Streamed:
         if copied and not self._conditional:
             self.trial.take(Fill(name, terms))
         return copied
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a tile computes sooner than the rows that it uses come."""
+        m, last = self.machine, list(self._positions.values())[-1]
+        positions = last if self._conditional else self._room(self._vectors or 1)
+        return m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
+
+    def _asked(self, around: str, terms: str) -> None:
+        """Ask early for what the next block of terms reads, evenly: a line every so many terms, whose bodies stand side
+        by side unless those of taps do.
+        """
+        extent, tile = prod(self._positions.values()), list(self._positions.values())[-1]
+        tiles = extent // tile if self._conditional else -(-extent // self._room(self._vectors or 1))
+        fits = (n for n in RATES if (self._terms or 1) % n == 0 and n * (self._vectors or 1) <= tiles)
+        rate, outer, inner = next(fits, 1), self.trial.fresh(f"{terms}_o"), self.trial.fresh(f"{terms}_i")
+        steps: list[Step] = [] if rate == 1 else [Split(terms, rate, "exact", outer, inner)]
+        if rate > 1 and not self._conditional:
+            steps.append(Unroll(inner))
+        self.trial.take(*steps, Prefetch(self._loads[0][0].buffer, around, terms if rate == 1 else outer))
