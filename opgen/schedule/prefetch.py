@@ -62,6 +62,8 @@ class _Region:
     lines: int
     width: int
     """Elements of a line."""
+    every: bool
+    """Whether all parts of a loop's range ask, as the first has fewer iterations than there are lines."""
 
     def line(self, tiles: Sequence[_Step], steps: Sequence[_Step]) -> tuple[Expr, ...]:
         """Where the line lies that an iteration of loops over tiles, and within one, asks for."""
@@ -116,7 +118,8 @@ class _Prefetch:
         (row,) = rows or (0,)
         size = whole.dtype.bytes
         lines = -(-prod(extents[together:]) * size // LINE)
-        return _Region(first, row, extents[row] if rows else 1, lines, max(1, LINE // size))
+        count = extents[row] if rows else 1
+        return _Region(first, row, count, lines, max(1, LINE // size), self._iterations(s.body) < count * lines)
 
     def _inside(self, s: Stmt, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
         """A statement that asks in the first part that holds the inner loop, and in others over the same range.  Around
@@ -126,17 +129,28 @@ class _Prefetch:
             return self._asking(s, _Step(s.var, s.start, self._extent(s)), region, tiles, steps)
         if isinstance(s, Alloc):
             tiles, steps = (*tiles, *steps), ()
-        holding = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
-        if not holding:
-            raise self._refuse(f"'{self.outer.var}' does not hold the loop '{self.loop}'", "name an inner loop")
-        first = holding[0]
+        first, *others = self._holding(s)
         if not isinstance(first, For):
             asking = {id(first): self._inside(first, region, tiles, steps)}
         else:
-            range_ = [p for p in holding if isinstance(p, For) and p.var == first.var]
+            range_ = [first, *(p for p in others if region.every and isinstance(p, For) and p.var == first.var)]
             whole = _Step(first.var, first.start, sum(map(self._extent, range_)))
             asking = {id(p): self._asking(p, whole, region, tiles, steps) for p in range_}
         return with_parts(s, tuple(asking.get(id(p), p) for p in parts(s)))
+
+    def _holding(self, s: Stmt) -> list[Stmt]:
+        """The parts of a statement that hold the inner loop."""
+        found = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
+        if not found:
+            raise self._refuse(f"'{self.outer.var}' does not hold the loop '{self.loop}'", "name an inner loop")
+        return found
+
+    def _iterations(self, s: Stmt) -> int:
+        """How many iterations the inner loop has in first parts alone."""
+        own = self._extent(s) if isinstance(s, For) else 1
+        if isinstance(s, For) and s.var == self.loop:
+            return own
+        return own * self._iterations(self._holding(s)[0])
 
     def _asking(self, s: For, step: _Step, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
         if s.kind != "serial":

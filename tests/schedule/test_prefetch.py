@@ -76,6 +76,8 @@ def test_parts_of_a_range_go_on_where_others_stopped() -> None:
     text = "split q 2 tail=exact -> q_o, q_i\npartition q_o 1\nprefetch x at=p in=q_i"
     assert hints(text) == ["prefetch x[min(p + 1, 4), 0, (q_o * 2 + q_i) * 16]"] * 2
     assert_same(product(), apply(product(), parse_schedule(text)), {"n": 2}, 1, text)
+    enough = "split q 2 tail=exact -> q_o, q_i\npartition q_o 1\nprefetch x at=p in=c"
+    assert hints(enough) == ["prefetch x[min(p + 1, 4), 0, (min(((q_o * 2 + q_i) * 8 + k) * 64, 0) + c) * 16]"]
 
 
 @pytest.mark.parametrize(
