@@ -34,7 +34,7 @@ def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
               acc += x[y, c] * f[c, k]           prefetch x[min(y + 1, 55), min(k * 256, 0) * 16 + c * 16]
                                                  acc += x[y, c] * f[c, k]
 
-    What is read must be a number of elements known, one after the other, or rows of these.  Where the loops inside have
+    What is read must be a number of elements known, one after the other, or rows of these at equal distances.  Where the loops inside have
     more iterations than that has lines, the last tiles ask for the last lines again.
     """
     require_loops(kernel, "prefetch", [at, loop])
@@ -54,7 +54,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class _Region:
-    """What one iteration reads: `rows` along a dimension, each of so many lines."""
+    """What one iteration reads: `rows`, the next one a step along a dimension, each of so many lines."""
 
     first: tuple[Expr, ...]
     dimension: int
@@ -110,16 +110,18 @@ class _Prefetch:
         together = len(extents) - 1
         while together > 0 and len(extents) == len(sizes) and extents[together] == sizes[together]:
             together -= 1
-        rows = [d for d, e in enumerate(extents[:together]) if e != 1]
-        if len(extents) < len(sizes) or len(rows) > 1:
-            raise self._refuse(f"what '{s.var}' reads of it does not lie together, nor in rows", "name an outer loop")
+        rows = [d for d, e in enumerate(extents[:together]) if e != 1] or [0]
+        if len(extents) < len(sizes) or any(extents[d] != sizes[d] for d in range(rows[0] + 1, rows[-1] + 1)):
+            raise self._refuse(
+                f"what '{s.var}' reads of it does not lie together, nor in rows at equal distances",
+                "name an outer loop",
+            )
         following = fold_all(b.minimum(b.add(b.var(s.var), 1), b.sub(s.stop, 1)))
         first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
-        (row,) = rows or (0,)
         size = whole.dtype.bytes
         lines = -(-prod(extents[together:]) * size // LINE)
-        count = extents[row] if rows else 1
-        return _Region(first, row, count, lines, max(1, LINE // size), self._iterations(s.body) < count * lines)
+        count = prod(extents[:together])
+        return _Region(first, rows[-1], count, lines, max(1, LINE // size), self._iterations(s.body) < count * lines)
 
     def _inside(self, s: Stmt, region: _Region, tiles: Sequence[_Step], steps: Sequence[_Step]) -> Stmt:
         """A statement that asks in the first part that holds the inner loop, and in others over the same range.  Around

@@ -67,6 +67,14 @@ def test_rows_that_lie_apart(loop: str) -> None:
     assert hint == f"prefetch x[{number} // 12, 3, {number} % 12 * 16]"
 
 
+def test_rows_of_several_loops_at_equal_distances() -> None:
+    """A part of each place of all rows: the number of the row is that of the place, whatever row it is in."""
+    text = "split c 16 tail=exact -> c_o, c_i\ncarry c_o at=p\nprefetch x at=c_o in=c_i"
+    assert hints(text) == ["prefetch x[0, min(((p * 6 + q) * 8 + k) * 16, 14) + c_i, min(c_o + 1, 3) * 16]"]
+    assert_same(product(), apply(product(), parse_schedule(text)), {"n": 2}, 1, text)
+    assert_same(product(), legalize(apply(product(), parse_schedule(text))), {"n": 2}, 1, text)
+
+
 def test_a_tile_asks_for_whole_rows() -> None:
     columns = "split c 16 tail=exact -> c_o, c_i\nreorder p, k, q\ncarry c_o at=k\nprefetch x at=c_o in=q"
     assert hints(columns) == ["prefetch x[p, k * 6 + q, min(c_o + 1, 3) * 16]"]
@@ -103,9 +111,9 @@ REFUSALS = {
     "prefetch x at=p in=nowhere": "prefetch: there is no loop 'nowhere'",
     "prefetch x at=i in=c": "prefetch x: it is not known what 'i' reads of it",
     "prefetch t at=i in=p": "prefetch t: 'i' does not hold the loop 'p'",
-    "split q 2 tail=exact -> q_o, q_i\nsplit c 32 tail=exact -> c_o, c_i\nreorder p, q_o, q_i, k\nreorder q_o, p, q_i\n"
-    "carry c_o at=q_o\nprefetch x at=c_o in=c_i": (
-        "prefetch x: what 'c_o' reads of it does not lie together, nor in rows"
+    "split q 2 tail=exact -> q_o, q_i\nreorder q_o, p, q_i, k\nsplit c 8 tail=exact -> c_o, c_i\n"
+    "carry c_o at=p\nprefetch x at=c_o in=c_i": (
+        "prefetch x: what 'c_o' reads of it does not lie together, nor in rows at equal distances"
     ),
     "parallel q\nprefetch x at=p in=c": "prefetch x: a loop on the way there is already bound to something",
 }
