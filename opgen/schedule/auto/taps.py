@@ -3,7 +3,8 @@
     for r: for s in 0..7: for c in 0..3: for k: f[r, s, c, k] = sum(y, x) x[2*y + r, 2*x + s, c] * g[y, x, k]
 
 All scalars of a row in one vector each would take a load for each multiply-add.  A tile of some of them by two or four
-vectors takes fewer; the last tile is shorter.  All results wait in the second cache while blocks of rows go by.
+vectors takes fewer; the last tile is shorter.  All results wait in the second cache while blocks of rows go by, of each
+of which the vectors are copied into a panel that stays in the first cache for all taps and begins at a line.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction_tile import OPERANDS, TILE
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.panel import TURNS
 from opgen.schedule.auto.products import apart
 from opgen.schedule.auto.traffic import USED, Access, Loop, accesses, region
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Carry, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 VECTORS = (1, 2, 4)
 """Of a tile."""
+ENOUGH = 64
+"""Scalars that a panel must serve to be worth its copy."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,34 @@ class Taps:
 
     @cached_property
     def _block(self) -> int:
-        """How many rows a block has, so that two fit the second cache; none if a row is too long."""
-        found = accesses(self.nest)
-        rows = constant_extent(self._places[-2]) or 1
+        """How many rows a block has, so that a panel stays in the first cache, or else two blocks in the second; none
+        if a row is too long.
+        """
+        found, m = accesses(self.nest), self.machine
+        rows, row = (constant_extent(s) or 1 for s in self._places[-2:])
         if found is None:
             return 0
-        room = USED / 2 * self.machine.l2.size
-        return max((d for d in range(1, rows + 1) if rows % d == 0 and self._bytes(found, d) <= room), default=0)
+        sizes = [d for d in range(1, rows + 1) if rows % d == 0]
+        if self._in_panels:
+            return max(d for d in sizes if d * row * self._place <= USED * m.l1.size)
+        return max((d for d in sizes if self._bytes(found, d) <= USED / 2 * m.l2.size), default=0)
+
+    @property
+    def _place(self) -> int:
+        """Bytes of the vectors that a tile reads at a place."""
+        rows = self._rows
+        return 0 if rows is None else self._tile[1] * self.lanes * rows.dtype.bytes
+
+    @cached_property
+    def _in_panels(self) -> bool:
+        """Whether a panel of a row leaves room in the first cache, is read often enough, and threads share the blocks
+        of vectors.
+        """
+        m, row = self.machine, constant_extent(self._places[-1]) or 1
+        blocks = (self.nest.extent(self.vector) or 0) // (self._tile[1] * self.lanes)
+        even = blocks >= TURNS * m.cores or blocks % m.cores == 0
+        scalars = prod(self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector)
+        return even and scalars >= ENOUGH and row * self._place <= USED * m.l1.size
 
     def _bytes(self, found: tuple[Access, ...], rows: int) -> int:
         """What so many rows of places read, for all results."""
@@ -119,11 +144,12 @@ class Taps:
         around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
         others = [n for n in self.nest.names if n not in (self.vector, first, second)]
         tile = (inner, second, across, lane)
+        at = (*others, first)[0] if self._in_panels else blocks  # then threads meet once
         steps: list[Step] = [
             Split(self.vector, vectors * self.lanes, "exact", blocks, part),
             Reorder((blocks, *others, first, second, part)),
             Split(last, self._block, "exact", around, within),
-            *(Carry(n, blocks) for n in (*(s.var for s in self._places[:-2]), around)),
+            *(Carry(n, at) for n in (*(s.var for s in self._places[:-2]), around)),
             *apart(first, self._extents[0], size, outer, inner),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, *tile)),
@@ -138,7 +164,21 @@ class Taps:
         ends = decided(row, constant_extent(self._places[-1]) or 1, self.nest.conditions, self._inside)
         if ends is not None:
             trial.take(ends)
+        if self._in_panels:
+            return self._panel(around) and trial.take(Parallel(blocks))
         return trial.fused_prefix([blocks, *others], Parallel)
+
+    def _panel(self, rows: str) -> bool:
+        """A copy of what a block of rows reads of the vectors, by the thread that uses it."""
+        assert self._rows is not None
+        name, last = self.trial.fresh(f"{self._rows.buffer}_panel"), len(self._rows.indices) - 1
+        row = f"{name}_{last}"
+        return self.trial.take(
+            Pack(self._rows.buffer, tuple(range(last + 1)), name, rows),
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        )
 
     @property
     def _inside(self) -> dict[str, int]:
