@@ -109,7 +109,7 @@ IMAGE = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
 def test_lanes_that_would_be_strided_are_packed() -> None:
     text = schedule_of("Conv2D", "input", IMAGE, 1)
     assert "pack filter 0, 1, 3, 2 -> filter_packed" in text
-    assert "pack" not in schedule_of("Conv2D", None, IMAGE, 1)
+    assert "_packed" not in schedule_of("Conv2D", None, IMAGE, 1)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

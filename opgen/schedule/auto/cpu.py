@@ -31,6 +31,7 @@ from opgen.schedule.auto.few import Few, few
 from opgen.schedule.auto.flat import Flat
 from opgen.schedule.auto.generic import GenericNest
 from opgen.schedule.auto.generic_few import GenericFew
+from opgen.schedule.auto.lined_up import lined_up
 from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
@@ -197,6 +198,7 @@ class CpuNest:
         turned(self.trial, marks, vector, self.machine)
         panelled_vectors(self.trial, marks, vector, self.machine)
         panelled_rows(self.trial, marks, nest, vector, self.machine)
+        lined_up(self.trial, marks.before, nest, vector, lanes, self.machine)
         return True
 
     def _in_pairs(self, pairs: Pairs, lanes: int) -> bool:
