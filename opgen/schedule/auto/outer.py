@@ -4,7 +4,8 @@ for each tap.
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
 tiles of scalars, and meanwhile, if it comes from afar, what the next block reads is asked for.  Few places are one
-block: no result waits, and there may be many.  The last tile of scalars is shorter.
+block: no result waits, and there may be many; where rows of scalars crowd few sets, groups of them have panels, too.
+The last tile of scalars is shorter.
 """
 
 from __future__ import annotations
@@ -17,28 +18,19 @@ from opgen.loop.nodes import For, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous
+from opgen.schedule.auto.outer_panels import panel_of_scalars, panel_of_vectors
 from opgen.schedule.auto.panel import TURNS
 from opgen.schedule.auto.products import apart, balanced
-from opgen.schedule.auto.traffic import LINE, USED
+from opgen.schedule.auto.traffic import LINE, USED, Loop, accesses, region
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import (
-    Carry,
-    Fill,
-    Pack,
-    Parallel,
-    Partition,
-    Prefetch,
-    Reorder,
-    Split,
-    Step,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 SCALARS, VECTORS = 6, 4
 """The tile: 24 sums, and 10 loads for as many multiply-adds."""
 TILES = 8
 """Tiles of scalars that a panel must serve to be worth its copy."""
+AGAIN = 16
+"""As `TILES`, where the vectors lie together before."""
 SHARED = 1 / 4
 """The part of the last cache that a nest can count on: others use it too."""
 FELT = 1 / 10
@@ -46,7 +38,7 @@ FELT = 1 / 10
 PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 NEAR = 1 / 4
-"""The share of the second cache for a panel of all places."""
+"""The share of the second cache for a panel of all places, of vectors or of a group of scalars."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +186,10 @@ class OuterProducts:
             for e in self._reads:
                 trial.take(Prefetch(e.buffer, around, self._places[-1].var))
         alone = self._groups == 1 and not self._even
-        if not self._together and not self._panel(blocks, outer, filled=not alone and not others):
+        filled = None if alone or others else (outer, self._places[-1].var)
+        if self._copied and not panel_of_vectors(trial, self._reads[0], blocks, self.lanes, filled):
+            return False
+        if self._near_groups > 1 and not panel_of_scalars(trial, self._reads[1], shared, self.lanes, scalars):
             return False
         return trial.take(Parallel(outer if alone else shared))
 
@@ -206,13 +201,31 @@ class OuterProducts:
 
     @cached_property
     def _groups(self) -> int:
-        """In how many groups scalars come: one for each core where there are too few blocks of vectors to share, unless
-        reading all vectors for each group would be felt in a single thread.
+        """In how many groups scalars come: as many as have panels, or else one for each core where there are too few
+        blocks of vectors to share, unless reading all vectors for each group would be felt in a single thread.
         """
         cores = self.machine.cores
+        if self._near_groups > 1:
+            return self._near_groups
         large = self._scalars % cores == 0 and self._scalars // cores >= TILES * SCALARS // 2
         felt = self._afar or self._fetching(self._bytes(self._reads[0])) > FELT
         return cores if large and not self._even and not felt else 1
+
+    @cached_property
+    def _near_groups(self) -> int:
+        """In how many groups of scalars a panel of each is near for all vectors, and threads share them; 1 if none need
+        be: all places are one block only where they are few, and rows of scalars may lie well in the first cache.
+        """
+        found, m = accesses(self.nest), self.machine
+        scalars = next((a for a in found or () if self._loop in a.strides and self.vector not in a.strides), None)
+        if not self._whole or scalars is None or self._width // (VECTORS * self.lanes) < TILES:
+            return 1
+        places = [Loop(s.var, constant_extent(s) or 1) for s in self._places]
+        if region(scalars, [*places, Loop(self._loop, SCALARS)]).fits(m.l1):
+            return 1
+        most = self._scalars // (TILES * SCALARS)
+        counts = [n for n in range(m.cores, most + 1, m.cores) if self._scalars % (n * self.lanes) == 0]
+        return next((n for n in counts if self._bytes(self._reads[1]) // n <= NEAR * m.l2.size), 1)
 
     @cached_property
     def _late(self) -> bool:
@@ -237,21 +250,9 @@ class OuterProducts:
         return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self._places)
 
     @property
-    def _together(self) -> bool:
-        """Whether what a block reads of the vectors lies together as it is."""
-        return self._width == VECTORS * self.lanes
-
-    def _panel(self, blocks: str, outer: str, filled: bool) -> bool:
-        """The panel of a block's vectors.  If `filled`, the first tile makes it row by row, which hides the copy."""
-        rows, trial = self._reads[0], self.trial
-        name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
-        row = f"{name}_{last}"
-        steps: list[Step] = [
-            Pack(rows.buffer, tuple(range(last + 1)), name, blocks),
-            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
-            Unroll(f"{row}_o"),
-            Vectorize(f"{row}_l"),
-        ]
-        if filled:
-            steps += [Partition(outer, (1,)), Fill(name, self._places[-1].var)]
-        return trial.take(*steps)
+    def _copied(self) -> bool:
+        """Whether what a block reads of the vectors does not lie together as it is, or is read often enough for a copy
+        that begins at a line: arrays as given may not, and then each of their vectors lies across two.
+        """
+        tiles = -(-self._scalars // self._groups // SCALARS) * prod(self.nest.extent(n) or 1 for n in self._others)
+        return self._width > VECTORS * self.lanes or tiles >= AGAIN
