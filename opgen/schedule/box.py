@@ -130,15 +130,22 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
 def covering_box(found: Sequence[Access], shape: Indices, context: Context) -> Box:
     """The bounding box where it is known, and known to lie inside the buffer; else the whole of a dimension.
 
-    What is accessed lies inside the buffer: a box of constant extent that may reach beyond its end is cut there.
+    What is accessed lies inside the buffer: a box of constant extent that may reach beyond its ends is cut there.
     """
     places: list[tuple[Expr, Expr, Expr]] = [(Const(0), size, size) for size in shape]
     for d, size in enumerate(shape):
         box = bounding_box([((indices[d],), loops) for indices, loops in found], context)
-        if box is None or not context.proves(b.compare("ge", box.low[0], 0)):
+        if box is None:
             continue
         low, extent = box.low[0], box.extents[0]
-        if context.proves(b.compare("le", fold_all(b.add(low, extent)), size)):
+        end = fold_all(b.add(low, extent))
+        if not context.proves(b.compare("ge", low, 0)):
+            if not isinstance(extent, Const):
+                continue
+            low = simplify_expr(b.maximum(low, 0), context)
+            left = simplify_expr(b.maximum(b.sub(b.minimum(end, size), low), 0), context)
+            places[d] = low, left, fold_all(b.minimum(extent, size))
+        elif context.proves(b.compare("le", end, size)):
             places[d] = low, extent, extent
         elif isinstance(extent, Const):
             left = simplify_expr(b.maximum(b.minimum(extent, b.sub(size, low)), 0), context)

@@ -91,6 +91,7 @@ class Prover:
         self._failed[goal] = depth
         if (
             self._by_one_fact(goal)
+            or self._by_operands(goal, depth)
             or self._by_elimination(goal, depth)
             or self._by_common_factor(goal, depth)
             or self._by_cases(goal, depth)
@@ -125,6 +126,15 @@ class Prover:
             low = self.intervals.least(goal, f)
             if low is not None and low >= 0:
                 return True
+        return False
+
+    def _by_operands(self, goal: Polynomial, depth: int) -> bool:
+        """The goal says that something is at least `max(x, y)`, or at most `min(x, y)`, and is so of both operands."""
+        for v in self._innermost_first(goal):
+            factor = goal.terms.get((v,), 0)
+            wanted = {"max": -1, "min": 1}.get(v.kind, 0)
+            if factor * wanted > 0 and sum(v in term for term in goal.terms) == 1:
+                return all(self._prove(goal.replace(v, operand), depth - 1) for operand in v.operands)
         return False
 
     def _by_elimination(self, goal: Polynomial, depth: int) -> bool:

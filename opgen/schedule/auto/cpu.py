@@ -19,7 +19,7 @@ rows            a reduction along what lies consecutively: partial results in la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from opgen.loop.nodes import Kernel
@@ -45,7 +45,7 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.auto.outer import OuterProducts
 from opgen.schedule.auto.pairs import Pairs
-from opgen.schedule.auto.panel import Marks, panelled_items, panelled_vectors
+from opgen.schedule.auto.panel import Marks, blocked_rows, panelled, panelled_items, panelled_vectors
 from opgen.schedule.auto.prepare import pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.products import Products
 from opgen.schedule.auto.results import turned
@@ -133,10 +133,14 @@ class CpuNest:
         if not tile.pack():
             return False
         marks = self._widened(self.trial.nest(tile.row), tile.row, kernel, start, len(self.trial.steps))
-        if not tile.tile():
-            return False
         others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
-        panelled_items(self.trial, marks, others, self.machine)
+        block = blocked_rows(self.trial, marks, others, self.machine)
+        if not replace(tile, block=block).tile():
+            return False
+        if block is None:
+            panelled_items(self.trial, marks, others, self.machine)
+        else:
+            panelled(self.trial, marks, f"{block[0]}_b", self.machine)
         return True
 
     def _widened(self, nest: Nest, vector: str, kernel: Kernel, start: int, packed: int) -> Marks:

@@ -4,7 +4,8 @@
 
 Three lanes would leave vectors nearly empty.  Along a row of positions they are full once `g` is packed with its rows
 last; every scalar of `f` then serves all vectors of the row, every vector all results.  Terms that are left out at the
-border become masks, which cost nothing where the row is not near it.
+border become masks, which cost nothing where the row is not near it.  What is read of a large `g` is packed in panels,
+one for a block of rows; its taps along the row read a panel together, term by term.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.auto.prepare import pack_last, split_phases
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 GAIN = 1.3
 """How much fuller vectors must be for lanes to go along positions."""
 TAPS = 16
 """Fewer taps than so many are unrolled."""
+SWEPT = 4
+"""Taps share what they read of a row, term by term, if all terms of it are more than such a part of the first cache."""
 TERMS = 8
 """Fewest terms of a sum for which it pays to pack what is read."""
 
@@ -49,6 +52,8 @@ class Few:
     lanes: int
     row: str
     held: str
+    block: tuple[str, int] | None = None
+    """A loop over rows, and how many of its iterations work on one panel."""
 
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
@@ -73,13 +78,19 @@ class Few:
         vectors = -(-vectors // tiles)
         row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
         wide = vectors * self.lanes
+        if self.block is not None:
+            loop, size = self.block
+            self.trial.take(Split(loop, size, "exact", fresh(f"{loop}_b"), fresh(f"{loop}_i")))
+            nest = self.trial.nest(row)
         outer = [n for n in nest.names if n not in (row, self.held, *phases)]
         inner = [s.var for s in nest.inner_loops]
+        taps = self._taps(nest, row, phases) if phases else []
         taken = self.trial.take(
             Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
             Split(row_i, self.lanes, "exact", row_v, row_l),
             Reorder((*outer, *phases, row_o, *inner, row_v, self.held, row_l)),
-            *(Unroll(n) for n in (*phases, *self._taps(nest, row, phases)) if phases),
+            *(Regroup(n, inner[-1]) for n in reversed(taps) if n != inner[-1] and self._sweeps(nest, row)),
+            *(Unroll(n) for n in (*phases, *taps)),
             Unroll(row_v),
             Unroll(self.held),
             Vectorize(row_l),
@@ -87,6 +98,12 @@ class Few:
         if taken:
             self.trial.fused_prefix([*outer, *phases, row_o][:2], Parallel)
         return taken
+
+    def _sweeps(self, nest: Nest, row: str) -> bool:
+        """Whether the first cache would feel it if each tap swept over all terms of a row by itself."""
+        terms = constant_extent(nest.inner_loops[-1]) or 1
+        size = max(e.dtype.bytes for e in nest.outside_loads)
+        return (nest.extent(row) or 0) * terms * size > self.machine.l1.size // SWEPT
 
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
         """The tap loops that must be unrolled so that no class of positions tries the taps of another."""

@@ -100,6 +100,34 @@ def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: 
             panelled(trial, marks, items[0], machine)
 
 
+def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> tuple[str, int] | None:
+    """Of a large input that was copied: a loop, and the least number of its iterations of which panels copy little
+    twice, if half of the second cache holds such a panel.
+    """
+    made = [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
+        return None
+    most = OVERLAP * _bytes(marks.kernel, made[0].buffer)
+    extents = {s.var: constant_extent(s) or 1 for s in walk(marks.kernel.body) if isinstance(s, For)}
+    nest = next(n for n in inner_nests(marks.kernel) if set(loops) <= set(n.names))
+    uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
+    changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
+    for loop in changing:
+        around = prod(extents[n] for n in changing[: changing.index(loop)])
+        for size in (e for e in range(2, extents[loop]) if extents[loop] % e == 0):
+            if not _shared_out(around * (extents[loop] // size), machine):
+                continue
+            panels = Trial(marks.kernel)
+            outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
+            pack = replace(made[0], at=outer)
+            if not panels.take(Split(loop, size, "exact", outer, inner), pack):
+                break
+            size_of_one = _size(_allocated(panels.kernel, pack.name).buffer)
+            if size_of_one <= machine.l2.size // 2 and _copied(panels.kernel, pack.name) <= most:
+                return loop, size
+    return None
+
+
 def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
     """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
     input is large and threads can share them out.
@@ -115,6 +143,11 @@ def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered:
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
     if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
         trial.adopt(again, marks.before)
+
+
+def _shared_out(count: int, machine: Machine) -> bool:
+    """Whether so many blocks keep all cores busy to the end."""
+    return count >= TURNS * machine.cores or count % machine.cores == 0
 
 
 def _widens(step: Step, pack: Pack) -> bool:
@@ -156,8 +189,7 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, c
     around = nest.names[: nest.names.index(blocks)]
     uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
     changing = [n for n in around if n not in covered and any(depends(e.indices, n) for e in uses)]
-    count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
-    if count < TURNS * machine.cores and count % machine.cores:
+    if not _shared_out(prod(nest.extent(n) or 1 for n in (*changing, blocks)), machine):
         return False
     same = [n for n in around if n not in changing]
     order = (*changing, blocks, *same)
