@@ -21,6 +21,7 @@ from opgen.schedule.auto.nests import Nest, nests
 from opgen.schedule.auto.pitches import pitched
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
+from opgen.schedule.steps import Pack
 from opgen.schedule.targets import Target
 
 
@@ -62,5 +63,11 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
     else:
         for nest in nests(kernel):
             alone(nest)
-    if has_intermediates(kernel):
+    if has_intermediates(kernel) or _results_are_copied(trial):
         pitched(trial, machine)
+
+
+def _results_are_copied(trial: Trial) -> bool:
+    """Whether a result is kept as a whole in another order."""
+    outputs = {o.name for o in trial.kernel.outputs}
+    return any(isinstance(s, Pack) and s.at is None and s.buffer in outputs for s in trial.steps)

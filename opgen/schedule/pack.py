@@ -1,14 +1,17 @@
-"""pack: an input copied, once, into another order of its dimensions."""
+"""pack: an input or an output kept, once, in another order of its dimensions."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Load, Stmt, Store
-from opgen.loop.walk import map_stmt
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.walk import free_vars, map_stmt, walk
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.box import Box, Indices
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.stage import stage
@@ -22,7 +25,8 @@ def pack(
     at: str | None = None,
     loop: str | None = None,
 ) -> Kernel:
-    """Work on a copy of an input whose dimensions are in another order, made before anything else.
+    """Work on a copy of an input whose dimensions are in another order, made before anything else; or of an output,
+    copied out after everything else, which must be written as a whole.
 
                                                 alloc w_packed[c, r]
         for k: for r: use(w[r, k])      ->      for w_packed_0 in 0..c: for w_packed_1 in 0..r:
@@ -33,9 +37,9 @@ def pack(
     of its iterations makes a copy of what it reads; or, of an output, works on a copy of what it writes.  With `loop`,
     what is outside of it goes on reading the input itself.
     """
-    known = {i.name: i for i in (kernel.inputs if at is None else kernel.buffers)}
+    known = {i.name: i for i in kernel.buffers}
     if buffer not in known:
-        raise ScheduleError(f"pack {buffer}: there is no such input", did_you_mean(buffer, known))
+        raise ScheduleError(f"pack {buffer}: there is no such input or output", did_you_mean(buffer, known))
     source = known[buffer]
     if sorted(order) != list(range(len(source.shape))):
         shown = ", ".join(map(str, order))
@@ -49,24 +53,56 @@ def pack(
     require_fresh(kernel, "pack", [name, *counters])
     copy = Buffer(name, source.dtype, tuple(source.shape[d] for d in order), "heap")
 
-    def redirected(e: Expr) -> Expr:
-        if isinstance(e, Load) and e.buffer == buffer:
-            return Load(name, tuple(e.indices[d] for d in order), e.dtype, e.mask)
-        return e
+    def moved(indices: Indices) -> Indices:
+        return tuple(indices[d] for d in order)
 
+    def expr(e: Expr) -> Expr:
+        return Load(name, moved(e.indices), e.dtype, e.mask) if isinstance(e, Load) and e.buffer == buffer else e
+
+    def stmt(s: Stmt) -> Stmt:
+        return Store(name, moved(s.indices), s.value, s.mask) if isinstance(s, Store) and s.buffer == buffer else s
+
+    out = buffer in {o.name for o in kernel.outputs}
+    copying = _copying(source, copy, order, counters, out)
+    if out:
+        _require_written(kernel.body, source)
     if loop is None:
-        body = map_stmt(kernel.body, expr=redirected)
+        body = map_stmt(kernel.body, expr=expr, stmt=stmt)
+    elif out:
+        raise ScheduleError(f"pack {buffer}: an output is copied for all that writes it", "leave out in=")
     else:
         require_loops(kernel, "pack", [loop])
-        body = rewrite_loops(kernel, loop, lambda s, _: map_stmt(s, expr=redirected)).body
-    return dataclasses.replace(kernel, body=Alloc(copy, b.block((_copying(source, copy, order, counters), body))))
+        body = rewrite_loops(kernel, loop, lambda s, _: map_stmt(s, expr=expr)).body
+    parts = (body, copying) if out else (copying, body)
+    return dataclasses.replace(kernel, body=Alloc(copy, b.block(parts)))
 
 
-def _copying(source: Buffer, copy: Buffer, order: Sequence[int], counters: Sequence[str]) -> Stmt:
+def _copying(source: Buffer, copy: Buffer, order: Sequence[int], counters: Sequence[str], out: bool) -> Stmt:
     places: list[Expr] = [b.index(0)] * len(order)
     for position, dimension in enumerate(order):
         places[dimension] = b.var(counters[position])
-    move: Stmt = Store(copy.name, tuple(b.var(c) for c in counters), Load(source.name, tuple(places), source.dtype))
+    here = tuple(b.var(c) for c in counters)
+    move: Stmt = Store(copy.name, here, Load(source.name, tuple(places), source.dtype))
+    if out:
+        move = Store(source.name, tuple(places), Load(copy.name, here, copy.dtype))
     for counter, size in zip(reversed(counters), reversed(copy.shape), strict=True):
         move = For(counter, b.index(0), size, move)
     return move
+
+
+def _require_written(body: Stmt, output: Buffer) -> None:
+    """An output is written as a whole, so that no element of a copy is copied out without a value: by one store that is
+    unconditional, in each dimension along loops that count through it.
+    """
+    found = [s for s in walk(body) if isinstance(s, Store) and s.buffer == output.name]
+    around = [s for s in walk(body) if isinstance(s, For | If | Let) and len(found) == 1 and found[0] in walk(s)]
+    loops = {s.var: constant_extent(s) for s in around if isinstance(s, For) and s.start == Const(0)}
+    whole = len(found) == 1 and found[0].mask is None and len(loops) == len(around)
+    if not whole or not Box.covered([found[0].indices], loops) or not _counts(found[0], loops, output):
+        raise ScheduleError(f"pack {output.name}: it is not known to be written as a whole")
+
+
+def _counts(store: Store, loops: Mapping[str, int | None], output: Buffer) -> bool:
+    """Whether each index takes as many values as the output has places."""
+    counts = [prod(loops[n] or 0 for n in free_vars(i)) for i in store.indices if free_vars(i) <= loops.keys()]
+    return counts == [int(e.value) if isinstance(e, Const) else -1 for e in output.shape]

@@ -115,6 +115,28 @@ def test_copies_of_an_iteration_in_another_order(text: str) -> None:
     check(parse_kernel(TURNED), parse_schedule(text), {}, 1)
 
 
+@pytest.mark.parametrize(
+    "text", ["pack y 1, 0", "pack y 1, 0 -> t\nsplit j 4\nvectorize j_i\nparallel t_0", "pack y 0, 1 -> t\npack x 1, 0"]
+)
+def test_a_result_in_another_order(text: str) -> None:
+    check(parse_kernel(TURNED), parse_schedule(text), {}, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("[12, 5]", "[13, 5]"),
+        ("y[j, i] =", "y[j, 4 - i] ="),
+        ("0..5", "1..5"),
+        ("y[j, i] =", "if i < 4:\n        y[j, i] ="),
+    ],
+)
+def test_a_result_that_is_not_all_written_is_refused(text: str, instead: str) -> None:
+    assert text in TURNED
+    with pytest.raises(ScheduleError, match="not known to be written as a whole"):
+        apply(parse_kernel(TURNED.replace(text, instead)), parse_schedule("pack y 1, 0"))
+
+
 SQUARES = """
 kernel squares(x: float32[5, 6]) -> (y: float32[10, 12]):
   for i in 0..5:

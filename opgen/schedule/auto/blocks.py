@@ -9,7 +9,7 @@ from opgen.loop.walk import walk
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Step, Transpose
+from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Transpose
 
 SMALLEST = 4
 """Edge of the smallest square block that is worth turning in registers."""
@@ -32,21 +32,35 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
         return trial.fused_prefix(([*outer, *last] if around is None else around)[:2], Parallel)
     tails: dict[str, Tail] = {n: "exact" if e % edge == 0 else "overlap" for n, e in sizes.items()}
     first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams
-    steps = _blocks(outer, first, second, edge, tails)
-    blocked = trial.take(*steps)
+    whole = tails[first] == "exact" and edge * buffer.dtype.bytes == vector_bytes  # lines are not written in pieces
+    inside = _rows_of(trial, copy, outer, first) if whole else []
+    outer = [n for n in outer if n not in inside]
+    blocked = trial.take(*_blocks(outer, first, inside, second, edge, tails))
     if around is None:
-        around = [*outer, *(f"{n}_o" for n in (first, second) if tails[n] == "exact")] if blocked else [*outer, *last]
+        exact = [f"{n}_o" for n in (first, second) if tails[n] == "exact"]
+        around = [*outer, *exact[:1], *inside, *exact[1:]] if blocked else [*outer, *inside, *last]
     shared = trial.fused_prefix(around[:2], Parallel)  # proved before blocks are turned: there is less to look at
     if blocked:
         trial.take(Transpose(f"{second}_i", f"{first}_i"))
     return shared
 
 
-def _blocks(outer: Sequence[str], first: str, second: str, edge: int, tails: dict[str, Tail]) -> list[Step]:
+def _rows_of(trial: Trial, copy: str, outer: Sequence[str], first: str) -> list[str]:
+    """Of some loops of a copy those that are dimensions of the argument after that of `first`: inside of it they walk
+    on where a row ends.
+    """
+    order = next((s.order for s in reversed(trial.steps) if isinstance(s, Pack) and s.name == copy), ())
+    at = {f"{copy}_{d}": dimension for d, dimension in enumerate(order)}
+    return [n for n in outer if at.get(n, -1) > at.get(first, len(at))]
+
+
+def _blocks(
+    outer: Sequence[str], first: str, inside: Sequence[str], second: str, edge: int, tails: dict[str, Tail]
+) -> list[Step]:
     """Two loops in square blocks.  Overlapping tiles are split last, as they cannot be moved."""
     return [
-        Reorder((*outer, first, second)),
+        Reorder((*outer, first, *inside, second)),
         Split(first, edge, tails[first], f"{first}_o", f"{first}_i"),
-        Reorder((f"{first}_o", second, f"{first}_i")),
+        Reorder((f"{first}_o", *inside, second, f"{first}_i")),
         Split(second, edge, tails[second], f"{second}_o", f"{second}_i"),
     ]

@@ -7,6 +7,7 @@ contraction     a reduction in which some reads do not depend on the lanes: `con
                 or a product of few places with a large table: `scalar_rows.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
+                or one whose images and results are turned as a whole before and after: `turned_maps.py`
 window          a reduction in which every read depends on the lanes: `window.py`
                 or one over few taps that are steps along the lanes: `window_rows.py`
                 or one of few results, summed along the rows of a map: `window_row_sums.py`
@@ -57,6 +58,7 @@ from opgen.schedule.auto.streamed import Streamed
 from opgen.schedule.auto.taps import Taps
 from opgen.schedule.auto.tile_products import TileProducts
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.turned_maps import TurnedMaps
 from opgen.schedule.auto.window import Window
 from opgen.schedule.auto.window_row_sums import RowSums
 from opgen.schedule.auto.window_rows import RowTile
@@ -91,7 +93,7 @@ class CpuNest:
         if self._row_sums() or self._in_slices():
             return
         across = loop_across(self.nest, self._lanes(None))
-        if across is not None and self._reduction(across):
+        if across is not None and (self._turned(across) or self._reduction(across)):
             return
         if self._elementwise.across() or (
             vector is not None and (self._reduction(vector) or self._elementwise.along(vector))
@@ -104,18 +106,16 @@ class CpuNest:
 
     def _on_tiles(self, vector: str) -> bool:
         """Products of tiles by a matrix unit."""
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
-        if not constant or not reduces(self.nest) or len(self.nest.allocations) != 1:
+        if not self._sums:
             return False
-
-        def alone(nest: Nest) -> None:
-            CpuNest(nest, self.trial, self.machine).run()
-
         others = [n for n in reversed(self.nest.names) if n != vector]
         return any(
-            self.trial.attempt(TileProducts(self.nest, self.trial, vector, columns, self.machine, alone).run)
+            self.trial.attempt(TileProducts(self.nest, self.trial, vector, columns, self.machine, self._alone).run)
             for columns in (vector, *others)
         )
+
+    def _alone(self, nest: Nest) -> None:
+        CpuNest(nest, self.trial, self.machine).run()
 
     def _few(self) -> bool:
         """Lanes along positions, where there are few results at each."""
@@ -127,6 +127,11 @@ class CpuNest:
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         product = Flat(self.nest, self.trial, vector, self._lanes(None), self.machine)
         return constant and self.trial.attempt(product.run)
+
+    def _turned(self, vector: str) -> bool:
+        """Images and results turned as a whole, where that takes little beside the arithmetic."""
+        maps = TurnedMaps(self.nest, self.trial, vector, self.machine, self._alone)
+        return self._sums and self.trial.attempt(maps.run)
 
     def _few_packed(self, tile: Few) -> bool:
         kernel, start = self.trial.kernel, len(self.trial.steps)
@@ -165,6 +170,12 @@ class CpuNest:
         self.trial.take(*(Unroll(n) for n in (*phases.remainders, *(n for n, _ in taps))))
         return phases.quotients
 
+    @property
+    def _sums(self) -> bool:
+        """Whether the nest is one sum, of sizes that are known."""
+        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
+        return constant and reduces(self.nest) and len(self.nest.allocations) == 1
+
     def _lanes(self, extent: int | None) -> int:
         return lanes_of(self.nest, self.machine, extent)
 
@@ -176,9 +187,8 @@ class CpuNest:
         """A tile of accumulators in registers; only where all extents are known."""
         nest = self.nest
         width = nest.extent(vector)
-        constant = all(nest.extent(n) is not None for n in nest.names)
         lanes = self._lanes(width)
-        if not constant or width is None or lanes < 2 or not reduces(nest) or len(nest.allocations) != 1:
+        if width is None or lanes < 2 or not self._sums:
             return False
         return self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes))
 
@@ -223,20 +233,18 @@ class CpuNest:
 
     def _row_sums(self) -> bool:
         """Partial sums along the rows of a map, where few results take terms from all of it."""
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
         lanes = self._lanes(None)
         terms = constant_extent(self.nest.inner_loops[-1]) if self.nest.inner_loops else None
         while terms is not None and lanes >= 2 * max(1, terms):
             lanes //= 2
-        if not constant or lanes < 2 or not reduces(self.nest) or len(self.nest.allocations) != 1:
+        if lanes < 2 or not self._sums:
             return False
         return self.trial.attempt(RowSums(self.nest, self.trial, lanes, self.machine).run)
 
     def _in_slices(self) -> bool:
         """Lanes along maps that are windows each by itself, a slice of them turned at a time."""
         loop = sliced_loop(self.nest)
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
-        if loop is None or not constant or not reduces(self.nest) or len(self.nest.allocations) != 1:
+        if loop is None or not self._sums:
             return False
         lanes = self._lanes(self.nest.extent(loop))
         slices = Slices(self.nest, self.trial, loop, lanes, self.machine)

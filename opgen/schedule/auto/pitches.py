@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opgen.loop.analysis.places import at_places
-from opgen.loop.nodes import Alloc, Const, Expr, For, Let, Stmt, Store
+from opgen.loop.nodes import Alloc, Const, Expr, For, Let, Ramp, Stmt, Store
 from opgen.loop.walk import free_vars, loads, parts, substitute_expr, walk
 from opgen.machine import Machine
 from opgen.machine.model import Cache
@@ -192,7 +192,8 @@ def _accesses(
             found = [(s.buffer, s.indices), *((e.buffer, e.indices) for e in loads(s))]
             for name, indices in found:
                 if name in buffers:
-                    yield _Access(name, tuple(substitute_expr(i, values) for i in indices), loops, unrolled)
+                    first = (i.base if isinstance(i, Ramp) else i for i in indices)
+                    yield _Access(name, tuple(substitute_expr(i, values) for i in first), loops, unrolled)
         case _:
             for p in parts(s):
                 yield from _accesses(p, buffers, loops, unrolled, values)

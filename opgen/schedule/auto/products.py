@@ -109,7 +109,7 @@ class Products:
     def _fits(self) -> bool:
         """Whether the nest is such a product, and large enough for panels."""
         nest, m = self.nest, self.machine
-        if len(nest.inner_loops) != 1 or nest.conditions or len(self._loops) < 2 or not self._reads:
+        if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
         large = prod(self._extents[-2:]) >= ENOUGH and self._extents[-1] >= 2 * PLACES
         panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.bytes
@@ -172,7 +172,8 @@ class Products:
     def _shares_vectors(self) -> bool:
         """Whether threads share blocks of vectors, or what is outside of them, rather than rows of places."""
         cores = self.machine.cores
-        return bool(self._apart) or self._blocks >= TURNS * cores or self._blocks % cores == 0
+        alone = bool(self._apart) or len(self._loops) == 1
+        return alone or self._blocks >= TURNS * cores or self._blocks % cores == 0
 
     @cached_property
     def _axis(self) -> int | None:

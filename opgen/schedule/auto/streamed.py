@@ -146,7 +146,8 @@ class Streamed:
     def _few_bodies(self) -> bool:
         """Whether the taps that decide on places of a row are few enough to unroll."""
         tile = list(self._positions.values())[-1]
-        return prod(self._reductions[n] for n in self._taps) * tile * (self._vectors or 1) <= UNROLLED
+        unrolled = prod(self._reductions[n] for n in self._taps) * tile * (self._vectors or 1)
+        return not self._conditional or unrolled <= UNROLLED
 
     @cached_property
     def _terms(self) -> int | None:

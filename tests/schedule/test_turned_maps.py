@@ -1,0 +1,73 @@
+"""Contractions over maps, channels first: images and results are turned as a whole where that takes little."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opgen.grad.gradient import gradient
+from opgen.loop.bind import bind
+from opgen.loop.nodes import Kernel
+from opgen.machine import typical
+from opgen.machine.model import Cache
+from opgen.passes.simplify import simplify
+from opgen.schedule.auto import turned_maps
+from opgen.schedule.default import scheduled
+from opgen.spec import load
+from tests.harness import Call
+from tests.schedule.test_few import assert_right
+
+MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
+SMALL = Cache(1 << 14, 8, 64, 1e11)
+MACHINES = {
+    "512 bits": typical(64),
+    "256 bits": typical(32),
+    "small caches": replace(typical(64), l1=replace(SMALL, size=1 << 12), l2=SMALL, cores=4),
+}
+
+
+def convolution(
+    wrt: str | None, images: int, size: tuple[int, int], taps: tuple[int, int, int, int], stride: int, dtype: str
+) -> Kernel:
+    """A convolution, or its gradient by the image, channels first; `taps` is the filter's shape."""
+    attrs = {"strides": [1, 1, stride, stride], "padding": "SAME", "data_format": "NCHW"}
+    shapes = {"input": (images, taps[2], *size), "filter": taps}
+    op = MODULE.op("Conv2D")
+    if wrt is not None:
+        shapes["grad_output"] = (images, taps[3], *(-(-n // stride) for n in size))
+        op = gradient(MODULE, op, wrt)
+    lowered, parameters = Call(MODULE, op, shapes, attrs, dtype=dtype).kernel()
+    return simplify(bind(lowered, parameters))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seed", range(8))
+def test_images_and_results_are_turned(seed: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    rng = random.Random(seed)
+    size = rng.choice([(5, 7), (7, 5), (9, 6), (4, 10)])
+    depths = rng.choice([(16, 32), (20, 16), (24, 36), (32, 17)])
+    across = rng.choice([1, 3])
+    wrt, images, dtype = rng.choice([None, "input"]), rng.choice([1, 2]), rng.choice(["float32", "float64"])
+    kernel = convolution(wrt, images, size, (across, across, *depths), rng.choice([1, 2]), dtype)
+    text = assert_right(kernel, MACHINES[machine], seed)
+    assert "_turned" in text or machine == "256 bits"  # shorter vectors may be filled along a row
+
+
+@pytest.mark.parametrize("wrt", [None, "input"])
+def test_maps_without_borders_are_joined_and_what_is_crowded_has_room(wrt: str | None) -> None:
+    kernel = convolution(wrt, 1, (14, 14), (1, 1, 512, 512), 1, "float32")
+    text = str(scheduled(kernel, "cpu", typical(64))[0])
+    assert text.startswith("flatten ")
+    result = "output" if wrt is None else "grad_input"
+    assert f"pack {result} 0, 2, 3, 1 -> {result}_turned" in text
+    assert f"pitch {result}_turned 3 528" in text
+
+
+def test_what_would_take_long_beside_the_arithmetic_is_not_turned() -> None:
+    for shape in ((1, 1, 16, 64), (3, 3, 2, 8)):
+        kernel = convolution(None, 1, (14, 14), shape, 1, "float32")
+        assert "_turned" not in str(scheduled(kernel, "cpu", typical(64))[0])
