@@ -549,7 +549,28 @@ def test_phases_along_rows(shape: tuple[int, ...], taps: tuple[int, int], paddin
 
 @pytest.mark.parametrize("direction", [None, "input"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("shape", "stride"), [((1, 3, 28, 28), 1), ((2, 2, 9, 45), 1), ((1, 2, 11, 72), 2)])
+@pytest.mark.parametrize("shape", [(1, 3, 28, 28), (2, 2, 9, 45), (1, 2, 11, 32), (1, 2, 3, 40)])
+def test_many_taps_stay_in_registers_beside_few_rows(shape: tuple[int, ...], dtype: str, direction: str | None) -> None:
+    """Rows at the border, and a last tile that is not full, have bodies of their own; vectors of a row go outside."""
+    shapes = {"input": shape, "filter": (5, 5, shape[1], 1)}
+    call = window_call(direction, shapes, "NCHW", dtype=dtype, strides=[1] * 4, padding="SAME")
+    text = assert_scheduled_is_the_same(call, shape[3])
+    row = "x" if direction is None else "w"
+    rows = {28: 4, 9: 3, 11: 4, 3: 3}[shape[2]]
+    assert f"split {'y' if direction is None else 'h'} {rows} tail={'guard' if shape[2] == 11 else 'exact'}" in text
+    assert f"c, {row}_o" in text
+    assert "stage filter at=c space=register" in text
+
+
+def test_many_taps_and_many_idle_lanes_are_slices() -> None:
+    shapes = {"input": (1, 16, 8, 20), "filter": (5, 5, 16, 1)}
+    text = assert_scheduled_is_the_same(window_call(None, shapes, "NCHW", strides=[1] * 4, padding="SAME"), 0)
+    assert "at=c_s -> input_slice" in text
+
+
+@pytest.mark.parametrize("direction", [None, "input"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("shape", "stride"), [((1, 2, 11, 72), 2)])
 def test_vectors_of_a_row_share_many_taps(
     shape: tuple[int, ...], stride: int, dtype: str, direction: str | None
 ) -> None:

@@ -33,6 +33,12 @@ FAR_ROWS = 2
 """Most rows of a tile where what is read and written comes from so far that it streams, and is loaded meanwhile."""
 STRADDLED = 2
 """Lines that a load touches a place beside what lies at one."""
+HELD = 4
+"""Fewest rows of a tile for which taps may fill the registers beside them: each row that is read serves some."""
+BUSY = 5 / 4
+"""How many lanes there may be for each place of a row where taps are that many."""
+OPERANDS = 2
+"""Registers for what is read."""
 BALANCED = 4
 """So many iterations for each thread are shared evenly enough."""
 
@@ -62,7 +68,8 @@ class RowTile:
             taps.remove(row.term)
             taps, tile = [row.term, y_i, *taps], [y_i]
         taps += inner
-        if not self.trial.take(*steps, Reorder((*order, x_o, *taps, x_l))):
+        around = (*order[:-1], x_o, order[-1]) if self._filled else (*order, x_o)
+        if not self.trial.take(*steps, Reorder((*around, *taps, x_l))):
             return False
         return self._finish(order, x_o, x_l, taps, tile, high)
 
@@ -111,12 +118,12 @@ class RowTile:
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
         """Where tiles of rows have bodies of their own: a last one that reaches over the end; and all at the border
-        where taps do not stay in registers, but are to be fetched once for all the rows of a tile that need them.
+        where taps fill the registers, or are to be fetched once for all the rows of a tile that need them.
         """
         row = self._row
         if high is None or row is None or high.count == 1:
             return ()
-        if not self._crowded:
+        if not self._crowded and not self._filled:
             return () if high.tail == "exact" else (-1,)
         reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
         return high.border(reach)
@@ -124,12 +131,27 @@ class RowTile:
     @property
     def _crowded(self) -> bool:
         """Whether the taps do not stay in registers beside the results."""
+        return self._many and not self._filled
+
+    @property
+    def _many(self) -> bool:
         return prod(self._terms.values()) + FEWER >= self.machine.registers
 
     @property
+    def _filled(self) -> bool:
+        """Whether the taps stay in registers, but leave them to few rows of results."""
+        row, column = self._row, self._column
+        if row is None or column is None or self._phases > 1 or self._width <= self.lanes:
+            return False
+        if max(abs(row.step), abs(column.step)) > 1:
+            return False
+        return self._many and prod(self._terms.values()) + HELD + OPERANDS < self.machine.registers
+
+    @property
     def _sliced(self) -> bool:
-        """Whether slices do better: each vector of a row would fetch taps for itself alone."""
-        return self._crowded and self._vectors == 1
+        """Whether slices do better: each vector of a row would fetch taps for itself alone, or many lanes be idle."""
+        idle = -(-self._width // self.lanes) * self.lanes > BUSY * self._width
+        return (self._crowded and self._vectors == 1) or (self._filled and idle)
 
     @cached_property
     def _vectors(self) -> int:
@@ -188,6 +210,9 @@ class RowTile:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
         most = FAR_ROWS if self._streams(row) else FEWER
+        if self._filled:
+            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (HELD, FEWER))
+            return few if few == HELD else more
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
 
     def _streams(self, row: Walk) -> bool:
@@ -213,7 +238,7 @@ class RowTile:
         reads = dict.fromkeys(self.nest.outside_loads)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
         needed = prod(self._terms.values()) + FEWER + self._terms[self._walks[-1].term]
-        if len(beside) != 1 or not around or needed >= self.machine.registers:
+        if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
         name = self.trial.fresh(f"{beside[0].buffer}_kept")
         if not self.trial.take(Stage(beside[0].buffer, around[-1], "register", False, name)):
