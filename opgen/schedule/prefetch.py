@@ -34,8 +34,8 @@ def prefetch(kernel: Kernel, buffer: str, at: str, loop: str) -> Kernel:
               acc += x[y, c] * f[c, k]           prefetch x[min(y + 1, 55), min(k * 256, 0) * 16 + c * 16]
                                                  acc += x[y, c] * f[c, k]
 
-    What is read must be a number of elements known, one after the other, or rows of these at equal distances.  Where the loops inside have
-    more iterations than that has lines, the last tiles ask for the last lines again.
+    What is read must be a number of elements known, one after the other, or rows of these at equal distances.  Where
+    the loops inside have more iterations than that has lines, the last tiles ask for the last lines again.
     """
     require_loops(kernel, "prefetch", [at, loop])
     known = [x.name for x in kernel.inputs]

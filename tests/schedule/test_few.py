@@ -118,6 +118,22 @@ def test_rows_that_are_read_again_lie_in_panels(seed: int, spoiled: bool) -> Non
     assert "regroup s, k" in text
 
 
+@pytest.mark.parametrize("images", [1, 3])
+@pytest.mark.parametrize("width", [24, 32, 35])
+def test_rows_of_a_sum_that_lie_far_apart_are_gathered(width: int, images: int) -> None:
+    """Where the first cache does not hold them at once; for each image by itself where that is large."""
+    small = replace(typical(), l1=Cache(2048, 2, 64, 1e11), l2=Cache(1 << 14, 8, 64, 1e11))
+    shapes = {"input": (images, 3, 8, 2 * width), "filter": (3, 3, 3, 24), "grad_output": (images, 24, 4, width)}
+    attrs = {"strides": [1, 1, 2, 2], "padding": "SAME", "data_format": "NCHW"}
+    op = gradient(MODULE, MODULE.op("Conv2D"), "input")
+    lowered, parameters = Call(MODULE, op, shapes, attrs, dtype="float32").kernel()
+    kernel = simplify(bind(lowered, parameters))
+    text = assert_right(kernel, small, width)
+    assert "pack grad_output 0, 2, 1, 3" in text
+    assert "vectorize grad_output_pa" in text
+    assert "pack" not in assert_right(kernel, typical(), width)
+
+
 PRODUCT = """
 kernel product(a: float32[{M}, 20], b: float32[20, {N}]) -> (c: float32[{M}, {N}]):
   for i in 0..{M}:

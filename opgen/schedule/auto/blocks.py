@@ -1,4 +1,6 @@
-"""Copies whose two last dimensions changed places, made in square blocks that are turned in registers."""
+"""Copies whose two last dimensions changed places, made in square blocks that are turned in registers; and copies of
+whole rows, by vectors.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,15 @@ from opgen.loop.walk import walk
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Transpose
+from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Transpose, Vectorize
 
 SMALLEST = 4
 """Edge of the smallest square block that is worth turning in registers."""
 
 
 def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
-    """Make a copy in square blocks of up to as many elements as a vector has, and run its outer loops in parallel, or
-    the loops `around` it; whether that was legal.
+    """Make a copy in square blocks of up to as many elements as a vector has, or row by row where these stay as they
+    are, and run its outer loops in parallel, or the loops `around` it; whether that was legal.
     """
     loops = {s.var: constant_extent(s) for s in walk(trial.kernel.body) if isinstance(s, For)}
     buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
@@ -26,6 +28,9 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     last = [f"{copy}_{d}" for d in range(rank - 2, rank)]
     sizes = {n: e for n in last if (e := loops.get(n)) is not None}
     edge = max(1, vector_bytes // buffer.dtype.bytes)
+    if _order(trial, copy)[-1:] == (rank - 1,):
+        shared = trial.fused_prefix(([*outer, last[0]] if around is None else around)[:2], Parallel)
+        return _row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
     while sizes and edge > min(sizes.values()):
         edge //= 2
     if len(sizes) < 2 or edge < SMALLEST:
@@ -49,9 +54,21 @@ def _rows_of(trial: Trial, copy: str, outer: Sequence[str], first: str) -> list[
     """Of some loops of a copy those that are dimensions of the argument after that of `first`: inside of it they walk
     on where a row ends.
     """
-    order = next((s.order for s in reversed(trial.steps) if isinstance(s, Pack) and s.name == copy), ())
-    at = {f"{copy}_{d}": dimension for d, dimension in enumerate(order)}
+    at = {f"{copy}_{d}": dimension for d, dimension in enumerate(_order(trial, copy))}
     return [n for n in outer if at.get(n, -1) > at.get(first, len(at))]
+
+
+def _order(trial: Trial, copy: str) -> tuple[int, ...]:
+    """The dimensions of the argument in the order of a copy's."""
+    return next((s.order for s in reversed(trial.steps) if isinstance(s, Pack) and s.name == copy), ())
+
+
+def _row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
+    """Vectors along a row, shorter ones where it is; whether that was legal."""
+    while lanes > max(1, extent):
+        lanes //= 2
+    tail: Tail = "exact" if extent % lanes == 0 else "overlap"
+    return trial.take(Split(loop, lanes, tail, f"{loop}_o", f"{loop}_l"), Vectorize(f"{loop}_l"))
 
 
 def _blocks(

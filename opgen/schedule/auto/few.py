@@ -18,6 +18,7 @@ from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.blocks import transposed_blocks
 from opgen.schedule.auto.contraction_tile import OPERANDS, TILE
 from opgen.schedule.auto.nests import (
     Nest,
@@ -27,10 +28,11 @@ from opgen.schedule.auto.nests import (
     filled,
     is_contiguous,
     loop_across,
+    own_axis,
 )
-from opgen.schedule.auto.prepare import pack_last, split_phases
+from opgen.schedule.auto.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 GAIN = 1.3
 """How much fuller vectors must be for lanes to go along positions."""
@@ -58,7 +60,31 @@ class Few:
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
         touched = dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, self.row))
-        return all(pack_last(e, axis_along(e, self.row), self.trial, self.machine.vector_bytes) for e in touched)
+        for load in touched:
+            if not pack_last(load, axis_along(load, self.row), self.trial, self.machine.vector_bytes):
+                return False
+            self._gather(load)
+        return True
+
+    def _gather(self, load: Load) -> None:
+        """Have the rows of one sum next to each other where they lie so far apart that they push each other out of the
+        first cache, and are read again.
+        """
+        sizes = [int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[load.buffer]]
+        last, cache = len(sizes) - 1, self.machine.l1
+        if axis_along(load, self.row) != last or not reused(self.nest, load.buffer):
+            return
+        for term in self.nest.inner_loops:
+            axis = own_axis(load, term.var)
+            if axis is None or axis >= last - 1:
+                continue
+            lines, stride = -(-sizes[last] * load.dtype.bytes // cache.line), prod(sizes[axis + 1 :]) * load.dtype.bytes
+            if sizes[axis] * stride > cache.size and lines * sizes[axis] > cache.lines_at(stride):
+                order = (*(d for d in range(last) if d != axis), axis, last)
+                name = self.trial.fresh(f"{load.buffer}_packed")
+                if self.trial.take(Pack(load.buffer, order, name)):
+                    transposed_blocks(self.trial, name, self.machine.vector_bytes)
+                return
 
     def tile(self) -> bool:
         """Split the row into classes and vectors, and keep all results of a tile in registers."""
