@@ -190,6 +190,7 @@ def test_groups_of_scalars_that_crowd_few_sets_have_panels() -> None:
         ((1, 7, 7, 128), 448, CROWDED),
         ((1, 7, 7, 128), 512, WIDE),
         ((1, 7, 7, 128), 512, replace(CROWDED, cores=3)),
+        ((4, 7, 7, 128), 512, replace(CROWDED, l2=replace(WIDE.l2, size=512 << 10))),
     ],
 )
 def test_other_scalars_are_left_where_they_are(image: tuple[int, ...], outputs: int, machine: Machine) -> None:

@@ -214,14 +214,16 @@ class OuterProducts:
     @cached_property
     def _near_groups(self) -> int:
         """In how many groups of scalars a panel of each is near for all vectors, and threads share them; 1 if none need
-        be: all places are one block only where they are few, and rows of scalars may lie well in the first cache.
+        be: only rows that would find room in the first cache elsewhere, or come from beyond the second, gain by it.
         """
         found, m = accesses(self.nest), self.machine
         scalars = next((a for a in found or () if self._loop in a.strides and self.vector not in a.strides), None)
         if not self._whole or scalars is None or self._width // (VECTORS * self.lanes) < TILES:
             return 1
         places = [Loop(s.var, constant_extent(s) or 1) for s in self._places]
-        if region(scalars, [*places, Loop(self._loop, SCALARS)]).fits(m.l1):
+        size = prod(p.extent for p in places) * (VECTORS * self.lanes * self._reads[0].dtype.bytes + LINE)
+        afar = 2 * self._bytes(self._reads[1]) > m.l2.size
+        if region(scalars, [*places, Loop(self._loop, SCALARS)]).fits(m.l1) or (size > USED * m.l1.size and not afar):
             return 1
         most = self._scalars // (TILES * SCALARS)
         counts = [n for n in range(m.cores, most + 1, m.cores) if self._scalars % (n * self.lanes) == 0]
