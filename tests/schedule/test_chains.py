@@ -361,3 +361,48 @@ def test_sums_in_blocks() -> None:
     kernels = [simplify(parse_kernel(summed(seed)[0])) for seed in range(6)]
     texts = [str(scheduled(kernel, "cpu", small_caches(1 << 11))[0]) for kernel in kernels]
     assert any("carry " in text and "compute_at t at=" in text and "compute_at u at=" in text for text in texts)
+
+
+OUTER = """
+kernel outer(x: float32[28, 28, 128], w: float32[28, 28, 128]) -> (y: float32[128, 128]):
+  alloc t: float32[8, 28, 28, 128] heap:
+    alloc u: float32[8, 28, 28, 128] heap:
+      alloc g: float32[8, 128, 128] heap:
+        for d in 0..28:
+          for e in 0..28:
+            for f in 0..128:
+              {made}
+        for l in 0..28:
+          for m in 0..28:
+            for o in 0..128:
+              {used}
+        for n in 0..8:
+          for a in 0..128:
+            for b in 0..128:
+              alloc acc: float32[] register
+              acc[] = 0.0f32
+              for i in 0..28:
+                for j in 0..28:
+                  acc[] = fma(t[n, i, j, a], u[n, i, j, b], acc[])
+              g[n, a, b] = acc[]
+        for q in 0..128:
+          for r in 0..128:
+            y[q, r] = g[0, q, r] + g[7, q, r]
+"""
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_outer_products_in_blocks_that_the_first_cache_keeps(near: bool) -> None:
+    """Of sums of outer products a tile reads a piece of many lines, which the next tile wants too."""
+    made = "\n              ".join(f"t[{n}, d, e, f] = x[d, e, f] * {n}.0f32" for n in range(8))
+    used = "\n              ".join(f"u[{n}, l, m, o] = w[l, m, o] + {n}.0f32" for n in range(8))
+    kernel = simplify(parse_kernel(OUTER.replace("{made}", made).replace("{used}", used)))
+    usual = typical()
+    machine = replace(usual, l1=replace(usual.l1, size=1 << (22 if near else 17)), l2=replace(usual.l2, size=1 << 23))
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert ("carry i_b" in str(schedule) and "compute_at t at=i_b" in str(schedule)) != near
+    arrays = random_arrays({"x": (28, 28, 128), "w": (28, 28, 128)}, "float32", 0)
+    (usual_order,) = run_kernel(legalize(kernel), arrays, {}, 1, guarded=True).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legalize(after), arrays, {}, threads, guarded=True).values()
+        np.testing.assert_array_equal(found, usual_order)
