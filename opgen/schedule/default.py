@@ -13,12 +13,12 @@ from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
-from opgen.schedule.auto.chain import has_intermediates, is_chain, schedule_chain
+from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, schedule_chain
+from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nests
-from opgen.schedule.auto.pitches import pitched
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
 from opgen.schedule.steps import Pack

@@ -5,7 +5,7 @@ results is kept with lanes side by side and turned as it is copied out.
 from __future__ import annotations
 
 from opgen.machine import Machine
-from opgen.schedule.auto.blocks import transposed_blocks
+from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nest_around, own_axis
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Pack, Parallel, Reorder

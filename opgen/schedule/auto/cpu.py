@@ -2,18 +2,18 @@
 
 Classes of nests, told apart by how they access memory:
 
-contraction     a reduction in which some reads do not depend on the lanes: `contraction.py`
+contraction/    a reduction in which some reads do not depend on the lanes: `nest.py`
                 or one that uses what comes from afar a few times: `streamed.py`
                 or a product of few places with a large table: `scalar_rows.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
                 or one whose images and results are turned as a whole before and after: `turned_maps.py`
-window          a reduction in which every read depends on the lanes: `window.py`
-                or one over few taps that are steps along the lanes: `window_rows.py`
-                or one of few results, summed along the rows of a map: `window_row_sums.py`
-                or one in which no read mixes the maps that lanes go along: `slices.py`
                 or one with too few results side by side to fill vectors: `few.py`
-                or any of these, of sizes that are not known: `generic.py`, `generic_few.py`
+window/         a reduction in which every read depends on the lanes: `nest.py`
+                or one over few taps that are steps along the lanes: `rows.py`
+                or one of few results, summed along the rows of a map: `row_sums.py`
+                or one in which no read mixes the maps that lanes go along: `slices.py`
+generic/        any of these, of sizes that are not known: `nest.py`, `few.py`
 elementwise     anything else whose results lie consecutively: `elementwise.py`
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
@@ -26,13 +26,25 @@ from math import prod
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction import Contraction
+from opgen.schedule.auto.contraction.few import Few, few
+from opgen.schedule.auto.contraction.flat import Flat
+from opgen.schedule.auto.contraction.nest import Contraction
+from opgen.schedule.auto.contraction.outer import OuterProducts
+from opgen.schedule.auto.contraction.pairs import Pairs
+from opgen.schedule.auto.contraction.products import Products
+from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
+from opgen.schedule.auto.contraction.streamed import Streamed
+from opgen.schedule.auto.contraction.taps import Taps
+from opgen.schedule.auto.contraction.tile_products import TileProducts
+from opgen.schedule.auto.contraction.turned_maps import TurnedMaps
+from opgen.schedule.auto.copies.lined_up import lined_up
+from opgen.schedule.auto.copies.panel import Marks, blocked_rows, panelled, panelled_items, panelled_vectors
+from opgen.schedule.auto.copies.prepare import pack_strided, split_phases, widen_reused
+from opgen.schedule.auto.copies.results import turned
+from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.elementwise import PARALLEL, Elementwise, lanes_of
-from opgen.schedule.auto.few import Few, few
-from opgen.schedule.auto.flat import Flat
-from opgen.schedule.auto.generic import GenericNest
-from opgen.schedule.auto.generic_few import GenericFew
-from opgen.schedule.auto.lined_up import lined_up
+from opgen.schedule.auto.generic.few import GenericFew
+from opgen.schedule.auto.generic.nest import GenericNest
 from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
@@ -44,24 +56,12 @@ from opgen.schedule.auto.nests import (
     reduces,
     worth_lanes,
 )
-from opgen.schedule.auto.outer import OuterProducts
-from opgen.schedule.auto.pairs import Pairs
-from opgen.schedule.auto.panel import Marks, blocked_rows, panelled, panelled_items, panelled_vectors
-from opgen.schedule.auto.prepare import pack_strided, split_phases, widen_reused
-from opgen.schedule.auto.products import Products
-from opgen.schedule.auto.results import turned
-from opgen.schedule.auto.row_panel import panelled_rows
 from opgen.schedule.auto.rows import Rows
-from opgen.schedule.auto.scalar_rows import ScalarRows
-from opgen.schedule.auto.slices import Slices, sliced_loop
-from opgen.schedule.auto.streamed import Streamed
-from opgen.schedule.auto.taps import Taps
-from opgen.schedule.auto.tile_products import TileProducts
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.turned_maps import TurnedMaps
-from opgen.schedule.auto.window import Window
-from opgen.schedule.auto.window_row_sums import RowSums
-from opgen.schedule.auto.window_rows import RowTile
+from opgen.schedule.auto.window.nest import Window
+from opgen.schedule.auto.window.row_sums import RowSums
+from opgen.schedule.auto.window.rows import RowTile
+from opgen.schedule.auto.window.slices import Slices, sliced_loop
 from opgen.schedule.steps import Parallel, Unroll
 
 MOST = 256

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, turned_rows
+from opgen.schedule.auto.copies.panel import Marks, panelled_across
+from opgen.schedule.auto.copies.prepare import pack_shared
 from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes, worth_lanes
-from opgen.schedule.auto.panel import Marks, panelled_across
-from opgen.schedule.auto.prepare import pack_shared
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize

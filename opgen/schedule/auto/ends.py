@@ -13,10 +13,10 @@ from opgen.passes.decide import EFFORT
 from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.cuts import Cut
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window_tiles import Cut
 from opgen.schedule.steps import Partition
 
 BORDER = 8

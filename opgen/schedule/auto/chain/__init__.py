@@ -1,0 +1,1 @@
+"""Nests that feed each other through memory."""

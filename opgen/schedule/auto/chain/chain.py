@@ -1,0 +1,127 @@
+"""Chains of nests: intermediates made where they are used.
+
+Nests that fan out (`fan.py`) take the intermediates that they alone read into their registers.  Around the last nest of
+a chain stands a loop over blocks (`blocks.py`), in each of which what the block needs of the larger intermediates is
+made, used and forgotten, so that it stays in the second cache.  All other nests are scheduled each by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from opgen.loop.nodes import Alloc, Kernel
+from opgen.loop.walk import walk
+from opgen.machine import Machine
+from opgen.schedule.auto.across import loop_of_reads, move_inside
+from opgen.schedule.auto.chain.blocks import Blocks
+from opgen.schedule.auto.chain.fan import Fan, may_fan_out
+from opgen.schedule.auto.chain.sum_blocks import SumBlocks
+from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
+from opgen.schedule.auto.sources import Sources
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Parallel
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+
+
+def has_intermediates(kernel: Kernel) -> bool:
+    """Whether nests feed each other through memory."""
+    return any(isinstance(s, Alloc) and s.buffer.space == "heap" for s in walk(kernel.body))
+
+
+def is_chain(kernel: Kernel, machine: Machine) -> bool:
+    """Whether nests feed each other so that they are better scheduled together."""
+    if not has_intermediates(kernel):
+        return False
+    sources = Sources(kernel)
+    if any(nest.extent(n) is None for nest in sources.nests for n in nest.names):
+        return False
+    if any(sources.fan(nest, frozenset()) for nest in sources.nests):
+        return True
+    return max(_gain(sources, machine), _gain_of_sums(sources, machine)) > 0
+
+
+def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
+    """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
+    sources = Sources(trial.kernel)
+    absorbed: set[str] = set()
+    summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
+    for nest in reversed(sources.nests):
+        buffer = sources.made_by(nest)
+        if buffer in absorbed:
+            continue
+        find = _Find(buffer, frozenset(nest.names))
+        is_last = _is_last(nest, sources)
+        fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
+        if fan is not None and fan.run(trial):
+            absorbed.update(fan.inside)
+            if summed or not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
+                trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
+            continue
+        if is_last and not summed:
+            _in_blocks(find, trial, machine)
+        elif summed:
+            _summed_in_blocks(find, trial, machine)
+        now = find(inner_nests(trial.kernel))
+        if now is not None:
+            alone(now)
+
+
+def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
+    """Blocks around the last nest; where its results lie across what it reads, lanes will follow what it reads."""
+    sources = Sources(trial.kernel)
+    last = find(sources.nests)
+    across = loop_of_reads(last) if last is not None else None
+    if across is not None and last is not None and move_inside(last, across, trial):
+        sources = Sources(trial.kernel)
+        last = find(sources.nests)
+    if last is not None:
+        _blocks(last, sources, machine).run(trial)
+
+
+def _summed_in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
+    sources = Sources(trial.kernel)
+    nest = find(sources.nests)
+    blocks = None if nest is None else SumBlocks.of(nest, sources, machine)
+    if blocks is not None:
+        blocks.run(trial)
+
+
+def _gain(sources: Sources, machine: Machine) -> float:
+    """What is gained by blocks around the last nests, in seconds."""
+    ends = (nest for nest in sources.nests if _is_last(nest, sources))
+    return max((_blocks(nest, sources, machine).gain for nest in ends), default=0)
+
+
+def _gain_of_sums(sources: Sources, machine: Machine) -> float:
+    """What is gained by blocks around nests that sum intermediates."""
+    found = (SumBlocks.of(nest, sources, machine) for nest in sources.nests)
+    return max((blocks.gain for blocks in found if blocks is not None), default=0)
+
+
+def _is_last(nest: Nest, sources: Sources) -> bool:
+    """Whether a nest ends a chain: it reads intermediates and writes a result."""
+    return sources.made_by(nest) is None and any(e.buffer in sources.writers for e in nest.outside_loads)
+
+
+def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
+    vector = loop_of_reads(nest) or contiguous_loop(nest)
+    return Blocks(nest, tuple(n for n in nest.names if n != vector), sources, machine)
+
+
+@dataclass(frozen=True)
+class _Find:
+    """A nest, by the intermediate that it writes, or by its loops (of which splitting leaves some).
+
+    None if there is no such nest any more: of one element nothing is left that a loop could run over.
+    """
+
+    buffer: str | None
+    loops: frozenset[str]
+
+    def __call__(self, nests: Sequence[Nest]) -> Nest | None:
+        if self.buffer is None:
+            return next((nest for nest in nests if self.loops & set(nest.names)), None)
+        return next((nest for nest in nests if any(s.buffer == self.buffer for s in nest.results)), None)

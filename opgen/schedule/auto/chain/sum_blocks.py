@@ -1,0 +1,102 @@
+"""The blocks in which a reduction is computed that sums intermediates of a chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+from opgen.loop.nodes import For
+from opgen.loop.walk import walk
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.chain.blocks import START, Blocks
+from opgen.schedule.auto.contraction.plan import STORED, VISIT
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous
+from opgen.schedule.auto.sources import Sources
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Carry, ComputeAt, Split, Step
+
+SCALARS, VECTORS = 8, 2
+"""The tile of sums that is expected."""
+NEAR = 0.75
+"""The part of the first cache that keeps what a product of matrices reads from tile to tile."""
+
+
+@dataclass(frozen=True)
+class SumBlocks(Blocks):
+    """A nest that reduces intermediates, and the loops of its reduction.
+
+    What a block needs of the intermediates is made, and all results, which are smaller, go on with their sums.  Blocks
+    come one after another; threads share the nests in each.
+    """
+
+    @staticmethod
+    def of(nest: Nest, sources: Sources, machine: Machine) -> SumBlocks | None:
+        """The blocks of a nest, if it is one sum for each result."""
+        inside = nest.inner_loops
+        nested = all(any(p is inner for p in walk(outer)) for outer, inner in pairwise(inside))
+        if not inside or not nested or len(nest.allocations) != 1 or len(nest.results) != 1:
+            return None
+        return SumBlocks(nest, tuple(s.var for s in inside), sources, machine)
+
+    def run(self, trial: Trial) -> bool:
+        if self.best is None:
+            return False
+        level, size = self.best
+        loop, first = self.loops[level], self.last.names[0]
+        block = trial.fresh(f"{loop}_b") if size > 1 else loop
+        steps: list[Step] = [Split(loop, size, "exact", block, trial.fresh(f"{loop}_t"))] if size > 1 else []
+        steps += [Carry(n, first) for n in (*self.loops[:level], block)]
+        steps += [ComputeAt(buffer, block) for buffer in self._moved]
+        return trial.take(*steps)
+
+    @cached_property
+    def _extents(self) -> tuple[int, ...]:
+        loops: dict[str, For] = {s.var: s for s in self.last.inner_loops}
+        return tuple(constant_extent(loops[n]) or 0 for n in self.loops)
+
+    def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
+        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest."""
+        piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
+        passes = 2 if piece <= self.machine.l2.size else 4
+        sums = 0 if blocks == 1 else 2 * results / self._rate(results + piece)
+        if self._is_outer:
+            part = piece / self._apart
+            near = part <= NEAR * self.machine.l1.size
+            sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
+        return blocks * (passes * piece / self._rate(piece) + sums + START * (1 + len(moved)))
+
+    @cached_property
+    def _is_outer(self) -> bool:
+        """Whether each term is an outer product of two intermediates: a tile reads a piece of another line of both."""
+        nest, loads = self.last, self.last.outside_loads
+        shared = all(any(not depends(e.indices, n) for n in nest.names) for e in loads)
+        apart = not any(is_contiguous(e, nest.inner_loops[-1].var, nest.shapes) for e in loads)
+        return shared and apart and len({e.buffer for e in loads}) == len(self._moved) == 2
+
+    @property
+    def _resumed(self) -> float:
+        """The time that it takes to enter all tiles once and to go on with their sums."""
+        lanes = self.machine.vector_bytes // 4
+        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (SCALARS * VECTORS * lanes)
+        return tiles * (VISIT + STORED * SCALARS * VECTORS) / self.machine.fma_per_second
+
+    @cached_property
+    def _apart(self) -> int:
+        """Of how many products of matrices, one after the other, the nest consists."""
+        loads = self.last.outside_loads
+        return prod(self.last.extent(n) or 1 for n in self.last.names if all(depends(e.indices, n) for e in loads))
+
+    @cached_property
+    def _fetched(self) -> float:
+        """The bytes that all tiles fetch of what they read where the first cache does not keep it from tile to tile."""
+        nest, vector = self.last, contiguous_loop(self.last)
+        total = 0.0
+        for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._moved}.values():
+            uses = prod(nest.extent(n) or 1 for n in nest.names if not depends(load.indices, n))
+            lanes = vector is not None and depends(load.indices, vector)
+            together = SCALARS if lanes else VECTORS * self.machine.vector_bytes // 4
+            total += self._size(load.buffer) * max(1, uses / together)
+        return total

@@ -1,0 +1,1 @@
+"""Reductions in which some reads do not depend on the lanes."""

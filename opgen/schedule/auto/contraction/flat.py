@@ -1,0 +1,120 @@
+"""Products of matrices whose rows are the maps of images: lanes along all positions of a map, rows after rows.
+
+    for images: for blocks of positions: for tiles of results: for tiles of positions: for c: results by vectors
+
+A block's positions of all rows are copied side by side first: the rows lie so far apart that each is in a page of its
+own, and a tile's piece of each is too short to be fetched ahead.  Results are stored in runs as long as a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.prepare import pack_last
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
+from opgen.schedule.steps import Flatten, Parallel, Partition, Reorder, Split, Stage, Unroll, Vectorize
+
+TILES = ((3, 8), (3, 4))
+"""Vectors by scalars of a tile, the largest that registers hold: 11 loads for 24 multiply-adds."""
+OPERANDS = 4
+"""Registers that are not for accumulators."""
+SHARE = 6
+"""The part of the second cache that a block's copy takes: it is read tile by tile, from few pages."""
+BLOCKS = 2
+"""Blocks for each core at least."""
+REST = 1 / 20
+"""Most of the positions that may be left over when blocks are whole."""
+
+
+@dataclass(frozen=True)
+class Flat(LaneNest):
+    """`vector`: the loop along which results lie consecutively, rows of which are read and stored as a whole."""
+
+    def run(self) -> bool:
+        """Whether the nest is such a product; if not, some steps may have been taken."""
+        at = self.nest.names.index(self.vector)
+        simple = reduces(self.nest) and len(self.nest.inner_loops) == 1 and not self.nest.conditions
+        if not at or not simple or len(self.nest.allocations) != 1 or len(self.nest.results) != 1:
+            return False
+        flat = self.trial.fresh(f"{self.nest.names[at - 1]}_{self.vector}")
+        if not self.trial.take(Flatten(self.nest.names[at - 1], self.vector, flat)):
+            return False
+        nest = self.trial.nest(flat)
+        found = _operands(nest, flat)
+        return found is not None and self._tiled(nest, flat, *found)
+
+    def _tiled(self, nest: Nest, flat: str, rows: Load, scalars: Load, across: str) -> bool:
+        """The nest over the flat loop; `across`: the loop over results that `scalars` follow."""
+        (term,) = nest.inner_loops
+        size, terms = nest.extent(flat) or 0, constant_extent(term) or 0
+        vectors, high = next((t for t in TILES if prod(t) + OPERANDS <= self.machine.registers), (0, 1))
+        wide = vectors * self.lanes
+        others = [n for n in nest.names if n not in (flat, across)]
+        images = prod(nest.extent(n) or 1 for n in others)
+        if not wide or size % self.lanes or (nest.extent(across) or 1) % high:
+            return False
+        block = self._block(size, wide, terms, images)
+        axis = own_axis(scalars, term.var)
+        if block is None or axis is None:
+            return False
+        if not is_contiguous(scalars, term.var, nest.shapes) and not pack_last(
+            scalars, axis, self.trial, self.machine.vector_bytes
+        ):
+            return False
+        f, names = self.trial.fresh, {n: self.trial.fresh(f"{flat}_{n}") for n in "bropvli"}
+        k_o, k_i, copy = f(f"{across}_o"), f(f"{across}_i"), f(f"{rows.buffer}_block")
+        order = (names["b"], k_o, names["o"], term.var, k_i, names["v"], names["l"])
+        left = size % block
+        first = (flat, *others, across)
+        return self.trial.take(
+            *([Reorder(first)] if first != nest.names else []),
+            *([Partition(flat, (-left,))] if left else []),
+            Split(flat, block, "min" if left else "exact", names["b"], names["r"]),
+            Split(names["r"], wide, "guard" if left else "exact", names["o"], names["i"]),
+            Split(names["i"], self.lanes, "exact", names["v"], names["l"]),
+            Split(across, high, "exact", k_o, k_i),
+            Reorder((*others, *order)),
+            Unroll(k_i),
+            Unroll(names["v"]),
+            Vectorize(names["l"]),
+        ) and self._copied(rows, flat, names["b"], copy, others)
+
+    def _copied(self, rows: Load, flat: str, block: str, copy: str, others: list[str]) -> bool:
+        last = f"{copy}_{next(d for d, e in enumerate(rows.indices) if depends(e, flat))}"
+        done = self.trial.take(
+            Stage(rows.buffer, block, "heap", False, copy),
+            Split(last, self.lanes, "exact", f"{last}_o", f"{last}_l"),
+            Vectorize(f"{last}_l"),
+        )
+        return done and self.trial.fused_prefix([*others, block][-2:], Parallel)
+
+    def _block(self, size: int, wide: int, terms: int, images: int) -> int | None:
+        """Positions of a block: as many tiles as room is for, of which threads have enough, and few are left over."""
+        tiles, cores = size // wide, self.machine.cores
+        row = terms * wide * width_in_bytes(self.nest)
+        most = min(self.machine.l2.size // SHARE // row, tiles * images // (BLOCKS * cores), tiles)
+        for count in range(most, 0, -1):
+            even = images >= BLOCKS * cores or (tiles // count) % cores == 0
+            if even and size % (count * wide) <= REST * size:
+                return count * wide
+        return None
+
+
+def _operands(nest: Nest, flat: str) -> tuple[Load, Load, str] | None:
+    """What lanes along the flat loop read, what is the same for all of them, and the loop over results that this
+    follows; None if the nest is not a product of these two.
+    """
+    rows = [e for e in dict.fromkeys(nest.outside_loads) if depends(e.indices, flat)]
+    scalars = [e for e in dict.fromkeys(nest.outside_loads) if not depends(e.indices, flat)]
+    if len(rows) != 1 or len(scalars) != 1 or not is_contiguous(rows[0], flat, nest.shapes):
+        return None
+    if any(e.dtype != e.dtype.compute_type for e in (*rows, *scalars)):
+        return None
+    across = [n for n in nest.names if depends(scalars[0].indices, n)]
+    if len(across) != 1 or depends(rows[0].indices, across[0]):
+        return None
+    return rows[0], scalars[0], across[0]

@@ -1,0 +1,221 @@
+"""Contractions: a register tile of positions by vectors, the reduction inside.
+
+Each scalar that is read serves all vectors of the tile, each vector all positions: with 14 accumulators the arithmetic
+units are busy and the loads are not.  What order the loops around the tile have is chosen by what it costs to fetch
+what they read (`plan.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.loop.walk import free_vars
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
+from opgen.schedule.auto.contraction.plan import Plan, Planner, Shape
+from opgen.schedule.auto.contraction.tile import LONG, TileRule
+from opgen.schedule.auto.copies.prepare import Phases
+from opgen.schedule.auto.copies.row_panel import AGAIN
+from opgen.schedule.auto.ends import decided, needed
+from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse
+from opgen.schedule.auto.traffic import Access, Traffic
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Parallel, Partition, Step, Unroll
+
+UNROLLED = 96
+"""Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
+MOST = 256
+"""Most accumulations of all phases together: what is gained beyond is lost in building."""
+TRIED = 4
+"""Plans that are tried before the one that needs no estimate."""
+NEAR = 1.05
+"""Times the least estimate: what makes up for such a difference decides."""
+SHARED = 256
+"""Iterations of the parallel loop that are enough for any number of threads to share evenly."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    nest: Nest
+    trial: Trial
+    vector: str
+    lanes: int
+    phases: Phases
+    machine: Machine
+    joined: bool = True
+    """Whether a short loop of positions may be joined by the next."""
+
+    @cached_property
+    def loop(self) -> str | None:
+        """The loop of positions: the innermost on which what the lanes read does not depend."""
+        found = [n for n in loops_of_reuse(self.nest, self.vector) if n not in self.phases.remainders]
+        return found[0] if found else None
+
+    def run(self) -> bool:
+        if self.loop is None:
+            return False
+        if any(self.trial.attempt(partial(self._take, plan)) for plan in self._plans(self.loop)):
+            return True
+        return len(self.tile) > 2 and dataclasses.replace(self, joined=False).run()
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    @cached_property
+    def _rule(self) -> TileRule:
+        assert self.loop is not None
+        return TileRule(self.nest, self.loop, self.vector, self.lanes, self.phases, self.machine, self.joined)
+
+    @cached_property
+    def tile(self) -> dict[str, int]:
+        """How many iterations of each loop a tile holds, the vector loop last."""
+        return self.trial.decisions.choose([self._rule.best, *self._rule.others])
+
+    def _plans(self, loop: str) -> list[Plan]:
+        """The nests to try, the best first; the last is one that needs no estimate."""
+        results = {n: self._extent(n) for n in self.nest.names}
+        extents = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
+        known = {n: e for n, e in extents if e is not None}
+        whole = {n for n, size in self.tile.items() if n != self.vector and size == results[n]}
+        plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
+        found = self._rule.accesses
+        if self.phases.remainders or found is None or len(known) < len(extents):
+            return [plain]
+        about = {n for c in self.nest.conditions for n in free_vars(c)}
+        shape = Shape(
+            results,
+            known,
+            self.tile,
+            self.lanes,
+            tuple(n for n in self.tile if n in self._overlapping or (n in about and self.tile[n] < results[n])),
+            self._carries,
+            tuple(n for n in results if n in about),
+            self._ahead(found),
+        )
+        ranked = Planner(shape, Traffic(found), self.machine).ranked()
+        if not self._rule.in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
+            best = ranked[0]
+            ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
+        return [*ranked[:TRIED], plain]
+
+    def _again(self, plan: Plan) -> bool:
+        """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
+        around = prod(self._extent(n) // self.tile.get(n, 1) for n in plan.order[: plan.order.index(self.vector)])
+        return prod(self._extent(n) // self.tile.get(n, 1) for n in {*plan.order} - {self.vector}) >= AGAIN * around
+
+    def _panels(self, plan: Plan, best: Plan) -> bool:
+        """Whether a plan is nearly the best, and has vectors outermost: what they read can be a panel then, which the
+        estimate does not know.
+        """
+        assert plan.cost is not None
+        assert best.cost is not None
+        return plan.order[0] == self.vector and plan.cost.seconds <= NEAR * best.cost.seconds
+
+    @property
+    def _carries(self) -> bool:
+        """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
+        kept = all(isinstance(s.value, Load) for s in self.nest.results)
+        return kept and self._rule.in_rows and not self._overlapping
+
+    def _ahead(self, found: Sequence[Access]) -> str | None:
+        """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
+        operand, of which each part is then fetched once, in an even stream; with many results, vectors inside, so that
+        they are stored in order.
+        """
+        loops = list(self.tile)
+        if prod(self.tile.values()) != LONG * self.lanes or len(loops) != 2 or not self._rule.along_scalars(loops[0]):
+            return None
+        results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
+        if 2 * results > self.machine.l2.size:
+            return loops[0]
+        return max(loops, key=self._extent)
+
+    @cached_property
+    def _overlapping(self) -> list[str]:
+        """Loops whose last tile overlaps the one before: their tiles are not independent."""
+        return [n for n in self.nest.names if n in self.tile and self._extent(n) % self.tile[n]]
+
+    def _take(self, plan: Plan) -> bool:
+        """All steps of a plan, or none."""
+        arranger = Arranger(self.nest, self.tile, self.lanes, self.phases.remainders, self.trial.fresh)
+        arrangement = arranger.run(plan)
+        if not self.trial.take(*arrangement.steps):
+            return False
+        edges = self._edges(arrangement)
+        self.trial.fused_prefix(self._shared(plan, arrangement, edges), Parallel)
+        self.trial.take(*edges)
+        return True
+
+    def _shared(self, plan: Plan, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
+        """The outermost loops that threads share: as many as make enough iterations.
+
+        Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
+        """
+        apart = {s.loop for s in edges if isinstance(s, Partition)}
+        stay = {*apart, *self.phases.remainders, *(arrangement.outer.get(n, n) for n in self._overlapping)}
+        extents = arrangement.extents(self.nest, self.tile, plan)
+        chosen: list[str] = []
+        for name in arrangement.around[: plan.inside or None]:
+            if name in stay and name not in self.phases.remainders:
+                break
+            if name in self.phases.remainders:
+                continue
+            chosen.append(name)
+            if prod(extents.get(n, 1) for n in chosen) >= SHARED:
+                break
+        return chosen
+
+    def _outer_order(self, tile: str) -> list[str]:
+        """Outermost loop, those that change what the lanes read, the vectors, phases, the rest, the tiles: what is
+        reused stays near.  Overlapping vectors are not independent, so they stand within everything that is.
+        """
+        inner = [n for n in self.tile if n not in (tile, self.vector)]
+        moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
+        rows = [e for e in self.nest.outside_loads if depends(e.indices, self.vector)]
+        first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
+        changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
+        rest = [n for n in moving if n not in first and n not in changing]
+        if self.vector in self._overlapping:
+            return [*first, *changing, *self.phases.remainders, *rest, self.vector, tile]
+        return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
+
+    def _edges(self, arrangement: Arrangement) -> list[Step]:
+        """Conditions on positions and phases: tap loops unrolled, first and last tiles made loops of their own.  So are
+        the ends of a reduction where conditions hold for some positions of the tile only.
+        """
+        positions = [n for n in self.tile if n != self.vector]
+        speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
+        conditions = [c for c in self.nest.conditions if any(depends(c, n) for n in speaking)]
+        if not conditions:
+            return []
+        names = {n for c in conditions for n in free_vars(c)}
+        taps = [(s.var, constant_extent(s)) for s in self.nest.inner_loops if s.var in names]
+        known = [(n, e) for n, e in taps if e is not None]
+        accumulators = prod(self.tile.values()) // self.lanes
+        share = 2 ** len(self.phases.remainders)
+        steps: list[Step] = []
+        if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, MOST):
+            steps += [Unroll(n) for n, _ in known]
+        else:
+            steps += [p for n, e in known if (p := decided(n, e, conditions, self._inside)) is not None]
+        for n in positions:
+            tiles = -(-self._extent(n) // self.tile[n])
+            cuts: tuple[int, ...] = (1, -1) if tiles > 2 else (1,) if tiles > 1 else ()
+            if n not in self._overlapping:
+                cuts = needed(self.nest, n, cuts, self.tile[n])
+            if cuts:
+                steps.append(Partition(arrangement.outer[n], cuts))
+        return steps
+
+    @property
+    def _inside(self) -> dict[str, int]:
+        """The loops that a tile holds whole, and their extents."""
+        return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}

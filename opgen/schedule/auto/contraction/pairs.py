@@ -1,0 +1,155 @@
+"""Sums of bfloat16 products taken two by two, for the dot product of pairs that a CPU has.
+
+What is read in scalars is read in place where the two of a pair lie next to each other.  What the lanes read is copied,
+pairs side by side along the lanes; a large copy is made block by block, just before the block is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from opgen.dtypes import BFLOAT16
+from opgen.loop.nodes import Alloc, Const, Load
+from opgen.loop.walk import loads, walk
+from opgen.machine import Machine
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.copies.prepare import elements, reused
+from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import ComputeAt, Fuse, Pair, Parallel, Permute, Reorder, Split, Step, Tighten, Vectorize
+
+PAIR = 4
+"""Bytes of a pair."""
+
+
+@dataclass
+class Pairs:
+    """The pairs of a nest with lanes along `vector`; `copies` are made for it, each of what one read takes."""
+
+    nest: Nest
+    vector: str
+    trial: Trial
+    machine: Machine
+    copies: dict[str, Load] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    def take(self) -> bool:
+        """Take the pairs, where a reduction reads both factors again and again, one of them in scalars.
+
+        Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps
+        in pairs no longer share what they read.
+        """
+        factors = [e for e in self.nest.outside_loads if e.dtype == BFLOAT16]
+        scalar = any(not depends(e.indices, self.vector) for e in factors)
+        if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
+            return False
+        before = len(self.trial.steps)
+        if not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
+            return False
+        turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
+        if not self.trial.take(*turns):
+            return False
+        self.steps = self.trial.steps[before:]
+        return True
+
+    def _paired(self, factors: list[Load], loop: str) -> bool:
+        """Two steps of a loop at once: in place where that is possible."""
+        fresh = [self.trial.fresh(f"{e.buffer}_pairs") for e in factors]
+        names = [
+            [e.buffer, name] if not depends(e.indices, self.vector) else [name]
+            for e, name in zip(factors, fresh, strict=True)
+        ]
+        for first in names[0]:
+            for second in names[1]:
+                pair = Pair(loop, first, second)
+                if self.trial.take(pair) or self.trial.take(Tighten(loop), pair):
+                    chosen = zip((first, second), fresh, factors, strict=True)
+                    self.copies = {n: e for n, copy, e in chosen if n == copy}
+                    return True
+        return False
+
+    def _across(self, e: Load) -> bool:
+        """Whether lanes would read a copy with a stride, and it is to be turned."""
+        axis = own_axis(e, self.vector)
+        return depends(e.indices, self.vector) and axis is not None and axis != len(e.indices) - 1
+
+    def fill(self) -> None:
+        """Schedule the nests that make the copies."""
+        for name in self.copies:
+            self._filled(self.trial, name)
+
+    def _filled(self, trial: Trial, copy: str, around: Sequence[str] | None = None) -> bool:
+        """Schedule the nest that makes a copy, its own loops or those `around` it in parallel; whether it was legal."""
+        if self._across(self.copies[copy]):
+            return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
+        self._lanes(trial, copy)
+        loops = trial.nest(f"{copy}_0").names if around is None else around
+        return trial.fused_prefix(loops[:2], Parallel)
+
+    def _lanes(self, trial: Trial, copy: str) -> None:
+        """Lanes along the last dimension of a copy's nest."""
+        found = (*inner_nests(trial.kernel), *nests(trial.kernel))
+        nest = next(n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names))
+        last = nest.names[-1]
+        extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR
+        while lanes > extent:
+            lanes //= 2
+        if lanes > 1:
+            tail: Tail = "exact" if extent % lanes == 0 else "overlap"
+            trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
+
+    def in_panels(self, before: Trial, ready: int) -> None:
+        """Make the copy that the lanes read block by block, if it is large.
+
+        `before` is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
+        """
+        tile = self.trial.steps[ready:]
+        split = next((s for s in tile if isinstance(s, Split) and s.loop == self.vector), None)
+        copy = next((name for name, e in self.copies.items() if self._large(e)), None)
+        if split is None or split.tail != "exact" or copy is None:
+            return
+        serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
+        if before.take(*self.steps, *serial) and self._made(before, copy, split.outer):
+            self.trial.adopt(before, 0)
+
+    def _large(self, e: Load) -> bool:
+        """Whether lanes read it, and a whole copy leaves no room in the second cache; else the order of loops stays."""
+        size = elements(self.nest, e.buffer) * e.dtype.bytes
+        return depends(e.indices, self.vector) and size > self.machine.l2.size // 2
+
+    def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
+        """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
+        nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+        if nest is None:
+            return False
+        around = nest.names[: nest.names.index(blocks)]
+        uses = [e for e in loads(nest.core) if e.buffer == copy]
+        changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
+        count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
+        if count < TURNS * self.machine.cores and count % self.machine.cores:
+            return False
+        same = [n for n in around if n not in changing]
+        if same and not trial.take(Reorder((*changing, blocks, *same))):
+            return False
+        if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
+            return False
+        for name in self.copies:
+            if name != copy:
+                self._filled(trial, name)
+        return self._filled(trial, copy, [*changing, blocks])
+
+    def _near(self, trial: Trial, copy: str) -> bool:
+        """Whether a block of the copy leaves room in the second cache."""
+        buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
+        pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+        return 0 < pairs * PAIR <= self.machine.l2.size // 2
+
+
+def _order(e: Load, vector: str) -> tuple[int, ...]:
+    """The dimensions of a read, that along the lanes last."""
+    axis = own_axis(e, vector)
+    return (*(d for d in range(len(e.indices)) if d != axis), axis or 0)

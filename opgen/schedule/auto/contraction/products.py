@@ -1,0 +1,197 @@
+"""Products of matrices: each place of a map multiplies a row of scalars by a table of vectors.
+
+A tile of six places by four vectors loads least for what it computes; rows are joined where they lie one after the
+other, so that only the last tile of all is shorter.  Vectors are outermost: what four of them read is copied by the
+first tile while it computes, or turned before, into a panel that lies together in the second cache for all places, and
+meanwhile what the next tile or row of places reads is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, is_contiguous, own_axis
+from opgen.schedule.steps import (
+    Fill,
+    Flatten,
+    Pack,
+    Parallel,
+    Partition,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
+
+PLACES, VECTORS = 6, 4
+"""The tile: 24 sums, and 10 loads for as many multiply-adds."""
+ENOUGH = 128
+"""Places that a panel must serve to be worth its copy."""
+
+
+def balanced(extent: int, most: int) -> int:
+    """The least size of a tile with which there are as few tiles as with the largest."""
+    tiles = -(-extent // most)
+    return -(-extent // tiles)
+
+
+def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool = False) -> list[Step]:
+    """A loop in tiles, the last of which may be shorter and is then a loop of its own; so is the first if that is
+    asked for.
+    """
+    even = extent % size == 0
+    cuts = (*((1,) if first else ()), *(() if even else (-1,)))
+    split = Split(loop, size, "exact" if even else "min", outer, inner)
+    return [split, Partition(outer, cuts)] if cuts else [split]
+
+
+@dataclass(frozen=True)
+class Products(LaneNest):
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self._fits and self.trial.attempt(self._take)
+
+    @cached_property
+    def _loops(self) -> list[str]:
+        """The loops over places."""
+        return [n for n in self.nest.names if n != self.vector]
+
+    @cached_property
+    def _reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        loads = tuple(dict.fromkeys(self.nest.outside_loads))
+        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        if (
+            len(rows) != 2
+            or depends(rows[1].indices, self.vector)
+            or any(e.dtype != e.dtype.compute_type for e in rows)
+        ):
+            return ()
+        if any(depends(rows[0].indices, n) for n in self._loops):
+            return ()
+        return rows if is_contiguous(rows[1], self._sum, self.nest.shapes) else ()
+
+    @property
+    def _sum(self) -> str:
+        return self.nest.inner_loops[0].var
+
+    @property
+    def _terms(self) -> int:
+        return constant_extent(self.nest.inner_loops[0]) or 0
+
+    @property
+    def _width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @cached_property
+    def _extents(self) -> list[int]:
+        """Of the loops over places."""
+        return [self.nest.extent(n) or 0 for n in self._loops]
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a product, and large enough for panels."""
+        nest, m = self.nest, self.machine
+        if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
+            return False
+        large = prod(self._extents[-2:]) >= ENOUGH and self._extents[-1] >= 2 * PLACES
+        panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.bytes
+        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        enough = m.registers > PLACES * VECTORS + VECTORS + 1 and 0 < 2 * panel <= m.l2.size
+        return large and rows and enough and self._width % (VECTORS * self.lanes) == 0
+
+    @cached_property
+    def _blocks(self) -> int:
+        return self._width // (VECTORS * self.lanes)
+
+    def _take(self) -> bool:
+        trial, (*others, loop) = self.trial, self._joined()
+        whole = len(others) == self._apart
+        filled = whole and self._axis == len(self._reads[0].indices) - 1
+        places = prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others)
+        size = PLACES if whole else balanced(places, PLACES)
+        outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
+        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
+        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
+        steps: list[Step] = [
+            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
+            Reorder((*others[: self._apart], blocks, *others[self._apart :], loop, part)),
+            *apart(loop, places, size, outer, inner, first=filled),
+            Split(part, self.lanes, "exact", across, lane),
+            Reorder((outer, inner, across, lane)),
+            Reorder((outer, self._sum, inner, across, lane)),
+            *(Unroll(n) for n in (inner, across)),
+            Vectorize(lane),
+        ]
+        if not trial.take(*steps):
+            return False
+        if 2 * self._bytes > self.machine.l2.size:
+            trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
+        return self._panel(blocks, others, filled)
+
+    def _joined(self) -> tuple[str, ...]:
+        """The loops over places, those within the vectors' joined where they can be and threads share none of them:
+        only the last tile of all is shorter then.
+        """
+        *others, inner = self._loops
+        while self._shares_vectors and len(others) > self._apart:
+            both = self.trial.fresh(f"{others[-1]}_{inner}")
+            if not self.trial.take(Flatten(others[-1], inner, both)):
+                break
+            others, inner = others[:-1], both
+        return (*others, inner)
+
+    @property
+    def _bytes(self) -> int:
+        """Of the scalars."""
+        return self._terms * prod(self._extents) * self._reads[1].dtype.bytes
+
+    @property
+    def _apart(self) -> int:
+        """How many loops stand outside of the vectors': the images, where all are too many to come again for each."""
+        return int(len(self._loops) > 2 and self._blocks > 1 and self._bytes > self.machine.l2.size)
+
+    @property
+    def _shares_vectors(self) -> bool:
+        """Whether threads share blocks of vectors, or what is outside of them, rather than rows of places."""
+        cores = self.machine.cores
+        alone = bool(self._apart) or len(self._loops) == 1
+        return alone or self._blocks >= TURNS * cores or self._blocks % cores == 0
+
+    @cached_property
+    def _axis(self) -> int | None:
+        """The dimension along which vectors lie in what they read."""
+        return own_axis(self._reads[0], self.vector)
+
+    def _panel(self, blocks: str, others: Sequence[str], filled: bool) -> bool:
+        """The panel of some vectors, by the thread that uses it: `filled` by the first tile, unless it is turned; where
+        vectors are few, threads share rows of places.
+        """
+        rows, trial, axis = self._reads[0], self.trial, self._axis
+        last = len(rows.indices) - 1
+        if axis is None:
+            return False
+        order = (*(d for d in range(last + 1) if d != axis), axis)
+        name = trial.fresh(f"{rows.buffer}_panel")
+        shared = others[0] if self._apart else blocks if self._shares_vectors else others[-1]
+        if not trial.take(Pack(rows.buffer, order, name, blocks)):
+            return False
+        if axis != last:
+            return transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
+        row = f"{name}_{last}"
+        copied = (Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"), Unroll(f"{row}_o"), Vectorize(f"{row}_l"))
+        if not trial.take(*copied):
+            return False
+        if filled:
+            trial.take(Fill(name, self._sum))
+        return trial.take(Parallel(shared))

@@ -1,0 +1,187 @@
+"""Products of matrices with few places and a large table whose rows lie along the sum: lanes along the places.
+
+    for blocks of results: for tiles of results: for places: for k: results by vectors of places
+
+Elsewhere lanes go along the results of a place, for which a table that lies along the sum is turned.  Where the table
+is larger than all else together, what the places read is turned instead, once, and their results, block by block.  The
+table is read as scalars, where it is and in the order in which it lies, while the next rows of it are asked for.
+Places that fill no vector have lanes along the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load, Store
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.rows import in_partial_sums
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import (
+    Flatten,
+    Pack,
+    Partition,
+    Pitch,
+    Prefetch,
+    Reorder,
+    Split,
+    Unroll,
+    Vectorize,
+)
+
+TILES = ((3, 8), (4, 6), (2, 8))
+"""Vectors of places by results of a tile, of which as few loads as possible serve as many multiply-adds."""
+OPERANDS = 4
+"""Registers that are not for accumulators."""
+BLOCKS = (96, 64, 48, 32, 24, 16, 8)
+"""Results of each place that are turned together."""
+LARGER = 2
+"""How many times as large as all else the table must be."""
+REST = 1 / 16
+"""Most of the places that may be left over by whole vectors."""
+CHAINS = 4
+"""Vectors of partial sums for a place that is left over: other results are under way, too."""
+FELT = 1 / 16
+"""The part of the arithmetic's time that reading the table must take."""
+
+
+@dataclass(frozen=True)
+class ScalarRows:
+    nest: Nest
+    trial: Trial
+    vector: str
+    """The loop along which results lie."""
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self._fits and self.trial.attempt(self._take)
+
+    @cached_property
+    def _loops(self) -> list[str]:
+        return [n for n in self.nest.names if n != self.vector]
+
+    @cached_property
+    def _places(self) -> int:
+        return prod(self.nest.extent(n) or 0 for n in self._loops)
+
+    @property
+    def _width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @property
+    def _sum(self) -> str:
+        return self.nest.inner_loops[0].var
+
+    @property
+    def _terms(self) -> int:
+        return constant_extent(self.nest.inner_loops[0]) or 0
+
+    @cached_property
+    def _reads(self) -> tuple[Load, ...]:
+        """The table, and what places read; empty if there is anything else."""
+        loads = sorted(dict.fromkeys(self.nest.outside_loads), key=lambda e: not depends(e.indices, self.vector))
+        if len(loads) != 2 or any(e.dtype != e.dtype.compute_type for e in loads):
+            return ()
+        table, scalars = loads
+        apart = not depends(scalars.indices, self.vector) and not any(depends(table.indices, n) for n in self._loops)
+        along = all(is_contiguous(e, self._sum, self.nest.shapes) for e in loads)
+        return (table, scalars) if apart and along else ()
+
+    @cached_property
+    def _tile(self) -> tuple[int, int]:
+        """Vectors and results of a tile; none if no tile fits the registers, and its rows the first cache's sets."""
+        vectors, room = self._places // self.lanes, self.machine.registers - OPERANDS
+        rows = self.machine.l1.lines_at(self._terms * self._reads[0].dtype.bytes) - 1
+        fitting = (t for t in TILES if prod(t) <= room and vectors % t[0] == 0 and self._width % t[1] == 0)
+        return next((t for t in fitting if t[1] <= rows), (0, 0)) if vectors else (0, 0)
+
+    @cached_property
+    def _block(self) -> int:
+        """Results of a block: whole tiles, and enough blocks for all threads; none if there is no such number."""
+        high, least = self._tile[1], TURNS * self.machine.cores
+        whole = (n for n in BLOCKS if high and n % high == 0 and self._width % n == 0)
+        return next((n for n in whole if self._width >= least * n), 0)
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a product, the table from beyond the second cache is what is large, and lanes are
+        few that stay empty.
+        """
+        nest, m = self.nest, self.machine
+        if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
+            return False
+        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        if len(nest.results) != 1 or not rows or not self._block or self._places % self.lanes > REST * self._places:
+            return False
+        element = self._reads[0].dtype.bytes
+        table, others = self._terms * self._width * element, self._places * (self._terms + self._width) * element
+        arithmetic = self._terms * self._width * self._places / self.lanes / m.fma_per_second
+        felt = table / m.l3.bytes_per_second > FELT * arithmetic
+        return (
+            felt and table > max(m.l2.size, LARGER * others) and 2 * self._places * self._terms * element <= m.l2.size
+        )
+
+    def _take(self) -> bool:
+        trial, place = self.trial, self._joined()
+        if place is None:
+            return False
+        vectors, high = self._tile
+        left = self._places % self.lanes
+        f = trial.fresh
+        blocks, part, outer, inner = (f(f"{self.vector}_{n}") for n in "broi")
+        tiles, within, across, lane = (f(f"{place}_{n}") for n in "oivl")
+        term, step = f(f"{self._sum}_o"), f(f"{self._sum}_i")
+        skip = max(1, self.machine.l1.line // (high * self._reads[0].dtype.bytes))
+        turned, kept = f(f"{self._reads[1].buffer}_turned"), f(f"{self.nest.results[0].buffer}_turned")
+        into, back = _turned(self._reads[1]), _turned(self.nest.results[0])
+        if not trial.take(
+            Reorder((self.vector, place)),
+            Split(self.vector, self._block, "exact", blocks, part),
+            Pack(self.nest.results[0].buffer, back, kept, blocks),
+            Split(part, high, "exact", outer, inner),
+            Reorder((outer, place, inner)),
+            *([Partition(place, (-left,), "left")] if left else []),
+            Split(place, vectors * self.lanes, "exact", tiles, within),
+            Split(within, self.lanes, "exact", across, lane),
+            Split(self._sum, skip, "exact", term, step),
+            Reorder((tiles, inner, across, lane)),
+            Reorder((tiles, term, step, inner, across, lane)),
+            *(Unroll(n) for n in (step, inner, across)),
+            Vectorize(lane),
+            Prefetch(self._reads[0].buffer, outer, term),
+            Pack(self._reads[1].buffer, into, turned, loop=tiles),
+        ):
+            return False
+        if left:
+            sums = f"{self.nest.allocations[0].buffer.name}_left"
+            if not in_partial_sums(trial, f"{self._sum}_left", self._terms, f(f"{sums}_partial"), self.lanes, CHAINS):
+                return False
+        room = -(-self._places // self.lanes) * self.lanes
+        transposed_blocks(trial, turned, self.machine.vector_bytes)
+        shared = transposed_blocks(trial, kept, self.machine.vector_bytes, [blocks])
+        return shared and trial.take(Pitch(turned, len(into) - 1, room), Pitch(kept, len(back) - 1, room))
+
+    def _joined(self) -> str | None:
+        """All places as one loop; none if they do not lie one after the other."""
+        *others, inner = self._loops
+        if self.nest.names[-1] != self.vector and not self.trial.take(Reorder((*self._loops, self.vector))):
+            return None
+        while others:
+            both = self.trial.fresh(f"{others[-1]}_{inner}")
+            if not self.trial.take(Flatten(others.pop(), inner, both)):
+                return None
+            inner = both
+        return inner
+
+
+def _turned(e: Load | Store) -> tuple[int, ...]:
+    """The order of dimensions in which the last two change places."""
+    rank = len(e.indices)
+    return (*range(rank - 2), rank - 1, rank - 2)

@@ -1,0 +1,261 @@
+"""Contractions with few uses of what they read: rows from beyond the second cache pass through the first, once, in the
+order in which they lie, while the sums of all positions wait in the second.
+
+Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
+copied to where the tiles of all positions find it near.  The first of these tiles makes the copies while it computes:
+the arithmetic hides what they take.  Where rows come more slowly than that tile uses them, all tiles of a block ask for
+lines of the next one.  Where positions are too many for that, blocks of vectors are outermost, and the
+sums of one of them wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.loop.walk import free_vars
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.nest import UNROLLED
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
+from opgen.schedule.auto.traffic import accesses
+from opgen.schedule.steps import (
+    Carry,
+    Fill,
+    Flatten,
+    Fuse,
+    Pack,
+    Parallel,
+    Partition,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
+
+FELT = 1 / 16
+"""The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
+APART = 2
+"""How many times that it must be where the copies that tiles read take time of their own."""
+ENOUGH = 128
+"""Positions that make up for panels of rows that are not felt."""
+NEAR = 3 / 4
+"""The share of the first cache for what a tile reads in a block."""
+BLOCKS = (256, 128, 64, 32, 16)
+"""Terms of a block."""
+RATES = (4, 2)
+"""Terms for each line that is asked for early."""
+WIDE = 4
+"""Vectors of a tile where there are registers for as many scalars and more."""
+
+
+@dataclass(frozen=True)
+class Streamed(LaneNest):
+    def run(self) -> bool:
+        """Take all steps if the nest is of this kind, or none."""
+        if not self._suits() or self._terms is None or self._vectors is None or self._rows <= self.machine.l2.size:
+            return False
+        if not (self._rows_are_felt() or self._positions_are_many()):
+            return False
+        return self._few_bodies() and bool(self._blocked()[0]) and self.trial.attempt(self._take)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {n: self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector}
+
+    @cached_property
+    def _reductions(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def _loads(self) -> tuple[list[Load], list[Load]]:
+        """What depends on the lanes, and what does not."""
+        found = list(dict.fromkeys(self.nest.outside_loads))
+        lanes = [e for e in found if depends(e.indices, self.vector)]
+        return lanes, [e for e in found if e not in lanes]
+
+    def _suits(self) -> bool:
+        """Whether one operand lies in rows along the lanes and is the same for all positions, the others are not along
+        the lanes, and sums can wait in the results.
+        """
+        rows, scalars = self._loads
+        nest, results = self.nest, self.nest.results
+        if len(rows) != 1 or not scalars or len(results) != 1 or not all(self._reductions.values()):
+            return False
+        if not self._positions or accesses(nest) is None or divisibility(nest):
+            return False
+        if any(depends(rows[0].indices, n) for n in self._positions) or not isinstance(results[0].value, Load):
+            return False
+        last = (rows[0].indices[-1], results[0].indices[-1])
+        return all(is_contiguous(e, self.vector, nest.shapes) for e in (rows[0], results[0])) and all(
+            depends(e, self.vector) for e in last
+        )
+
+    @property
+    def _rows(self) -> int:
+        """Bytes of the rows."""
+        width = self.nest.extent(self.vector) or 1
+        return prod(self._reductions.values()) * width * self._loads[0][0].dtype.bytes
+
+    def _rows_are_felt(self) -> bool:
+        """Whether results lie within the second cache, and reading the rows takes long beside computing."""
+        m, element, count = self.machine, self._loads[0][0].dtype.bytes, prod(self._positions.values())
+        if 2 * count * (self.nest.extent(self.vector) or 1) * element > m.l2.size:
+            return False
+        arithmetic = self._rows * count / element / self.lanes / m.fma_per_second
+        felt = APART * FELT if self._conditional else FELT
+        return self._rows / m.l3.bytes_per_second > felt * arithmetic
+
+    def _positions_are_many(self) -> bool:
+        """Whether positions without a border are enough for panels, and the sums of one block of vectors lie within the
+        second cache.
+        """
+        count, each = prod(self._positions.values()), (self._vectors or 1) * self.machine.vector_bytes
+        return not self._conditional and count >= ENOUGH and 2 * count * each <= self.machine.l2.size
+
+    @cached_property
+    def _conditional(self) -> bool:
+        """Whether conditions speak of positions."""
+        return any(depends(c, n) for c in self.nest.conditions for n in self._positions)
+
+    @cached_property
+    def _vectors(self) -> int | None:
+        """Vectors of a tile; None if the lanes' loop cannot be shared evenly, or a row with a border is no tile."""
+        width, parts = self.nest.extent(self.vector) or 1, self.machine.cores
+        for vectors in (WIDE, 2, 1):
+            even = width % (parts * vectors * self.lanes) == 0
+            if even and self._room(vectors) >= (list(self._positions.values())[-1] if self._conditional else WIDE):
+                return vectors
+        return None
+
+    def _room(self, vectors: int) -> int:
+        """Positions of a tile for which there are registers, beside its operands."""
+        return (self.machine.registers - vectors - 1) // vectors
+
+    def _few_bodies(self) -> bool:
+        """Whether the taps that decide on places of a row are few enough to unroll."""
+        tile = list(self._positions.values())[-1]
+        unrolled = prod(self._reductions[n] for n in self._taps) * tile * (self._vectors or 1)
+        return not self._conditional or unrolled <= UNROLLED
+
+    @cached_property
+    def _terms(self) -> int | None:
+        """Terms of the innermost reduction in a block: what they read is near."""
+        extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.bytes
+        vectors = self._vectors or 1
+        each = (vectors * self.lanes + self._room(vectors)) * element
+        return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)
+
+    def _take(self) -> bool:
+        """In order: blocks of terms outermost; else blocks of vectors."""
+        in_order = self._rows_are_felt()
+        tile = self._joined()
+        part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
+        width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
+        outer = [] if not self._conditional else list(self._positions)[:-1]
+        carried, cut, terms = self._blocked()
+        around = (part, block, *outer) if in_order else (block,)
+        places, partition = self._split(tile)
+        taken = self.trial.take(
+            Reorder((self.vector, *outer, tile)),
+            *([Split(self.vector, width // self.machine.cores, "exact", part, rest)] if in_order else []),
+            Split(rest if in_order else self.vector, vectors * self.lanes, "exact", block, inner),
+            Split(inner, self.lanes, "exact", across, lane),
+            *cut,
+            Reorder((*around, tile, across, lane)),
+            *(Carry(n, block if in_order else tile) for n in carried),
+            *partition,
+            Reorder((*around[around.index(block) + 1 :], *places[:-1], *terms, places[-1], across, lane)),
+            *(Unroll(n) for n in (places[-1], across, *self._taps)),
+            Vectorize(lane),
+        )
+        if not taken or not self._panel(block if in_order else carried[-1], terms[0]):
+            return False
+        if carried and self._waits:
+            self._asked(carried[-1], terms[0])
+        return self.trial.take(Parallel(part if in_order else block))
+
+    def _joined(self) -> str:
+        """The loop of a tile's positions: loops of which no condition speaks are joined."""
+        positions = list(self._positions)
+        if self.nest.names[-1] != self.vector:
+            self.trial.take(Reorder((*positions, self.vector)))
+        if self._conditional:
+            return positions[-1]
+        inner = positions.pop()
+        while positions:
+            outer = positions.pop()
+            both = self.trial.fresh(f"{outer}_{inner}")
+            if not self.trial.take(Flatten(outer, inner, both)):
+                self.trial.take(Fuse(outer, inner, both))
+            inner = both
+        return inner
+
+    def _split(self, tile: str) -> tuple[tuple[str, ...], list[Step]]:
+        """The loops of tiles and of positions in one, and the steps that make them: the last tile may be smaller."""
+        if self._conditional:
+            return (tile,), []
+        extent, size = prod(self._positions.values()), self._room(self._vectors or 1)
+        outer, inner = self.trial.fresh(f"{tile}_o"), self.trial.fresh(f"{tile}_i")
+        if extent <= size:
+            return (tile,), []
+        if extent % size == 0:
+            return (outer, inner), [Split(tile, size, "exact", outer, inner), Partition(outer, (1,))]
+        return (outer, inner), [Split(tile, size, "guard", outer, inner), Partition(outer, (1, -1))]
+
+    def _blocked(self) -> tuple[list[str], list[Step], list[str]]:
+        """The reductions that are carried, the step that makes blocks of the last one, and what is left inside."""
+        *names, last = self._reductions
+        if self._terms == self._reductions[last]:
+            return names, [], [last]
+        outer, inner = self.trial.fresh(f"{last}_o"), self.trial.fresh(f"{last}_i")
+        return [*names, outer], [Split(last, self._terms or 1, "exact", outer, inner)], [inner]
+
+    @cached_property
+    def _taps(self) -> list[str]:
+        """Reductions of which conditions speak together with positions of a tile."""
+        if not self._conditional:
+            return []
+        tile = list(self._positions)[-1]
+        about = {n for c in self.nest.conditions if depends(c, tile) for n in free_vars(c)}
+        return [n for n in self._reductions if n in about]
+
+    def _panel(self, at: str, terms: str) -> bool:
+        """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile."""
+        rows = self._loads[0][0]
+        last = len(rows.indices) - 1
+        name = self.trial.fresh(f"{rows.buffer}_panel")
+        row = f"{name}_{last}"
+        copied = self.trial.take(
+            Pack(rows.buffer, tuple(range(last + 1)), name, at),
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        )
+        if copied and not self._conditional:
+            self.trial.take(Fill(name, terms))
+        return copied
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a tile computes sooner than the rows that it uses come."""
+        m, last = self.machine, list(self._positions.values())[-1]
+        positions = last if self._conditional else self._room(self._vectors or 1)
+        return m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
+
+    def _asked(self, around: str, terms: str) -> None:
+        """Ask early for what the next block of terms reads, evenly: a line every so many terms, whose bodies stand side
+        by side unless those of taps do.
+        """
+        extent, tile = prod(self._positions.values()), list(self._positions.values())[-1]
+        tiles = extent // tile if self._conditional else -(-extent // self._room(self._vectors or 1))
+        fits = (n for n in RATES if (self._terms or 1) % n == 0 and n * (self._vectors or 1) <= tiles)
+        rate, outer, inner = next(fits, 1), self.trial.fresh(f"{terms}_o"), self.trial.fresh(f"{terms}_i")
+        steps: list[Step] = [] if rate == 1 else [Split(terms, rate, "exact", outer, inner)]
+        if rate > 1 and not self._conditional:
+            steps.append(Unroll(inner))
+        self.trial.take(*steps, Prefetch(self._loads[0][0].buffer, around, terms if rate == 1 else outer))

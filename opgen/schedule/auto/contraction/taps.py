@@ -1,0 +1,178 @@
+"""Sums over the places of a map of products with few neighbouring scalars: the taps of a row, and what lies at each.
+
+    for r: for s in 0..7: for c in 0..3: for k: f[r, s, c, k] = sum(y, x) x[2*y + r, 2*x + s, c] * g[y, x, k]
+
+All scalars of a row in one vector each would take a load for each multiply-add.  A tile of some of them by two or four
+vectors takes fewer; the last tile is shorter.  All results wait in the second cache while blocks of rows go by, of each
+of which the vectors are copied into a panel that stays in the first cache for all taps and begins at a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import For, Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.products import apart
+from opgen.schedule.auto.contraction.tile import OPERANDS, TILE
+from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.ends import decided
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.traffic import USED, Access, Loop, accesses, region
+from opgen.schedule.steps import Carry, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+
+VECTORS = (1, 2, 4)
+"""Of a tile."""
+ENOUGH = 64
+"""Scalars that a panel must serve to be worth its copy."""
+
+
+@dataclass(frozen=True)
+class Taps(LaneNest):
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self._fits and self._block > 0 and self.trial.attempt(self._take)
+
+    @cached_property
+    def _held(self) -> tuple[str, ...]:
+        """The loops over the scalars of a row, the outer one first; none if these do not lie together."""
+        reuse = loops_of_reuse(self.nest, self.vector)[:2]
+        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        near = any(all(is_contiguous(e, n, self.nest.shapes) for e in scalars) for n in reuse)
+        return tuple(reversed(reuse)) if len(reuse) == 2 and near else ()
+
+    @cached_property
+    def _rows(self) -> Load | None:
+        """What lanes read."""
+        loads = dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, self.vector))
+        return next(iter(loads)) if len(loads) == 1 else None
+
+    @cached_property
+    def _places(self) -> tuple[For, ...]:
+        return self.nest.inner_loops
+
+    @cached_property
+    def _extents(self) -> tuple[int, int]:
+        """Of the loops over the scalars of a row."""
+        first, second = (self.nest.extent(n) or 0 for n in self._held)
+        return first, second
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a sum: of as many scalars as one vector each leaves registers for."""
+        nest = self.nest
+        if not self._held or self._rows is None or divisibility(nest) or len(self._places) < 2:
+            return False
+        kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        known = all(constant_extent(s) is not None for s in self._places)
+        few = TILE < prod(self._extents) <= self.machine.registers - OPERANDS
+        return kept and known and few and is_contiguous(self._rows, self.vector, nest.shapes) and self._tile[1] > 1
+
+    @cached_property
+    def _tile(self) -> tuple[int, int]:
+        """Iterations of the outer loop over scalars, and vectors, for the fewest loads; a load takes as long as a
+        multiply-add, one of a vector that lies across two lines as two.
+        """
+        most, each = self._extents
+        room = self.machine.registers - OPERANDS
+        width = (self.nest.extent(self.vector) or 0) / self.lanes
+
+        def cost(tile: tuple[int, int]) -> tuple[float, int]:
+            size, vectors = tile
+            sizes = [min(size, most - at) for at in range(0, most, size)]
+            taken = sum(max(n * each * vectors, n * each + 2 * vectors) for n in sizes) / vectors
+            return taken, -sizes[-1] * vectors
+
+        tiles = [(n, v) for v in VECTORS if width % v == 0 for n in range(1, most + 1) if n * each * v <= room]
+        return min(tiles, key=cost, default=(0, 0))
+
+    @cached_property
+    def _block(self) -> int:
+        """How many rows a block has, so that a panel stays in the first cache, or else two blocks in the second; none
+        if a row is too long.
+        """
+        found, m = accesses(self.nest), self.machine
+        rows, row = (constant_extent(s) or 1 for s in self._places[-2:])
+        if found is None:
+            return 0
+        sizes = [d for d in range(1, rows + 1) if rows % d == 0]
+        if self._in_panels:
+            return max(d for d in sizes if d * row * self._place <= USED * m.l1.size)
+        return max((d for d in sizes if self._bytes(found, d) <= USED / 2 * m.l2.size), default=0)
+
+    @property
+    def _place(self) -> int:
+        """Bytes of the vectors that a tile reads at a place."""
+        rows = self._rows
+        return 0 if rows is None else self._tile[1] * self.lanes * rows.dtype.bytes
+
+    @cached_property
+    def _in_panels(self) -> bool:
+        """Whether a panel of a row leaves room in the first cache, is read often enough, and threads share the blocks
+        of vectors.
+        """
+        m, row = self.machine, constant_extent(self._places[-1]) or 1
+        blocks = (self.nest.extent(self.vector) or 0) // (self._tile[1] * self.lanes)
+        even = blocks >= TURNS * m.cores or blocks % m.cores == 0
+        scalars = prod(self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector)
+        return even and scalars >= ENOUGH and row * self._place <= USED * m.l1.size
+
+    def _bytes(self, found: tuple[Access, ...], rows: int) -> int:
+        """What so many rows of places read, for all results."""
+        results = [Loop(n, self.nest.extent(n) or 1) for n in self.nest.names]
+        row = self._places[-1]
+        places = [Loop(self._places[-2].var, rows), Loop(row.var, constant_extent(row) or 1)]
+        read = {e.buffer for e in self.nest.outside_loads}
+        return sum(region(a, [*results, *places]).bytes for a in found if a.buffer in read)
+
+    def _take(self) -> bool:
+        trial, (first, second), (size, vectors) = self.trial, self._held, self._tile
+        outer, inner = trial.fresh(f"{first}_o"), trial.fresh(f"{first}_i")
+        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
+        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
+        last, row = self._places[-2].var, self._places[-1].var
+        around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
+        others = [n for n in self.nest.names if n not in (self.vector, first, second)]
+        tile = (inner, second, across, lane)
+        at = (*others, first)[0] if self._in_panels else blocks  # then threads meet once
+        steps: list[Step] = [
+            Split(self.vector, vectors * self.lanes, "exact", blocks, part),
+            Reorder((blocks, *others, first, second, part)),
+            Split(last, self._block, "exact", around, within),
+            *(Carry(n, at) for n in (*(s.var for s in self._places[:-2]), around)),
+            *apart(first, self._extents[0], size, outer, inner),
+            Split(part, self.lanes, "exact", across, lane),
+            Reorder((outer, *tile)),
+            Reorder((outer, within, row, *tile)),
+            *(Unroll(n) for n in (inner, second, across)),
+            Vectorize(lane),
+        ]
+        if not trial.take(*steps):
+            return False
+        if self._rows is not None:
+            trial.take(Prefetch(self._rows.buffer, around, row))
+        ends = decided(row, constant_extent(self._places[-1]) or 1, self.nest.conditions, self._inside)
+        if ends is not None:
+            trial.take(ends)
+        if self._in_panels:
+            return self._panel(around) and trial.take(Parallel(blocks))
+        return trial.fused_prefix([blocks, *others], Parallel)
+
+    def _panel(self, rows: str) -> bool:
+        """A copy of what a block of rows reads of the vectors, by the thread that uses it."""
+        assert self._rows is not None
+        name, last = self.trial.fresh(f"{self._rows.buffer}_panel"), len(self._rows.indices) - 1
+        row = f"{name}_{last}"
+        return self.trial.take(
+            Pack(self._rows.buffer, tuple(range(last + 1)), name, rows),
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        )
+
+    @property
+    def _inside(self) -> dict[str, int]:
+        return dict(zip(self._held, self._extents, strict=True))

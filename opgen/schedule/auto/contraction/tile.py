@@ -1,0 +1,122 @@
+"""The register tile of a contraction: how many positions by how many vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.prepare import Phases
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.traffic import Access, Loop, accesses, region
+
+TILE = 7
+"""Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
+for operands; few enough for the associativity of the first cache."""
+LONG = 16
+"""Accumulators of a tile where scalars lie along it: in one vector, a line of the cache holds as many of float32; two
+vectors by half as many positions load less.
+"""
+POSITIONS = (4, 6, 7, 8, 12, 14, 16, 28)
+"""Of a tile, among which a search may choose."""
+OPERANDS = 4
+"""Registers that are not for accumulators."""
+FELT = 1 / 3
+"""The part of the arithmetic's time from which fetching is felt."""
+
+
+@dataclass(frozen=True)
+class TileRule:
+    """Along `loop`, the positions, and `vector`, of `lanes`; a short loop may be `joined` by the next."""
+
+    nest: Nest
+    loop: str
+    vector: str
+    lanes: int
+    phases: Phases
+    machine: Machine
+    joined: bool
+
+    @cached_property
+    def best(self) -> dict[str, int]:
+        """How many iterations of each loop a tile holds, the vector loop last.
+
+        Where scalars lie along the tile, all of its registers are used, and no tile overlaps another.  A short loop is
+        joined by the next loop of reuse.
+        """
+        loop, width, length = self.loop, self._extent(self.vector), self._extent(self.loop)
+        vectors = 2 if width % (2 * self.lanes) == 0 else 1
+        room = self.machine.registers - OPERANDS
+        if self.along_scalars(loop) and length % (LONG // vectors) == 0 and room >= LONG:
+            return {loop: LONG // vectors, self.vector: vectors * self.lanes}
+        others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
+        near = self.joined and others and any(self.along_scalars(n) for n in (loop, others[0]))
+        if near and TILE < self._extent(others[0]) * length <= room:
+            return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
+        positions = 2 * TILE if self._tall(vectors) else _positions(length)
+        return {loop: positions, self.vector: vectors * self.lanes}
+
+    @property
+    def others(self) -> list[dict[str, int]]:
+        """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
+        width, length, room = self._extent(self.vector), self._extent(self.loop), self.machine.registers - OPERANDS
+        found = []
+        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS})):
+            tile = {self.loop: positions, self.vector: vectors * self.lanes}
+            if width % (vectors * self.lanes) == 0 and self.machine.latency <= vectors * positions <= room:
+                found += [tile] if tile != self.best else []
+        return found
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...] | None:
+        """What the nest reads and writes, if that can be told."""
+        return accesses(self.nest)
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether results lie consecutively along the lanes."""
+        return all(is_contiguous(s, self.vector, self.nest.shapes) for s in self.nest.results)
+
+    def along_scalars(self, loop: str) -> bool:
+        """Whether all scalars that a tile reads lie consecutively along a loop of its positions."""
+        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        return all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    def _tall(self, vectors: int) -> bool:
+        """Whether a tile of twice as many positions has registers, and lines of the first cache for what it reads.  It
+        loads less for each multiply-add, which tells where another thread uses the same core.
+        """
+        loop, room = self.loop, self.machine.registers - OPERANDS
+        if 2 * TILE * vectors > room or self._extent(loop) % (2 * TILE) or self.phases.remainders:
+            return False
+        if self._extent(loop) == 2 * TILE and not self.in_rows:
+            return False  # results that are turned are kept for a row of several tiles
+        if self.accesses is None or self._felt(self.accesses):
+            return False
+        scalars = [a for a in self.accesses if loop in a.strides and self.vector not in a.strides]
+        return all(region(a, (Loop(loop, 2 * TILE),)).fits(self.machine.l1) for a in scalars)
+
+    def _felt(self, found: tuple[Access, ...]) -> bool:
+        """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
+        sooner, and asks for it earlier.
+        """
+        inner = [(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops]
+        loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
+        touched, m = sum(region(a, loops).bytes for a in found), self.machine
+        arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
+        return touched > m.l2.size and touched / m.l3.bytes_per_second > FELT * arithmetic
+
+
+def _positions(length: int) -> int:
+    """The whole loop if it is short, else a divisor near `TILE`, else `TILE` with overlapping tiles."""
+    if length <= TILE + 1:
+        return length
+    return next((t for t in (TILE, TILE + 1, TILE - 1, TILE - 2, TILE - 3) if length % t == 0), TILE)

@@ -1,0 +1,120 @@
+"""Contractions over maps whose scalars and results lie apart: images and results are turned as a whole.
+
+    for k: for y, x: out[k, y, x] = sum(r, s, c) image[c, y + r, x + s] * taps[r, s, c, k]
+
+With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
+own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
+copies is the one of maps that lie so, and all that is known of that applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load, Store
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.prepare import elements
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Flatten, Pack, Reorder
+
+WORTH = 6
+"""How many times as long as the copies the arithmetic must take."""
+FAR = 2
+"""More than this part of a cache's size is not found there."""
+
+
+@dataclass(frozen=True)
+class TurnedMaps:
+    """`vector`: the loop that lanes shall follow."""
+
+    nest: Nest
+    trial: Trial
+    vector: str
+    machine: Machine
+    alone: Callable[[Nest], None]
+
+    def run(self) -> bool:
+        """All steps; after False some may have been taken."""
+        result, scalars = self._result, self._scalars
+        if result is None or scalars is None or self._arithmetic < WORTH * self._copying:
+            return False
+        self._flatten()
+        copies = [self._pack(scalars.buffer, self._term), self._pack(result.buffer, self.vector)]
+        if not all(copies):
+            return False
+        nest = self.trial.nest(self.vector)
+        order = (*(n for n in nest.names if n != self.vector), self.vector)
+        if order != nest.names and not self.trial.take(Reorder(order)):
+            return False
+        for name in copies:
+            transposed_blocks(self.trial, name, self.machine.vector_bytes)
+        self.alone(self.trial.nest(self.vector))
+        return True
+
+    def _flatten(self) -> None:
+        """Rows of maps joined where nothing stands in the way: what is turned is turned in larger blocks."""
+        maps = [n for n in self.nest.names if n != self.vector]
+        if len(maps) > 1:
+            self.trial.take(Flatten(maps[-2], maps[-1], self.trial.fresh("_".join(maps[-2:]))))
+
+    def _pack(self, buffer: str, loop: str) -> str:
+        """A copy of an argument with the dimension of a loop last; its name, none if that is refused."""
+        nest = self.trial.nest(self.vector)
+        accesses: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
+        access = next(a for a in accesses if a.buffer == buffer)
+        axis, name = own_axis(access, loop), self.trial.fresh(f"{buffer}_turned")
+        order = (*(d for d in range(len(access.indices)) if d != axis), axis or 0)
+        return name if axis is not None and self.trial.take(Pack(buffer, order, name)) else ""
+
+    # What there is ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _result(self) -> Store | None:
+        """The store, if lanes would store apart."""
+        results = self.nest.results
+        if len(results) != 1 or own_axis(results[0], self.vector) is None:
+            return None
+        return None if is_contiguous(results[0], self.vector, self.nest.shapes) else results[0]
+
+    @cached_property
+    def _scalars(self) -> Load | None:
+        """The scalars, if those of one sum lie apart."""
+        found = [e for e in dict.fromkeys(self.nest.outside_loads) if not depends(e.indices, self.vector)]
+        given = {i.name for i in self.trial.kernel.inputs}
+        if len(found) != 1 or found[0].buffer not in given or not self._term:
+            return None
+        if any(e.dtype != e.dtype.compute_type for e in self.nest.outside_loads):
+            return None  # narrow ones are copied in another way
+        apart = own_axis(found[0], self._term) is not None
+        return found[0] if apart and not is_contiguous(found[0], self._term, self.nest.shapes) else None
+
+    @cached_property
+    def _term(self) -> str:
+        """The longest loop of the sum."""
+        extents = {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+        return max(extents, key=lambda n: extents[n], default="")
+
+    @property
+    def _arithmetic(self) -> float:
+        """The seconds that all multiply-adds take."""
+        lanes = self.machine.vector_bytes // 4
+        terms = prod(constant_extent(s) or 0 for s in self.nest.inner_loops)
+        return terms * prod(self.nest.extent(n) or 0 for n in self.nest.names) / lanes / self.machine.fma_per_second
+
+    @property
+    def _copying(self) -> float:
+        """The seconds that all copies take: each element is moved between registers, read and written."""
+        assert self._result is not None
+        assert self._scalars is not None
+        moved = sum(elements(self.nest, a.buffer) for a in (self._result, self._scalars))
+        m, size = self.machine, moved * 4
+        level = m.l2 if FAR * size <= m.l2.size else m.l3
+        rate = level.bytes_per_second if FAR * size <= m.l3.size else m.memory_bytes_per_second
+        rounds = (m.vector_bytes // 4).bit_length() - 1
+        return 2 * size / rate + rounds * size / m.vector_bytes / (m.fma_per_second / 2)

@@ -1,0 +1,205 @@
+"""Panels: a copy of an input in another order made block by block, just before a block is used and while it is hot.
+
+A copy made as a whole is written to memory and read back; a panel stays in the cache.  It is made by the thread that
+uses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Var
+from opgen.loop.walk import loads, walk
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Widen
+
+TURNS = 4
+"""Blocks for each core at least: fewer would leave cores idle at the end."""
+
+OVERLAP = 5 / 4
+"""The most that panels may copy together, of what there is: rows at their borders may be in several."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Where a trial stood: `kernel` before inputs were packed, and how many steps it had then, when they were packed,
+    and when all was ready for the tile.
+    """
+
+    kernel: Kernel
+    before: int
+    packed: int
+    ready: int
+
+
+def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
+    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays."""
+    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
+    if split is not None and split.tail == "exact":
+        panelled(trial, marks, split.outer, machine)
+
+
+def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
+    """As `panelled_vectors`, for a nest without reduction: a panel covers the loops that walk along the input's lines,
+    as long as it leaves room in the second cache, so that lines are read as a whole.
+    """
+    copies = [s.buffer for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
+    if len(copies) != 1 or split is None or split.tail != "exact":
+        return
+    if panelled_around(trial, marks, vector, machine):
+        return
+    found = next(n for n in inner_nests(marks.kernel) if vector in n.names)
+    blocks = (found.extent(vector) or 1) // split.factor
+    if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
+        last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
+        again = Trial(trial.kernel, list(trial.steps))
+        panelled(again, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
+        made = next((s.name for s in again.steps[marks.before :] if isinstance(s, Pack) and s.at is not None), None)
+        if made is not None and _copied(again.kernel, made) <= OVERLAP * _bytes(marks.kernel, copies[0]):
+            trial.adopt(again, 0)
+
+
+def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
+    """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
+    intermediate in blocks, if they leave room in the second cache; whether that was done.
+
+    The loop is the innermost whose panels copy little twice.
+    """
+    around = nest_around(marks.kernel, vector)
+    pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
+    if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
+        return False
+    most = OVERLAP * _bytes(marks.kernel, pack.buffer)
+    for loop in reversed(around.names):
+        again = Trial(marks.kernel)
+        if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
+            shared = any(s.kind == "parallel" for s in around.loops)
+            panel = _allocated(again.kernel, pack.name).buffer
+            room = machine.l2.size // (2 if loop == around.names[-1] else 1)
+            turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
+            if _size(panel) > room or not (shared or turned) or not again.take(*trial.steps[marks.ready :]):
+                return False
+            return trial.adopt(again, marks.before)
+    return False
+
+
+def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
+    """Replace the copy of an input by panels, one for each item of a batch, if that pays.  An item is an iteration of
+    the first of `loops` that is an index by itself.
+    """
+    for pack in [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]:
+        uses = [e for e in loads(marks.kernel.body) if e.buffer == pack.buffer]
+        items = [n for n in loops if all(Var(n) in e.indices for e in uses)]
+        if items:
+            panelled(trial, marks, items[0], machine)
+
+
+def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> tuple[str, int] | None:
+    """Of a large input that was copied: a loop, and the least number of its iterations of which panels copy little
+    twice, if half of the second cache holds such a panel.
+    """
+    made = [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
+        return None
+    most = OVERLAP * _bytes(marks.kernel, made[0].buffer)
+    extents = {s.var: constant_extent(s) or 1 for s in walk(marks.kernel.body) if isinstance(s, For)}
+    nest = next(n for n in inner_nests(marks.kernel) if set(loops) <= set(n.names))
+    uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
+    changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
+    for loop in changing:
+        around = prod(extents[n] for n in changing[: changing.index(loop)])
+        for size in (e for e in range(2, extents[loop]) if extents[loop] % e == 0):
+            if not _shared_out(around * (extents[loop] // size), machine):
+                continue
+            panels = Trial(marks.kernel)
+            outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
+            pack = replace(made[0], at=outer)
+            if not panels.take(Split(loop, size, "exact", outer, inner), pack):
+                break
+            size_of_one = _size(_allocated(panels.kernel, pack.name).buffer)
+            if size_of_one <= machine.l2.size // 2 and _copied(panels.kernel, pack.name) <= most:
+                return loop, size
+    return None
+
+
+def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
+    """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
+    input is large and threads can share them out.
+    """
+    steps = trial.steps
+    made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
+    tile = steps[marks.ready :]
+    if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
+        return
+    again, (pack,) = Trial(marks.kernel), made
+    between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
+    wide = len(between) < marks.ready - marks.packed
+    serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
+    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
+        trial.adopt(again, marks.before)
+
+
+def _shared_out(count: int, machine: Machine) -> bool:
+    """Whether so many blocks keep all cores busy to the end."""
+    return count >= TURNS * machine.cores or count % machine.cores == 0
+
+
+def _widens(step: Step, pack: Pack) -> bool:
+    return isinstance(step, Widen) and step.buffer == pack.name
+
+
+def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
+    """Whether a copy would push out of the second cache what is used with it."""
+    return _bytes(kernel, buffer) > machine.l2.size // 4
+
+
+def _bytes(kernel: Kernel, buffer: str) -> int:
+    """The size of an input."""
+    return _size(next(i for i in kernel.inputs if i.name == buffer))
+
+
+def _size(buffer: Buffer) -> int:
+    return buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+
+
+def _copied(kernel: Kernel, panel: str) -> int:
+    """The bytes of all panels that the loops around one make."""
+    found = _allocated(kernel, panel)
+    around = [s for s in walk(kernel.body) if isinstance(s, For) and any(p is found for p in walk(s))]
+    return _size(found.buffer) * prod(constant_extent(s) or 1 for s in around)
+
+
+def _allocated(kernel: Kernel, name: str) -> Alloc:
+    return next(s for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == name)
+
+
+def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
+    """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
+    that use the same panel.
+    """
+    nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+    if nest is None:
+        return False
+    around = nest.names[: nest.names.index(blocks)]
+    uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
+    changing = [n for n in around if n not in covered and any(depends(e.indices, n) for e in uses)]
+    if not _shared_out(prod(nest.extent(n) or 1 for n in (*changing, blocks)), machine):
+        return False
+    same = [n for n in around if n not in changing]
+    order = (*changing, blocks, *same)
+    if same and not trial.take(Reorder(order)):
+        return False
+    name = trial.fresh(f"{pack.buffer}_panel")
+    if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
+        return False
+    carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
+    shared = [n for n in (*changing, blocks) if n not in carried]
+    if not transposed_blocks(trial, name, machine.vector_bytes, shared):
+        return False
+    return not wide or trial.take(Widen(name, trial.fresh(f"{name}_wide")))

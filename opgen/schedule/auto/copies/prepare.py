@@ -1,0 +1,141 @@
+"""What is done to a nest before it is tiled: inputs packed for consecutive lanes, loops split into phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.nodes import Const, Kernel, Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, nest_around, own_axis, reduces
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Pack, Split, Widen
+
+REUSED = 4
+"""How often each element must be read for a copy to pay where no reads are shared between lanes."""
+
+SHARED = 2
+"""How often each element must be read for a copy to pay where nothing is summed up."""
+
+
+def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
+    """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
+    if not reduces(nest):
+        return nest
+    scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
+    for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
+        axis = own_axis(load, vector)
+        if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
+            continue  # a copy with the same last dimension would be read in the same way
+        if not scalar and _reads(nest) < REUSED * elements(nest, load.buffer):
+            continue
+        if load.buffer in {i.name for i in trial.kernel.inputs}:
+            _pack(load.buffer, axis, vector_bytes, trial)
+    return trial.nest(vector)
+
+
+def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
+    """Copy inputs that lanes along `vector` would read with a stride, where each read has a part in several results, or
+    each element is read several times.
+    """
+    several = len(nest.results) > len(nest.outside_loads)
+    around = nest_around(trial.kernel, vector)
+    loops = (nest, *([] if around is None else [around]))
+    count = prod(n.extent(name) or 0 for n in loops for name in n.names)
+    for load in nest.outside_loads:
+        reads = count * len({e for e in nest.outside_loads if e.buffer == load.buffer})
+        if not several and not 0 < SHARED * elements(nest, load.buffer) <= reads:
+            continue
+        axis = own_axis(load, vector)
+        known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once
+        if known and axis is not None and axis != len(load.indices) - 1 and trial.nest(vector).reads(load.buffer):
+            _pack(load.buffer, axis, vector_bytes, trial)
+    return trial.nest(vector)
+
+
+def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
+    """Keep narrow inputs that are read again and again in the type that they are computed with: each conversion costs
+    about as much as a multiply-add.  Gives a loop of each new copy's nest.
+
+    Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
+    """
+    copies: list[str] = []
+    if all(depends(e.indices, vector) for e in nest.outside_loads):
+        return copies
+    for load in dict.fromkeys(nest.outside_loads):
+        narrow = load.dtype != load.dtype.compute_type
+        if narrow and reused(nest, load.buffer):
+            name = trial.fresh(f"{load.buffer}_wide")
+            given = load.buffer in {i.name for i in trial.kernel.inputs}
+            if trial.take(Widen(load.buffer, name)) and given:
+                copies.append(f"{name}_0")
+    return copies
+
+
+def reused(nest: Nest, buffer: str) -> bool:
+    """Whether each element of an input is read again and again."""
+    return _reads(nest) >= REUSED * elements(nest, buffer)
+
+
+def _reads(nest: Nest) -> int:
+    """How often each load is executed; 0 if a loop's extent is not constant."""
+    return prod(nest.extent(n) or 0 for n in nest.names) * prod(constant_extent(s) or 0 for s in nest.inner_loops)
+
+
+def elements(nest: Nest, buffer: str) -> int:
+    """Of a buffer; 0 if its size is not constant."""
+    return prod(int(e.value) if isinstance(e, Const) else 0 for e in nest.shapes[buffer])
+
+
+def pack_last(load: Load, axis: int, trial: Trial, vector_bytes: int) -> bool:
+    """Copy what a load reads with one dimension last, if it is not; whether lanes along that dimension are consecutive
+    then.
+    """
+    if axis == len(load.indices) - 1:
+        return True
+    if load.buffer not in {i.name for i in trial.kernel.inputs}:
+        return False
+    _pack(load.buffer, axis, vector_bytes, trial)
+    return True
+
+
+def _pack(buffer: str, axis: int, vector_bytes: int, trial: Trial) -> None:
+    """Copy an input with one dimension last."""
+    rank = len(_shape(trial.kernel, buffer))
+    order = (*(d for d in range(rank) if d != axis), axis)
+    name = trial.fresh(f"{buffer}_packed")
+    if trial.take(Pack(buffer, order, name)):
+        transposed_blocks(trial, name, vector_bytes)
+
+
+def _shape(kernel: Kernel, buffer: str) -> tuple[object, ...]:
+    return next(i.shape for i in kernel.inputs if i.name == buffer)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Loops that were split so that a divisibility is decided: `quotients` maps each to its outer part."""
+
+    quotients: dict[str, str]
+    remainders: tuple[str, ...]
+
+
+def split_phases(nest: Nest, trial: Trial, only: str | None = None) -> Phases:
+    """Split each loop (or only one) that a condition `(loop + ...) % c == 0` speaks of by c.
+
+    With the remainder unrolled, the condition is decided for each tap, and none is tried in vain.
+    """
+    quotients: dict[str, str] = {}
+    remainders: list[str] = []
+    for loop, step in divisibility(nest).items():
+        outer, inner = trial.fresh(f"{loop}_q"), trial.fresh(f"{loop}_p")
+        extent = nest.extent(loop)
+        tail: Tail = "exact" if extent is not None and extent % step == 0 else "guard"
+        if only not in (None, loop):
+            continue
+        if extent is not None and extent > step and trial.take(Split(loop, step, tail, outer, inner)):
+            quotients[loop] = outer
+            remainders.append(inner)
+    return Phases(quotients, tuple(remainders))

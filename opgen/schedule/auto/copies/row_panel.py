@@ -1,0 +1,209 @@
+"""Panels of rows: what a tile of a contraction reads, copied block by block so that it lies together.
+
+Each block of vectors, or of scalars that lie side by side, reads a piece of many rows.  Where the rows lie so far apart
+that the pieces crowd few sets of the caches, and each is in a page of its own, every tile fetches them anew; a copy is
+fetched once, and is near for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import gcd, prod
+from typing import Literal, TypeAlias, get_args
+
+from opgen.loop.nodes import Const, Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.panel import TURNS, Marks
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests
+from opgen.schedule.auto.traffic import Loop, Region, accesses, region
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll, Vectorize
+
+USES = 4
+"""Tiles that must read a panel: fewer do not make up for the copy."""
+AGAIN = 6
+"""As `USES`, where the same panel is made again in another iteration around it."""
+HIDDEN = 1 / 6
+"""Where fetching vectors from the second cache takes less than this part of the arithmetic's time, it is hidden."""
+FELT = 1 / 3
+"""Of fetching scalars, the lesser part of what a tile fetches, so much is felt: that must be more than a copy takes."""
+
+How: TypeAlias = Literal["once", "moved", "anew"]
+HOW: tuple[How, ...] = get_args(How)
+
+
+def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> None:
+    """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
+    which scalars lie; `nest` is as it was before.
+    """
+    if marks.before != marks.ready:
+        return
+    made = trial.steps[marks.before :]
+    serial = [s for s in made if not isinstance(s, Parallel | Fuse)]
+    unshared = Trial(marks.kernel)
+    if not unshared.take(*serial):
+        return
+    paying = [p for p in _panels(nest, made, vector, machine, unshared) if p.pays(made)]
+    for how, panel in product(HOW, paying):
+        again = Trial(unshared.kernel, list(unshared.steps))
+        if panel.make(again, how):
+            trial.adopt(again, marks.before)
+            return
+
+
+def _panels(nest: Nest, made: list[Step], vector: str, machine: Machine, trial: Trial) -> Iterator[RowPanel]:
+    """Of each operand of a tile, if it has two: what a block of the loop along it reads; in one iteration of what is
+    carried outside of the block, where all is too much for the second cache.
+    """
+    loads = dict.fromkeys(nest.outside_loads)
+    splits = [s for s in made if isinstance(s, Split) and s.loop in nest.names and s.tail == "exact"]
+    for lanes in (True, False):
+        rows = [e for e in loads if depends(e.indices, vector) == lanes]
+        along = [s for s in splits if len(rows) == 1 and is_contiguous(rows[0], s.loop, nest.shapes)]
+        if len(along) == 1 and (along[0].loop == vector) == lanes:
+            panel = RowPanel(nest, rows[0], along[0], machine, lanes)
+            large = panel.pieces is not None and 2 * panel.pieces.bytes > machine.l2.size
+            yield replace(panel, outside=_around(along[0].outer, trial)) if large else panel
+
+
+def _around(blocks: str, trial: Trial) -> frozenset[str]:
+    """The loops around a loop, if it is the outermost of a nest or not."""
+    nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+    return frozenset() if nest is None else frozenset(nest.names[: nest.names.index(blocks)])
+
+
+@dataclass(frozen=True)
+class RowPanel:
+    """`split`: that of the loop along the rows, of lanes or else of scalars, in blocks of a tile."""
+
+    nest: Nest
+    rows: Load
+    split: Split
+    machine: Machine
+    lanes: bool
+    outside: frozenset[str] = frozenset()
+    """Loops around the block of which a panel is for one iteration."""
+
+    def pays(self, steps: list[Step]) -> bool:
+        """Whether pieces crowd each other where they lie, fit the second cache together, and are read often enough."""
+        pieces, m = self.pieces, self.machine
+        if pieces is None or 2 * pieces.bytes > m.l2.size or pieces.fits(m.l1):
+            return False
+        uses = self._uses(steps, pieces)
+        if uses < USES or (not self.lanes and uses * FELT / m.l2.bytes_per_second < 1 / self._rate):
+            return False
+        fetching = self._fetched(steps) / m.l2.bytes_per_second
+        return fetching > (HIDDEN if self.lanes else FELT) * self._arithmetic(steps) or not pieces.fits(m.l2)
+
+    def make(self, trial: Trial, how: How) -> bool:
+        """The panel, made by the thread that uses it: `once`, outside of all loops but those that decide on it; others
+        are `moved` inside, or it is made `anew` in each of their iterations.
+        """
+        blocks = self.split.outer
+        nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+        if nest is None:
+            return False
+        around = nest.names[: nest.names.index(blocks)]
+        carried = {s.loop for s in trial.steps if isinstance(s, Carry)}
+        reads = self._reads(nest)
+        same = [n for n in around if n not in carried and not any(depends(e.indices, n) for e in reads)]
+        times = prod(nest.extent(n) or 1 for n in same)
+        if how == "moved" and self._blocks_first(nest, times):
+            around = tuple(n for n in around if n not in same)
+            if not trial.take(Reorder((*around, blocks, *same))):
+                return False
+            same = []
+        if same and not (how == "anew" and self._worth_again(trial.steps, times)):
+            return False  # another order is better for what else is read
+        count = prod(nest.extent(n) or 1 for n in (*(n for n in around if n not in carried), blocks))
+        lanes = gcd(self._width, self.machine.vector_bytes // max(4, self.rows.dtype.bytes))
+        if lanes == 1 or (count < TURNS * self.machine.cores and count % self.machine.cores):
+            return False
+        name, last = trial.fresh(f"{self.rows.buffer}_panel"), len(self.rows.indices) - 1
+        row = f"{name}_{last}"
+        shared = [n for n in (*around, blocks) if n not in carried]
+        return trial.take(
+            Pack(self.rows.buffer, tuple(range(last + 1)), name, blocks),
+            Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        ) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
+
+    def _worth_again(self, steps: list[Step], times: int) -> bool:
+        """Whether a panel of vectors that is made so many times over is still read often enough each time."""
+        return self.lanes and self.pieces is not None and self._uses(steps, self.pieces) >= AGAIN * times
+
+    def _blocks_first(self, nest: Nest, times: int) -> bool:
+        """Whether scalars that are fetched again for each block are felt less than panels made so many times over; only
+        where carried loops stay outside of both.
+        """
+        pieces, blocks = self.pieces, nest.extent(self.split.outer) or 1
+        found = [a for a in accesses(self.nest) or () if a.buffer in {e.buffer for e in self.nest.outside_loads}]
+        if not self.outside or pieces is None:
+            return False
+        loops = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops if s.var not in self.outside]
+        loops += [Loop(n, self.nest.extent(n) or 1) for n in self.nest.names]
+        scalars = sum(region(a, loops).bytes for a in found if a.buffer != self.rows.buffer)
+        return FELT * (blocks - 1) * scalars < (times - 1) * blocks * pieces.bytes
+
+    def _reads(self, nest: Nest) -> list[Load]:
+        return [e for e in nest.outside_loads if e.buffer == self.rows.buffer]
+
+    @property
+    def _width(self) -> int:
+        """Elements of a piece."""
+        return self.split.factor
+
+    @cached_property
+    def pieces(self) -> Region | None:
+        """What one tile reads; None if that is not affine, or not the end of rows."""
+        return self._region(())
+
+    def _region(self, loops: Sequence[str]) -> Region | None:
+        """What the tiles of some loops over results read of one block."""
+        found = accesses(self.nest)
+        along = self.split.loop
+        if found is None or not depends(self.rows.indices[-1], along):
+            return None
+        terms = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops if s.var not in self.outside]
+        terms += [Loop(n, self.nest.extent(n) or 1) for n in loops]
+        access = next(a for a in found if a.buffer == self.rows.buffer and along in a.strides)
+        return region(access, [*terms, Loop(along, self._width)])
+
+    def _tile(self, steps: list[Step]) -> dict[str, int]:
+        """How many iterations of each loop over results but that along the rows a tile holds."""
+        sizes = {s.loop: s.factor for s in steps if isinstance(s, Split)}
+        unrolled = {s.loop for s in steps if isinstance(s, Unroll)}
+        whole = {n: e for n in self.nest.names if n in unrolled and (e := self.nest.extent(n)) is not None}
+        return {**{n: sizes[n] for n in self.nest.names if n in sizes and n != self.split.loop}, **whole}
+
+    def _uses(self, steps: list[Step], pieces: Region) -> int:
+        """How many tiles read each element of a panel."""
+        tile = self._tile(steps)
+        others = [n for n in self.nest.names if n != self.split.loop]
+        whole = self._region(others) or pieces
+        tiles = prod(-(-(self.nest.extent(n) or 1) // tile.get(n, 1)) for n in others)
+        return tiles * pieces.bytes // whole.bytes
+
+    def _arithmetic(self, steps: list[Step]) -> float:
+        """The seconds that a tile computes with one piece."""
+        bytes_ = prod(self._tile(steps).values()) * self._width * self.rows.dtype.compute_type.bytes
+        return bytes_ / self.machine.vector_bytes / self.machine.fma_per_second
+
+    @property
+    def _rate(self) -> float:
+        """Bytes a second from where the rows lie."""
+        whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
+        level = self.machine.l2 if whole * self.rows.dtype.bytes <= self.machine.l2.size else self.machine.l3
+        return level.bytes_per_second
+
+    def _fetched(self, steps: list[Step]) -> int:
+        """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""
+        if self.lanes:
+            return self._width * self.rows.dtype.bytes
+        vectors = prod(self._tile(steps).values()) * self.rows.dtype.bytes
+        return vectors + max(self._width * self.rows.dtype.bytes, self.machine.l1.line)

@@ -1,0 +1,54 @@
+"""Loops in tiles: their sizes, and where their border begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opgen.schedule.split import Tail
+
+RAGGED = 1.5
+"""What a second body for the last tile costs: time to build, and room in the cache of instructions."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A loop of `extent` iterations in tiles of `size`."""
+
+    extent: int
+    size: int
+
+    @property
+    def tail(self) -> Tail:
+        return "exact" if self.extent % self.size == 0 else "guard"
+
+    @property
+    def count(self) -> int:
+        return -(-self.extent // self.size)
+
+    @property
+    def waste(self) -> float:
+        """What tiles that do not divide cost, as a factor: idle arithmetic units, and bodies of their own."""
+        return 1.0 if self.tail == "exact" else RAGGED * self.count * self.size / self.extent
+
+    def border(self, reach: int) -> tuple[int, ...]:
+        """Cuts that set apart the tiles from which `reach` further iterations lead out of the loop."""
+        if self.count == 1:
+            return ()
+        first = -(-reach // self.size)
+        last = -(-(reach + self.count * self.size - self.extent) // self.size)
+        if first + last >= self.count:
+            return (1,) if self.count == 2 else (1, -1)
+        return tuple(cut for cut in (first, -last) if cut)
+
+
+def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
+    """Sizes of tiles that are worth trying: multiples of `unit` that divide the extent, all if only one does."""
+    choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]
+    exact = [n for n in choices if extent % n == 0]
+    return exact if len(exact) > 1 else choices
+
+
+def largest_divisor(n: int, most: int) -> int:
+    """The largest divisor of `n` that is at most `most`."""
+    return next(d for d in range(most, 0, -1) if n % d == 0)

@@ -1,0 +1,1 @@
+"""Nests whose sizes are not known."""

@@ -1,0 +1,105 @@
+"""Few results at each position, of maps whose sizes are not known: a version with lanes along rows of positions.
+
+As `contraction/few.py` has it, where a row is wide enough for a tile of vectors.  The tiles of a row overlap at its
+end, the first and the last one are loops of their own: so their masks are constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Load
+from opgen.machine import Machine
+from opgen.schedule.auto.contraction.few import axis_along, held_loop, is_row
+from opgen.schedule.auto.generic.borders import Border, borders, paddings
+from opgen.schedule.auto.generic.panels import Panel
+from opgen.schedule.auto.nests import Nest, depends, divisibility, reduces, width_in_bytes
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
+
+SHARE = 2
+"""Fewer results than one in so many lanes leave vectors too empty."""
+
+
+@dataclass(frozen=True)
+class GenericFew:
+    """A version of a nest whose results lie consecutively along `held`, few of them."""
+
+    nest: Nest
+    trial: Trial
+    machine: Machine
+    held: str
+
+    def run(self) -> bool:
+        """Whether there is a version."""
+        nest = self.nest
+        extent = nest.extent(self.held)
+        few = extent is not None and SHARE * extent < self._lanes
+        if not few or not reduces(nest) or len(nest.allocations) != 1 or len(nest.names) < 3:
+            return False
+        found = borders(nest)
+        return any(self._along(found[n]) for n in reversed(nest.names[1:]) if n in found)
+
+    @property
+    def _lanes(self) -> int:
+        return max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
+
+    def _along(self, border: Border) -> bool:
+        """The version with lanes along one loop of positions."""
+        row, stride = border.position, border.stride
+        held = held_loop(self.nest, row, self.machine.registers // 2)
+        if not is_row(self.nest, row) or held != self.held:
+            return False
+        if divisibility(self.nest).get(row, 1) != stride or (stride > 1 and not border.backward):
+            return False
+        return self.trial.attempt(lambda: self._version(border))
+
+    def _version(self, border: Border) -> bool:
+        padding = next(paddings(border))
+        vectors = max(1, self.machine.registers * 3 // 8 // (self.nest.extent(self.held) or 1))
+        wide = b.compare("ge", b.var(border.small), padding.least(vectors * self._lanes))
+        first, suffix = self.nest.names[0], "row"
+        if not self.trial.take(Version(first, b.both(padding.condition(), wide), suffix)):
+            return False
+        if not all(self._packed(e, border.position, f"{first}_{suffix}") for e in self._followed(border.position)):
+            return False
+        return self._tiled(border, f"_{suffix}", vectors)
+
+    def _followed(self, row: str) -> list[Load]:
+        return list(dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, row)))
+
+    def _packed(self, load: Load, row: str, at: str) -> bool:
+        """Have what follows the row read consecutively."""
+        axis = axis_along(load, row)
+        source = next((i for i in self.trial.kernel.inputs if i.name == load.buffer), None)
+        if axis == len(load.indices) - 1:
+            return True
+        return source is not None and Panel(source, axis).make(self.trial, at, None, self._lanes)
+
+    def _tiled(self, border: Border, suffix: str, vectors: int) -> bool:
+        """Classes of positions, tiles of vectors along one class, all results of each in registers."""
+        row, held = border.position + suffix, self.held + suffix
+        nest, fresh = self.trial.nest(row), self.trial.fresh
+        phase, along, steps = [], row, list[Step]()
+        if border.stride > 1:
+            along, remainder = fresh(f"{row}_q"), fresh(f"{row}_p")
+            steps.append(Split(row, border.stride, "exact", along, remainder))
+            phase = [remainder]
+            steps.append(Reorder((*(n for n in nest.names if n not in (row, held)), remainder, along)))
+        tile_o, tile_i, tile_v, tile_l = (fresh(f"{row}_{part}") for part in "oivl")
+        outer = [n for n in nest.names if n not in (row, held)]
+        taps = [s.var for s in nest.inner_loops]
+        unrolled = [*phase, f"{border.tap}{suffix}"] if border.tap else phase
+        steps += [
+            Split(along, vectors * self._lanes, "overlap", tile_o, tile_i),
+            Split(tile_i, self._lanes, "exact", tile_v, tile_l),
+            Reorder((*outer, *phase, tile_o, *taps, tile_v, held, tile_l)),
+            *(Unroll(n) for n in (*unrolled, tile_v, held)),
+            Vectorize(tile_l),
+        ]
+        if not self.trial.take(*steps):
+            return False
+        self.trial.take(Parallel(outer[-1]))
+        self.trial.take(Partition(tile_o, (1, -1)))
+        return True

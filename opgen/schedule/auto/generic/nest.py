@@ -1,0 +1,225 @@
+"""Nests whose sizes are not known: versions for the calls that matter, each with a register tile.
+
+What the sizes of a call decide is asked once, before any work (`version`): whether tiles fit, and how the border lies.
+In each version the first and the last tile are loops of their own, so that their taps are decided as they would be if
+all sizes were known.  Calls that meet no version run the nest that is left, in masked lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Expr
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.tile import OPERANDS
+from opgen.schedule.auto.copies.prepare import pack_strided
+from opgen.schedule.auto.generic.borders import Border, Padding, borders, paddings
+from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes
+from opgen.schedule.auto.generic.tiles import UNROLLED, Chosen, Lanes, Tiled
+from opgen.schedule.auto.nests import (
+    Nest,
+    depends,
+    divisibility,
+    is_contiguous,
+    own_axis,
+    reduces,
+    width_in_bytes,
+    worth_lanes,
+)
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Version
+
+TILE = 7
+"""Positions of a tile that lie apart in memory; sizes of maps are often multiples of it."""
+ROW = 8
+"""Positions of a tile that lie side by side; numbers of channels are often multiples of it."""
+FEW = 3
+"""The same for fewer: the channels of a picture."""
+LONG = 32
+"""Terms of a sum that outweigh fetching and storing what was summed before."""
+ACCUMULATORS, MOST = 9, 25
+"""Taps of a window of which many, or some, are done in one body."""
+BLOCKS = ((7, 1), (2, 4), (4, 2))
+"""Rows and columns of a window's tile in two dimensions: neighbours share most of what they read."""
+SMALL = 16
+"""Places in a row of a map of which one vector's part stays in the first cache."""
+MASKED = 64
+"""Bytes of a vector from which on a CPU masks its lanes for nothing."""
+
+
+@dataclass(frozen=True)
+class GenericNest:
+    """Versions of one nest along whose loop `vector` results lie consecutively."""
+
+    nest: Nest
+    trial: Trial
+    machine: Machine
+    vector: str
+
+    def run(self) -> bool:
+        """Whether there is any version."""
+        nest = self.nest
+        if nest.extent(self.vector) is not None or not reduces(nest) or len(nest.allocations) != 1:
+            return False
+        return self.trial.attempt(self._versions)
+
+    def _versions(self) -> bool:
+        nest = self.nest
+        if not mixes(nest, self.vector):
+            nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
+        made = 0
+        panels = self._panels(nest)
+        if panels or worth_lanes(nest, self.vector):
+            for chosen in _versions(nest, self.vector, self._lanes, self._masked, self._tall):
+                near = chosen.carried or chosen.paddings
+                copied = [p for p in panels if near or p.turned]
+                made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
+        return made > 0
+
+    def _panels(self, nest: Nest) -> list[Panel]:
+        """The inputs that lanes read with a stride, or in lines that lie apart: all that they read, or none."""
+        found: list[Panel] = []
+        inputs = {i.name: i for i in self.trial.kernel.inputs}
+        if not mixes(nest, self.vector):
+            return []
+        for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, self.vector)):
+            axis = own_axis(load, self.vector)
+            if axis is None or load.buffer not in inputs or any(load.buffer == p.buffer.name for p in found):
+                return []
+            found.append(Panel(inputs[load.buffer], axis))
+        return found
+
+    @property
+    def _lanes(self) -> int:
+        return max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
+
+    @property
+    def _masked(self) -> bool:
+        return self.machine.vector_bytes >= MASKED
+
+    @property
+    def _tall(self) -> bool:
+        """Whether there are registers for tiles of twice as many positions, by two vectors."""
+        return self.machine.registers >= 2 * 2 * TILE + OPERANDS
+
+    def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
+        """A version and its schedule."""
+        if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
+            return False
+        lanes = Lanes(f"{self.vector}_{suffix}", self._lanes, self._masked)
+        return Tiled(self.trial, lanes, self.machine.registers, chosen.named(suffix), panels).run()
+
+
+def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | None:
+    """The loop of positions: the innermost of many iterations on which what the lanes read does not depend."""
+    found = (n for n in loops_of_reuse(nest, vector) if n not in without and nest.extent(n) is None)
+    return next(found, None)
+
+
+def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> Iterator[Chosen]:
+    """The calls that get a version."""
+    at_borders = borders(nest)
+    steps = divisibility(nest)
+    if not set(steps) <= set(at_borders) or (steps and _taps(nest) > UNROLLED):
+        return  # nothing would decide the phases
+    tile = tile_loop(nest, vector)
+    inner = {s.var for s in nest.inner_loops}
+    wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
+    if inner & set(at_borders) and (tile is None or not mixes(nest, vector)):
+        sums = [s.stop for s in nest.inner_loops]
+        some = b.both(b.compare("ge", sums[0], 1), b.compare("ge", sums[1], 1))
+        carried = mixes(nest, vector)
+        for condition, chosen in _bordered(at_borders, None, 0):
+            known = b.both(condition, some) if carried else condition
+            yield Chosen(b.both(known, wide), 0, chosen, None, int(carried))
+    elif tile in at_borders:
+        positions = 4 if steps and not mixes(nest, vector) else TILE
+        if not mixes(nest, vector) and not steps:
+            yield from _blocked(nest, vector, at_borders, wide)
+        needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
+        if tall and mixes(nest, vector) and not steps and _taps(nest) == 1:
+            for condition, chosen in _bordered(needed, tile, 2 * TILE, True):
+                divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * TILE), 0)
+                yield Chosen(b.both(b.both(condition, divided), wide), 2 * TILE, chosen)
+        for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
+            yield Chosen(b.both(condition, wide), positions, chosen)
+    elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
+        size = next(s.stop for s in nest.loops if s.var == tile)
+        side_by_side = _side_by_side(nest, vector, tile)
+        if side_by_side:
+            yield from _carried(nest, size, wide)
+        for positions in (ROW, FEW) if side_by_side else (TILE,):
+            yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
+
+
+def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
+    """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near;
+    two loops of these if rows are long.
+    """
+    sums = [s.stop for s in nest.inner_loops[:3]]
+    divided = b.both(b.both(b.compare("eq", b.mod(size, ROW), 0), b.compare("ge", sums[0], 1)), wide)
+    if len(sums) == 3:
+        long = b.both(b.compare("ge", sums[1], 1), b.compare("ge", sums[2], LONG))
+        yield Chosen(b.both(divided, long), ROW, {}, None, 2)
+    yield Chosen(divided, ROW, {}, None, 1)
+
+
+def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
+    """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
+    found = [n for n in loops_of_reuse(nest, vector) if n in at][:2]
+    if len(found) < 2 or _taps(nest) > MOST:
+        return
+    along, down = (next(paddings(at[n])) for n in found)
+    borders = dict(zip(found, (along, down), strict=True))
+    height, width = b.var(down.border.small), b.var(along.border.small)
+    for rows, columns in (BLOCKS[0], BLOCKS[2], BLOCKS[1]) if _taps(nest) <= ACCUMULATORS else BLOCKS[:-1]:
+        fits = b.both(b.compare("ge", width, along.least(columns)), b.compare("eq", b.mod(height, rows), 0))
+        if columns == 1:
+            fits = b.both(fits, b.compare("le", width, SMALL))
+        condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
+        yield Chosen(condition, columns, borders, (found[1], rows))
+
+
+def _taps(nest: Nest) -> int:
+    """How many taps there are, loops of unknown extent not counted."""
+    return prod(constant_extent(s) or 1 for s in nest.inner_loops)
+
+
+def _multiple(nest: Nest, vector: str, step: int) -> Expr:
+    size = next(s.stop for s in nest.loops if s.var == vector)
+    return b.compare("eq", b.mod(size, step), 0)
+
+
+def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
+    """Whether what is read once for all lanes lies consecutively along the tile."""
+    scalars = [e for e in nest.outside_loads if not depends(e.indices, vector) and depends(e.indices, tile)]
+    return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
+
+
+def _bordered(
+    at: dict[str, Border], tile: str | None, positions: int, single: bool = False
+) -> Iterator[tuple[Expr, dict[str, Padding]]]:
+    """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or (where a `single`
+    one is wanted) of just one tile.
+    """
+    kinds = zip(*(list(paddings(e)) for e in at.values()), strict=False)
+    for kind in kinds:
+        chosen = dict(zip(at, kind, strict=True))
+        known: Expr = b.TRUE
+        for name, padding in chosen.items():
+            if name != tile:
+                known = b.both(known, padding.condition())
+        if tile is None:
+            yield known, chosen
+            continue
+        padding = chosen[tile]
+        least = padding.least(positions)
+        large_enough = b.compare("ge", b.var(padding.border.small), least)
+        yield b.both(b.both(padding.condition(), large_enough), known), chosen
+        if single and least > positions and len(at) == 1 and padding.short == 0:
+            yield b.both(padding.condition(positions), known), chosen

@@ -1,0 +1,201 @@
+"""Which tile of results a window gets: the one that reads least for what it computes, and whose lines a cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
+from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes, touched_bytes
+from opgen.schedule.auto.walks import Walk
+
+ACCUMULATORS = 14
+"""Most results of a tile: more than hide the latency of the arithmetic, as a tile reads less the larger it is."""
+FEWER = 8
+"""Most where registers are short or lines crowd each other, half as many with each phase of a stride."""
+TAPS = 25
+"""Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
+TWICE = 2
+"""What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
+FAR = 2
+"""More than this part of the last cache comes at the rate of memory, or nearly."""
+ALIKE = 1.1
+"""Tiles that cost less than so much of the best are as good."""
+HELD = 0.8
+"""The part of the second cache that reads can count on."""
+SLOW = 4
+"""So much longer than the arithmetic may reads and writes from the last cache take."""
+CROWDED = 2
+"""How much more a tile costs if the first cache cannot hold its lines at once."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The tiles of a loop of rows, if there is one, and of columns."""
+
+    high: Cut | None
+    wide: Cut
+    rows: int
+    columns: int
+    cost: float
+
+    @property
+    def results(self) -> int:
+        return self.wide.size * (1 if self.high is None else self.high.size)
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    nest: Nest
+    machine: Machine
+    row: Walk | None
+    column: Walk
+
+    @cached_property
+    def terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def unrolled(self) -> dict[str, int]:
+        """The loops of taps that are unrolled."""
+        if prod(self.terms.values()) <= TAPS:
+            return self.terms
+        taps = self.terms[self.column.term]
+        return {self.column.term: taps} if taps <= TAPS else {}
+
+    @property
+    def rows_unrolled(self) -> bool:
+        return self.row is not None and self.row.term in self.unrolled
+
+    @cached_property
+    def beside(self) -> list[Load]:
+        """Reads that are the same for all results of a tile."""
+        tile = [self.column.result] + ([] if self.row is None else [self.row.result])
+        return [e for e in dict.fromkeys(self.nest.outside_loads) if not any(depends(e.indices, n) for n in tile)]
+
+    @cached_property
+    def lines(self) -> int:
+        """How many places of one row of the map the first cache holds at once."""
+        return self.machine.l1.lines_at(self.column.stride(self.nest))
+
+    @cached_property
+    def tiles(self) -> list[Tile]:
+        """The best, and then the others by what they cost.
+
+        One of more results than usual is the best only if it is better than others by what is not as good.
+        """
+        steps = divisibility(self.nest)
+        wide, high = self.column.result, None if self.row is None else self.row.result
+        unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
+        most = self._most if unit * unit_down == 1 else FEWER // 2
+        across, down = self._extent(wide), 1 if high is None else self._extent(high)
+        tiles = [
+            self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
+            for h in sizes(down, unit_down, most)
+            for w in sizes(across, unit, most)
+            if h // unit_down * (w // unit) <= most
+        ]
+        few = FEWER * unit * unit_down
+        usual = _best(t for t in tiles if t.results <= few)
+        large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines]
+        best = _best(large) if any(ALIKE * t.cost < usual.cost for t in large) else usual
+        return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether the map of one vector of lanes stays in the first cache, and all maps in the second: the taps are
+        read once for all of a map.
+        """
+        results = prod(self._extent(w.result) for w in self._walks)
+        fits = results * self.machine.vector_bytes <= self.machine.l1.size // 2
+        held = prod(self._read(w) for w in self._walks) <= self.lines
+        return fits and held and self._touched <= self.machine.l2.size
+
+    def together(self, tile: Tile, vectors: int) -> int:
+        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
+        do and the taps are kept in registers, or if the second cache does not hold what is touched.
+        """
+        each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
+        if self.resident(tile):
+            each += tile.results * self.machine.vector_bytes
+            whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
+        else:
+            whole = read_bytes(self.nest) > HELD * self.machine.l2.size
+        if whole:
+            return vectors
+        return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
+
+    def crowded(self, tile: Tile) -> bool:
+        """Whether the lines that a tile reads push each other out of the first cache."""
+        return tile.rows * tile.columns > self.lines
+
+    def resident(self, tile: Tile) -> bool:
+        """Whether what the taps read stays in registers beside the results and a row of the map."""
+        needed = prod(self.terms.values()) + tile.results + tile.columns
+        return len(self.beside) == 1 and needed < self.machine.registers
+
+    @cached_property
+    def _touched(self) -> float:
+        """The bytes that one map reads and writes, or those of all maps if these had better be read in order: they come
+        from memory, or from a last cache that takes longer than the arithmetic by far.
+        """
+        touched, l3 = touched_bytes(self.nest), self.machine.l3
+        if touched > l3.size // FAR or touched / l3.bytes_per_second > SLOW * self._arithmetic:
+            return touched
+        first = min(self.nest.names.index(w.result) for w in self._walks)
+        return touched / prod(self._extent(n) for n in self.nest.names[:first])
+
+    @property
+    def _walks(self) -> list[Walk]:
+        return [self.column] if self.row is None else [self.row, self.column]
+
+    def _read(self, walk: Walk) -> int:
+        """How many places along a walk all results read."""
+        unit = divisibility(self.nest).get(walk.result, 1)
+        return walk.places(self._extent(walk.result) // unit, self.terms[walk.term], unit)
+
+    @property
+    def _arithmetic(self) -> float:
+        """The seconds that all multiply-adds take."""
+        lanes = self.machine.vector_bytes // min(s.value.type.dtype.bytes for s in self.nest.results)
+        done = prod(self._extent(n) for n in self.nest.names) * prod(self.terms.values()) / lanes
+        return done / self.machine.fma_per_second
+
+    @cached_property
+    def _most(self) -> int:
+        """Most results of a tile: the taps and a row of the map stay in registers too, and its rows in the cache."""
+        if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < ACCUMULATORS:
+            return FEWER
+        room = self.machine.registers - prod(self.terms.values()) - self.terms[self.column.term]
+        return max(FEWER, min(ACCUMULATORS, room))
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    def _tile(self, high: Cut | None, wide: Cut, unit_down: int, unit: int) -> Tile:
+        tall = 1 if high is None else high.size
+        columns = self.column.places(wide.size // unit, self.terms[self.column.term], unit)
+        rows, taps = tall, prod(self.unrolled.values())
+        if self.rows_unrolled and self.row is not None:
+            rows = self.row.places(tall // unit_down, self.terms[self.row.term], unit_down)
+        tile = Tile(high, wide, rows, columns, 0)
+        reads = taps * max(1, tall // unit_down)
+        if self.resident(tile):
+            reads = 0 if self.small else taps
+        work = tall * wide.size * taps / (unit * unit_down)
+        waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
+        return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads) / work * waste)
+
+
+def _best(tiles: Iterable[Tile]) -> Tile:
+    """Of those that are as good as any the narrowest, as rows at the border cost no code."""
+    found = list(tiles)
+    least = min(t.cost for t in found)
+    return min((t for t in found if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))

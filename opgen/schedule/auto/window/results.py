@@ -1,0 +1,169 @@
+"""Windows of few terms: a tile of results in registers, the taps unrolled inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
+from opgen.schedule.auto.cuts import Cut, largest_divisor
+from opgen.schedule.auto.ends import needed
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, read_bytes, touched_bytes
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.choice import FAR, Tile, TileChoice
+from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
+
+BALANCED = 4
+"""So many iterations for each thread are shared evenly enough."""
+OTHERS = 6
+"""Tiles, the best of all, among which a search may choose."""
+WORTH = 2
+"""Results that are this part of what is read, or more, are worth a way of their own."""
+BLOCK, COPIED = 8, 4
+"""Most vectors that are done together where a row's places crowd few sets of a cache, and where they are copied."""
+
+
+@dataclass(frozen=True)
+class ResultTile(LaneNest):
+    row: Walk | None
+    column: Walk
+
+    def run(self) -> bool:
+        lanes = self._lanes
+        steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
+        if not self.trial.take(*steps, *lanes.splits, Reorder((*lanes.order, *self._inner_order(), lanes.lane))):
+            return False
+        copies = self._copies()
+        taps = self._skewed()
+        if not self.trial.take(*(Unroll(n) for n in (*taps, *self._inner.values())), Vectorize(lanes.lane), *copies):
+            return False
+        self._spread()
+        for n, cut in self._cuts.items():
+            self._set_apart(n, cut)
+        self._stream()
+        return True
+
+    @cached_property
+    def _choice(self) -> TileChoice:
+        return TileChoice(self.nest, self.machine, self.row, self.column)
+
+    @cached_property
+    def _tile(self) -> Tile:
+        return self.trial.decisions.choose(self._choice.tiles[:OTHERS])
+
+    # Loops ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _cuts(self) -> dict[str, Cut]:
+        cuts = {self.column.result: self._tile.wide}
+        return cuts if self.row is None or self._tile.high is None else {**cuts, self.row.result: self._tile.high}
+
+    @cached_property
+    def _outer(self) -> dict[str, str]:
+        return {n: self.trial.fresh(f"{n}_o") for n in self._cuts}
+
+    @cached_property
+    def _inner(self) -> dict[str, str]:
+        return {n: self.trial.fresh(f"{n}_i") for n in self._cuts}
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    @cached_property
+    def _lanes(self) -> Lanes:
+        """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
+        blocks around them and one by one within where the lines of a row crowd each other, or what a tile reads does.
+        """
+        fresh = self.trial.fresh
+        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
+        around = [n for n in self.nest.names if n != self.vector]
+        first = min(around.index(n) for n in self._cuts)
+        ahead, tiles = around[:first], [self._outer.get(n, n) for n in around[first:]]
+        width = self._extent(self.vector)
+        if width % self.lanes:
+            return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*ahead, *tiles, v_o), v_l, v_o)
+        block = self._block(width // self.lanes)
+        if block > 1:
+            v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
+            splits = (
+                Split(self.vector, self.lanes * block, "exact", v_b, v_v),
+                Split(v_v, self.lanes, "exact", v_o, v_l),
+            )
+            return Lanes(splits, (*ahead, v_b, *tiles, v_o), v_l, v_o, v_b)
+        order = (*ahead, v_o, *tiles) if self._choice.small else (*ahead, *tiles, v_o)
+        return Lanes((Split(self.vector, self.lanes, "exact", v_o, v_l),), order, v_l, v_o)
+
+    def _block(self, vectors: int) -> int:
+        """How many vectors are done together, block by block; 1 where there is no need of blocks."""
+        if self._choice.lines >= 2 * self._tile.rows * self._tile.columns:
+            together = 1 if self._choice.small else self._choice.together(self._tile, vectors)
+            return together if together < vectors else 1
+        most = COPIED if self._choice.crowded(self._tile) else BLOCK
+        return largest_divisor(vectors, most)
+
+    def _inner_order(self) -> list[str]:
+        """Taps and results of a tile, row by row: all that one row serves stands together."""
+        rows = [] if self.row is None else [self.row.term, self._inner[self.row.result]]
+        own = [*rows, self.column.term, self._inner[self.column.result]]
+        return [*(n for n in self._choice.terms if n not in own), *own]
+
+    def _skewed(self) -> list[str]:
+        """Rows of taps run over the rows that are read; gives the loops of taps to be unrolled."""
+        taps = list(self._choice.unrolled)
+        if self.row is not None and self.row.factor is not None and self._choice.rows_unrolled:
+            name = self.trial.fresh(f"{self.row.term}_{self.row.result}")
+            if self.trial.take(Skew(self.row.term, self._inner[self.row.result], self.row.factor, name)):
+                taps[taps.index(self.row.term)] = name
+        return taps
+
+    def _stream(self) -> None:
+        """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
+        read, touched = read_bytes(self.nest), touched_bytes(self.nest)
+        whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
+        if whole and touched > self.machine.l3.size // FAR and touched - read >= read / WORTH:
+            self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
+
+    def _spread(self) -> None:
+        """Threads: over loops whose ends are not set apart, so that there is one parallel region."""
+        apart = {self._outer[n] for n, cut in self._cuts.items() if n == self.column.result or cut.tail != "exact"}
+        if self._extent(self.vector) % self.lanes:
+            apart.add(self._lanes.vectors)
+        ahead = [n for n in self._lanes.order if n not in apart]
+        counts = {self._outer[n]: cut.count for n, cut in self._cuts.items()}
+        counts |= {n: self._extent(n) for n in self.nest.names}
+        few = bool(ahead) and counts.get(ahead[0], self.machine.cores) < BALANCED * self.machine.cores
+        self.trial.fused_prefix(ahead[: 2 if few else 1], Parallel)
+
+    def _set_apart(self, loop: str, cut: Cut) -> None:
+        """Columns at the border; and rows only where a tile reaches over the end of the results."""
+        if cut.tail == "exact" and not any(depends(c, loop) for c in self.nest.conditions):
+            return
+        reach = 0
+        if loop == self.column.result:
+            taps, walk = self._choice.terms[self.column.term], self.column
+            reach = max(1, (taps - 1) * abs(walk.apart) // (2 * abs(walk.step)))
+        at = cut.border(reach)
+        if cut.tail == "exact":
+            at = needed(self.nest, loop, at, cut.size)
+        if at:
+            self.trial.take(Partition(self._outer[loop], at))
+
+    # Copies -----------------------------------------------------------------------------------------
+
+    def _copies(self) -> list[Step]:
+        """The map of a block of vectors, where its lines crowd each other; what the taps read, in registers.
+
+        Gives the steps still to be taken for the copies.
+        """
+        steps: list[Step] = []
+        lanes, tile = self._lanes, self._tile
+        if lanes.block is not None and self._choice.crowded(tile):
+            most = self.machine.l2.size // 2
+            steps += stage_on_stack(self.trial, self.column.load, lanes.block, self.vector, self.lanes, most)
+        if self._choice.resident(tile):
+            steps += stage_in_registers(self.trial, self._choice.beside[0], lanes.vectors, self.vector)
+        return steps

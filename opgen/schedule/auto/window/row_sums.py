@@ -1,0 +1,142 @@
+"""Windows of few results whose terms lie along the rows of a map: lanes along a row, partial sums, a tree at the end.
+
+    for c: for y in tiles: for x in vectors: for the rows that are read: for r, s: lanes of sum[r, s]
+
+What is summed lies consecutively along the innermost loop of the reduction.  Partial results, one for each lane, make
+its iterations independent: one vector of each sum goes over the whole map, in a register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.cuts import Cut, sizes
+from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.window.sums import SHARED
+from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
+
+SUMS = 12
+"""Most sums: they stay in registers beside some rows of what is summed."""
+STRIDE = 2
+"""The largest step between what neighbouring lanes read."""
+APART = 2
+"""Up to so many vectors of a row have code of their own, and so do the first and last rows then."""
+
+
+@dataclass(frozen=True)
+class RowSums:
+    nest: Nest
+    trial: Trial
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """Whether the nest is such a window; if not, some steps may have been taken."""
+        row, column = self._row, self._column
+        if row is None or column is None or not self._suits(column):
+            return False
+        partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
+        y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
+        vectors, lane = f"{column.term}_o", f"{column.term}_l"
+        cut = self._cut
+        rows: list[Step] = [Split(row.term, cut.size, cut.tail, y_o, y_i)]
+        if self._vectors > 1:
+            rows.append(Regroup(y_i, vectors))
+        taps = tuple(n for n in self.nest.names if n in (row.result, column.result))
+        others = [n for n in self.nest.names if n not in taps]
+        outer = [n for n in self._terms if n not in (row.term, column.term)]
+        order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
+        if not self.trial.take(Rfactor(column.term, self.lanes, partial), *rows, Reorder(order)):
+            return False
+        tiles = y_i
+        if row.step % row.apart == 0 and taps[0] == row.result:
+            both = self.trial.fresh(f"{y_i}_{row.result}")
+            if self.trial.take(Skew(y_i, row.result, row.step // row.apart, both)):
+                tiles = both
+        alone = () if self._vectors > 1 else (vectors,)
+        if not self.trial.take(*(Unroll(n) for n in (*alone, tiles, *taps)), Vectorize(lane)):
+            return False
+        self._tree(partial)
+        self._set_apart(vectors, y_o, cut)
+        self.trial.fused_prefix(others[:1], Parallel)
+        return True
+
+    def _tree(self, partial: str) -> None:
+        """Lanes for what is done with the partial sums."""
+        self.trial.take(Vectorize(f"{partial}_i"))
+        width = self.lanes // 2
+        while width > 1:
+            self.trial.take(Vectorize(f"{partial}_{width}"))
+            width //= 2
+
+    def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
+        """The first and the last vector of a row; rows at the border if vectors are few."""
+        if self._vectors > 1:
+            self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
+        if cut.count > 1 and (self._vectors <= APART or cut.tail != "exact"):
+            self.trial.take(Partition(tiles, (1, -1) if cut.count > 2 else (1,)))
+
+    # What there is ----------------------------------------------------------------------------------
+
+    def _suits(self, column: Walk) -> bool:
+        """Whether all that is read lies along the row, and is worth it."""
+        if any(depends(c, n) for n in divisibility(self.nest) for c in self.nest.conditions):
+            return False
+        along = [e for e in self.nest.outside_loads if depends(e.indices, column.term)]
+        if len(along) < len(self.nest.outside_loads) or any(depends(e.indices[:-1], column.term) for e in along):
+            return False
+        taps = [w.result for w in (self._row, column) if w is not None]
+        sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
+        if self._mixed(taps, along):
+            return False
+        terms = [s.var for s in self.nest.inner_loops]
+        return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes
+
+    def _mixed(self, taps: list[str], along: list[Load]) -> bool:
+        """Whether a vector or more of results share what is read: a contraction, which does better."""
+        others = [n for n in self.nest.names if n not in taps and not all(depends(e.indices, n) for e in along)]
+        return any((self.nest.extent(n) or 0) >= self.lanes for n in others)
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def _width(self) -> int:
+        return 0 if self._column is None else self._terms[self._column.term]
+
+    @property
+    def _vectors(self) -> int:
+        """How many vectors of a row there are."""
+        return -(-self._width // self.lanes)
+
+    @cached_property
+    def _walks(self) -> list[Walk]:
+        return walks(self.nest)
+
+    @cached_property
+    def _column(self) -> Walk | None:
+        """The walk along which lanes are neighbours."""
+        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= STRIDE]
+        return found[-1] if found else None
+
+    @cached_property
+    def _row(self) -> Walk | None:
+        column = self._column
+        own = [w for w in self._walks if column is not None and w.load == column.load]
+        return next(
+            (w for w in own if column is not None and not {w.result, w.term} & {column.result, column.term}), None
+        )
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """As many rows as share what they read well enough."""
+        length = self._terms[self._row.term] if self._row is not None else 1
+        return Cut(length, max(sizes(length, 1, SHARED if length % SHARED == 0 else 2 * SHARED - 1)))

@@ -1,0 +1,239 @@
+"""Windows whose lanes lie along a row of the map: each tap reads the row a step further, borders are masks.
+
+for c: for y in tiles: for x in vectors: for the rows that are read: for the results that need one: for s: lanes
+
+Where a condition picks every other place, lanes go along a phase of the row, and both phases are in one tile.  Taps
+that do not stay in registers are fetched for two vectors of a row at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.cuts import Cut, sizes
+from opgen.schedule.auto.ends import needed
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, touched_bytes
+from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.window.choice import FEWER, TAPS
+from opgen.schedule.auto.window.slices import sliced_loop
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
+
+STRIDE = 2
+"""The largest step between what neighbouring lanes read."""
+VECTORS = 2
+"""Vectors of a tile along a row where the taps do not stay in registers."""
+FAR_ROWS = 2
+"""Most rows of a tile where what is read and written comes from so far that it streams, and is loaded meanwhile."""
+STRADDLED = 2
+"""Lines that a load touches a place beside what lies at one."""
+HELD = 4
+"""Fewest rows of a tile for which taps may fill the registers beside them: each row that is read serves some."""
+BUSY = 5 / 4
+"""How many lanes there may be for each place of a row where taps are that many."""
+OPERANDS = 2
+"""Registers for what is read."""
+BALANCED = 4
+"""So many iterations for each thread are shared evenly enough."""
+
+
+@dataclass(frozen=True)
+class RowTile(LaneNest):
+    def run(self) -> bool:
+        """Whether the nest is such a window; if not, nothing is done."""
+        row, column = self._row, self._column
+        if column is None or not self._only_taps or (self._sliced and sliced_loop(self.nest) is not None):
+            return False
+        fresh = self.trial.fresh
+        steps, x_o, inner, x_l = self._lane_splits()
+        order = [n for n in self.nest.names if n != self.vector]
+        taps, tile = list(self._terms), []
+        high = None if row is None else Cut(self._extent(row.result), self._height(row))
+        if row is not None and high is not None:
+            y_o, y_i = fresh(f"{row.result}_o"), fresh(f"{row.result}_i")
+            steps.append(Split(row.result, high.size, high.tail, y_o, y_i))
+            order = [*(n for n in order if n != row.result), y_o]
+            taps.remove(row.term)
+            taps, tile = [row.term, y_i, *taps], [y_i]
+        taps += inner
+        around = (*order[:-1], x_o, order[-1]) if self._filled else (*order, x_o)
+        if not self.trial.take(*steps, Reorder((*around, *taps, x_l))):
+            return False
+        return self._finish(order, x_o, x_l, taps, tile, high)
+
+    def _lane_splits(self) -> tuple[list[Step], str, list[str], str]:
+        """How the loop of lanes is split: the steps, the loop of tiles, loops within a tile, the lanes."""
+        fresh, along = self.trial.fresh, self.vector
+        x_o, x_l = fresh(f"{along}_o"), fresh(f"{along}_l")
+        steps: list[Step] = []
+        inner: list[str] = []
+        if self._phases > 1:
+            along, phase = fresh(f"{self.vector}_q"), fresh(f"{self.vector}_p")
+            steps.append(Split(self.vector, self._phases, "exact", along, phase))
+            inner.append(phase)
+        width, size = self._width, self._across.size
+        wide: Tail = "exact" if width % size == 0 else "guard" if width < size else "overlap"
+        if self._vectors == 1:
+            return [*steps, Split(along, size, wide, x_o, x_l)], x_o, inner, x_l
+        x_i, x_v = fresh(f"{self.vector}_i"), fresh(f"{self.vector}_v")
+        steps += [Split(along, size, wide, x_o, x_i), Split(x_i, self.lanes, "exact", x_v, x_l)]
+        return steps, x_o, [*inner, x_v], x_l
+
+    def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
+        row, column = self._row, self._column
+        assert column is not None
+        copies = self._kept(order if row is None else order[:-1])
+        if row is not None and row.factor is not None:
+            name = self.trial.fresh(f"{row.term}_{row.result}")
+            if self.trial.take(Skew(row.term, tile[0], row.factor, name)):
+                taps[0] = name
+        if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l), *copies):
+            return False
+        few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
+        apart = self._rows_apart(high)
+        ahead = order if not apart else order[:-1]
+        self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
+        if any(depends(c, self.vector) for c in self.nest.conditions):
+            reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
+            at = self._across.border(reach)
+            if self._across.tail == "exact":
+                at = needed(self.nest, self.vector, at, self._across.size * self._phases)
+            if at:
+                self.trial.take(Partition(x_o, at))
+        if apart:
+            self.trial.take(Partition(order[-1], apart))
+        return True
+
+    def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
+        """Where tiles of rows have bodies of their own: a last one that reaches over the end; and all at the border
+        where taps fill the registers, or are to be fetched once for all the rows of a tile that need them.
+        """
+        row = self._row
+        if high is None or row is None or high.count == 1:
+            return ()
+        if not self._crowded and not self._filled:
+            return () if high.tail == "exact" else (-1,)
+        reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
+        return high.border(reach)
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether the taps do not stay in registers beside the results."""
+        return self._many and not self._filled
+
+    @property
+    def _many(self) -> bool:
+        return prod(self._terms.values()) + FEWER >= self.machine.registers
+
+    @property
+    def _filled(self) -> bool:
+        """Whether the taps stay in registers, but leave them to few rows of results."""
+        row, column = self._row, self._column
+        if row is None or column is None or self._phases > 1 or self._width <= self.lanes:
+            return False
+        if max(abs(row.step), abs(column.step)) > 1:
+            return False
+        return self._many and prod(self._terms.values()) + HELD + OPERANDS < self.machine.registers
+
+    @property
+    def _sliced(self) -> bool:
+        """Whether slices do better: each vector of a row would fetch taps for itself alone, or many lanes be idle."""
+        idle = -(-self._width // self.lanes) * self.lanes > BUSY * self._width
+        return (self._crowded and self._vectors == 1) or (self._filled and idle)
+
+    @cached_property
+    def _vectors(self) -> int:
+        """How many vectors of a row make a tile: taps that are fetched again and again are so for all of them."""
+        return VECTORS if self._crowded and self._width > self.lanes else 1
+
+    @cached_property
+    def _across(self) -> Cut:
+        return Cut(self._width, self.lanes * self._vectors)
+
+    # What there is ----------------------------------------------------------------------------------
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    @cached_property
+    def _phases(self) -> int:
+        return divisibility(self.nest).get(self.vector, 1)
+
+    @cached_property
+    def _width(self) -> int:
+        return self._extent(self.vector) // self._phases
+
+    @cached_property
+    def _walks(self) -> list[Walk]:
+        return walks(self.nest)
+
+    @cached_property
+    def _column(self) -> Walk | None:
+        """The walk along the lanes, if what it reads lies together, or nearly."""
+        found = [w for w in self._walks if w.result == self.vector and abs(w.step) <= STRIDE]
+        near = [w for w in found if w.stride(self.nest) == w.load.dtype.bytes]
+        return near[0] if near else None
+
+    @cached_property
+    def _row(self) -> Walk | None:
+        column = self._column
+        found = [w for w in self._walks if column is not None and w.load == column.load and w.result != self.vector]
+        return found[-1] if found else None
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @property
+    def _only_taps(self) -> bool:
+        """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
+        terms = {w.term for w in self._walks}
+        if self._phases > STRIDE or self._extent(self.vector) % self._phases:
+            return False
+        return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
+
+    def _height(self, row: Walk) -> int:
+        """Rows of a tile: each that is read serves as many as it can."""
+        unit = divisibility(self.nest).get(row.result, 1)
+        most = FAR_ROWS if self._streams(row) else FEWER
+        if self._filled:
+            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (HELD, FEWER))
+            return few if few == HELD else more
+        return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
+
+    def _streams(self, row: Walk) -> bool:
+        """Whether what comes from beyond the second cache takes longer to come than to be loaded in tiles of few rows,
+        or taller ones would share little more.
+        """
+        machine, touched = self.machine, touched_bytes(self.nest)
+        if self._crowded or touched <= machine.l2.size:
+            return False
+        if abs(row.step) > 1 or divisibility(self.nest):
+            return True
+        rate = machine.l3.bytes_per_second if 2 * touched <= machine.l3.size else machine.memory_bytes_per_second
+        vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
+        read = (FAR_ROWS + self._terms[row.term] - 1) / FAR_ROWS
+        loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)
+        return touched / rate > STRADDLED * loads * machine.vector_bytes / machine.l1.bytes_per_second
+
+    # Copies -----------------------------------------------------------------------------------------
+
+    def _kept(self, around: list[str]) -> list[Step]:
+        """What does not depend on the place in the map, kept in registers; gives the steps that unroll the copying."""
+        moving = {self.vector} | ({self._row.result} if self._row is not None else set())
+        reads = dict.fromkeys(self.nest.outside_loads)
+        beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
+        needed = prod(self._terms.values()) + FEWER + self._terms[self._walks[-1].term]
+        if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
+            return []
+        name = self.trial.fresh(f"{beside[0].buffer}_kept")
+        if not self.trial.take(Stage(beside[0].buffer, around[-1], "register", False, name)):
+            return []
+        return [Unroll(f"{name}_{d}") for d in range(len(beside[0].indices))]

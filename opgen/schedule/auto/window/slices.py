@@ -1,0 +1,95 @@
+"""Windows whose lanes would lie apart: a slice of lanes is turned to lie side by side, worked on, and turned back.
+
+    for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
+
+Lanes along the rows of a map are no choice where rows have more phases than two, and a poor one where there are many
+taps for one vector.  Along `c` every window is the same: of each 16 maps, say, a copy is
+made with `c` last, in blocks that are turned in registers, and all that is known of windows with consecutive lanes
+applies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from opgen.loop.nodes import Load, Store, Var
+from opgen.machine import Machine
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.window.nest import Window
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices of `lanes` iterations of `loop`, which every access follows along a dimension of its own."""
+
+    nest: Nest
+    trial: Trial
+    loop: str
+    lanes: int
+    machine: Machine
+
+    def run(self) -> bool:
+        """All steps; after False some may have been taken."""
+        fresh, extent = self.trial.fresh, self.nest.extent(self.loop) or 0
+        outer, inner = fresh(f"{self.loop}_s"), fresh(f"{self.loop}_i")
+        tail: Tail = "exact" if extent % self.lanes == 0 else "overlap"
+        rest = [n for n in self.nest.names if n != self.loop and n not in self._items]
+        if not self.trial.take(
+            Reorder((*self._items, self.loop, *rest)),
+            Split(self.loop, self.lanes, tail, outer, inner),
+            Reorder((inner, *rest)),
+            Reorder((*rest, inner)),
+        ):
+            return False
+        around = [*self._items, outer][:2]
+        self.trial.take(Parallel(around[0]))  # now, while the loop holds little
+        if not self._turned(outer):
+            return False
+        if not Window(self.trial.nest(inner), self.trial, inner, self.lanes, self.machine).run():
+            return False
+        if len(around) > 1:
+            self.trial.take(Fuse(around[0], around[1], fresh("_".join(around))))
+        return True
+
+    def _turned(self, outer: str) -> bool:
+        """Copies of what a slice reads and writes."""
+        for access in self.apart:
+            axis = own_axis(access, self.loop)
+            if axis is None:
+                return False
+            order = (*(d for d in range(len(access.indices)) if d != axis), axis)
+            name = self.trial.fresh(f"{access.buffer}_slice")
+            if not self.trial.take(Pack(access.buffer, order, name, outer)):
+                return False
+            transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
+        return True
+
+    @cached_property
+    def apart(self) -> tuple[Load | Store, ...]:
+        """One access of each buffer in which lanes do not lie side by side."""
+        found = {e.buffer: e for e in _touched(self.nest)}
+        return tuple(e for e in found.values() if not is_contiguous(e, self.loop, self.nest.shapes))
+
+    @cached_property
+    def _items(self) -> tuple[str, ...]:
+        """Loops that are an index of everything that is turned: they stay outside."""
+        return tuple(n for n in self.nest.names if n != self.loop and all(Var(n) in e.indices for e in self.apart))
+
+
+def sliced_loop(nest: Nest) -> str | None:
+    """The loop along which slices are independent windows: every access follows it by a dimension of its own."""
+    touched = _touched(nest)
+    for name in nest.names:
+        followed = all(Var(name) in e.indices and own_axis(e, name) is not None for e in touched)
+        if followed and not all(is_contiguous(e, name, nest.shapes) for e in touched):
+            return name
+    return None
+
+
+def _touched(nest: Nest) -> tuple[Load | Store, ...]:
+    return (*nest.outside_loads, *nest.results)

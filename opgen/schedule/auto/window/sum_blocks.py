@@ -1,0 +1,180 @@
+"""Windows of few results, each a sum of many terms that come from afar: memory is read in order, the sums wait in it.
+
+    for part: for y in blocks: for x in tiles: for vectors: for the rows that are read: for x, s: sum[part, r, s]
+
+A tile holds some rows and some columns, so that the sums, which are loaded and stored for each, have enough to do.  The
+rows are shared among threads in parts with sums of their own, which are added up at the end.
+
+Where the second cache holds all that is read, but the first not one vector of each place, blocks of vectors are
+outermost in place of parts: what lies together is read together, and threads share the blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from opgen.schedule.auto.ends import set_apart
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.sum_choice import SumChoice
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import (
+    Parallel,
+    Permute,
+    Regroup,
+    Reorder,
+    Rfactor,
+    Skew,
+    Split,
+    Stage,
+    Step,
+    Unroll,
+    Vectorize,
+)
+
+SUMS = 25
+"""Most sums that are kept in registers."""
+PARTS = 16
+"""Most parts of the rows."""
+
+
+@dataclass(frozen=True)
+class SumBlocks(LaneNest):
+    row: Walk
+    column: Walk
+
+    def run(self) -> bool:
+        """Whether the nest is such a window and gains by it; if not, some steps may have been taken."""
+        if not self._suits or not (self._choice.far or self._choice.block):
+            return False
+        x_o, x_i = self._names(self.column.term)
+        y_o, y_i = self._names(self.row.term)
+        v_o, v_l = self._names(self.vector)
+        high, wide = self._choice.tile
+        blocks, vectors = self._blocks()
+        splits = (
+            Split(self.column.term, wide.size, wide.tail, x_o, x_i),
+            Split(self.row.term, high.size, high.tail, y_o, y_i),
+            Split(vectors, self.lanes, "exact", v_o, v_l),
+        )
+        if not self.trial.take(*splits):
+            return False
+        around = [*blocks, *self._shared(y_o)]
+        rows, factor = self._rows(y_i)
+        tile = (*rows, x_i, self.column.result)
+        both = self.trial.fresh("_".join(rows))
+        return (
+            bool(around)
+            and self.trial.take(
+                Regroup(y_i, x_o),
+                Reorder((*around, x_o, v_o, *tile, v_l)),
+                Skew(*rows, factor, both),
+            )
+            and self._vectors(v_o, (both, *tile), v_l, around[0])
+            and set_apart(self.trial, self.nest, self.column, x_o, wide)
+        )
+
+    # What there is ----------------------------------------------------------------------------------
+
+    @property
+    def _suits(self) -> bool:
+        """Whether all results are whole vectors and taps, the terms end in rows and columns, and threads have parts."""
+        results = {self.vector, self.row.result, self.column.result}
+        ends = tuple(self._choice.terms)[-2:] == (self.row.term, self.column.term)
+        whole = self._extent(self.vector) % self.lanes == 0 and self._rows("")[1] != 0
+        shared = self._parts > 1 or self.machine.cores == 1 or not self._choice.far
+        return results == set(self.nest.names) and ends and whole and shared and self._choice.kept <= SUMS
+
+    @cached_property
+    def _choice(self) -> SumChoice:
+        return SumChoice(self.nest, self.machine, self.vector, self.lanes, self.row, self.column)
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    # Steps ------------------------------------------------------------------------------------------
+
+    def _names(self, loop: str) -> tuple[str, str]:
+        inner = "l" if loop == self.vector else "i"
+        return self.trial.fresh(f"{loop}_o"), self.trial.fresh(f"{loop}_{inner}")
+
+    def _rows(self, inner: str) -> tuple[tuple[str, str], int]:
+        """The rows of taps and those of a tile, the one that steps less first, and how many of its steps are one of the
+        other; 0 if that is not whole.
+        """
+        step, apart = self.row.step, self.row.apart
+        if apart % step == 0:
+            return (self.row.result, inner), apart // step
+        return (inner, self.row.result), step // apart if step % apart == 0 else 0
+
+    @property
+    def _sums(self) -> str:
+        return self.nest.allocations[0].buffer.name
+
+    @cached_property
+    def _parts(self) -> int:
+        """How many parts there are: a power of two, no more than there is to share or the machine has cores, however
+        many threads will run.
+        """
+        parts = 1
+        while self._choice.far and 2 * parts <= min(self.machine.cores, self._counts[self._divided], PARTS):
+            parts *= 2
+        return parts
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        """The iterations of the loops that may be in parts: whole images, or blocks of rows."""
+        ahead = {n: e for n, e in self._choice.terms.items() if n not in (self.row.term, self.column.term)}
+        return {**ahead, self.row.term: self._choice.tile[0].count}
+
+    @cached_property
+    def _divided(self) -> str:
+        """The outermost loop that has an iteration for each core, or else the one that has most."""
+        enough = [n for n, count in self._counts.items() if count >= self.machine.cores]
+        return enough[0] if enough else max(self._counts, key=lambda n: self._counts[n])
+
+    @cached_property
+    def _partial(self) -> str:
+        return self.trial.fresh(f"{self._sums}_part")
+
+    def _blocks(self) -> tuple[list[str], str]:
+        """A loop over blocks of vectors, if there is one, and the loop of vectors to be split into lanes."""
+        if not self._choice.block:
+            return [], self.vector
+        v_b, v_v = self.trial.fresh(f"{self.vector}_b"), self.trial.fresh(f"{self.vector}_v")
+        taken = self.trial.take(Split(self.vector, self.lanes * self._choice.block, "exact", v_b, v_v))
+        return ([v_b], v_v) if taken else ([], self.vector)
+
+    def _shared(self, blocks: str) -> list[str]:
+        """A loop over terms in parts; gives the loops around the tiles of columns, none if that is refused."""
+        around = {n: [blocks if n == self.row.term else n] for n in self._counts}
+        if self._parts == 1:
+            return [n for (n,) in around.values()]
+        (loop,) = around[self._divided]
+        part, rest = self.trial.fresh(f"{loop}_p"), self.trial.fresh(f"{loop}_b")
+        each = -(-self._counts[self._divided] // self._parts)
+        tail: Tail = "exact" if self._counts[self._divided] % each == 0 else "min"
+        if not self.trial.take(Split(loop, each, tail, part, rest), Rfactor(part, self._parts, self._partial)):
+            return []
+        around[self._divided] = [f"{part}_o", rest]
+        return [f"{part}_l", *(n for loops in around.values() for n in loops)]
+
+    def _vectors(self, at: str, tile: tuple[str, ...], lane: str, part: str) -> bool:
+        """The sums of a tile in registers, lanes for all that is done with them, and threads."""
+        steps: list[Step] = []
+        axes, sums = 4, self._sums
+        if self._parts > 1:
+            axes, sums = 5, self._partial
+            steps.append(Permute(sums, (4, 0, 1, 2, 3)))
+        name = self.trial.fresh(f"{self._sums}_kept")
+        steps.append(Stage(sums, at, "register", False, name))
+        steps += [Unroll(n) for n in tile]
+        if self._parts > 1:
+            steps += [Unroll(f"{sums}_i"), *(Unroll(f"{sums}_{1 << k}") for k in range(self._parts.bit_length() - 1))]
+        steps += [Vectorize(lane), *(Unroll(f"{name}_{d}") for d in range(axes - 1)), Vectorize(f"{name}_{axes - 1}")]
+        if self._parts > 1 or self._choice.block:
+            steps.append(Parallel(part))
+        return self.trial.take(*steps)

@@ -1,0 +1,124 @@
+"""Whether sums of windows wait in memory between tiles, in which tiles, and how many vectors are done together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
+from opgen.schedule.auto.nests import Nest, read_bytes
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.choice import HELD
+
+TERMS, TERMS_NEAR = 8, 14
+"""Most terms of a tile: more have no registers beside the sums; where terms are near, tiles may take their time."""
+REGISTERS = 32
+"""So many are needed for the largest tiles."""
+ROOM = 3
+"""Registers for what is read."""
+SHARES = 4
+"""So many blocks of vectors are enough for threads."""
+FILLED = 0.5
+"""The part of the second cache that reads have to themselves."""
+AGAIN = 2
+"""How often what is read in pieces comes from afar: each brings its neighbours along."""
+
+
+@dataclass(frozen=True)
+class SumChoice:
+    nest: Nest
+    machine: Machine
+    vector: str
+    lanes: int
+    row: Walk
+    column: Walk
+
+    @cached_property
+    def terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def kept(self) -> int:
+        return self._extent(self.row.result) * self._extent(self.column.result)
+
+    @cached_property
+    def far(self) -> bool:
+        """Whether what is read lies beyond the second cache, or fills it and tiles are full; where registers are short
+        for a tile, whether it also takes longer to come, in pieces, than the arithmetic.
+        """
+        size, l2 = read_bytes(self.nest), self.machine.l2.size
+        high, wide = self._best(TERMS)
+        terms = high.size * wide.size
+        if size <= (HELD if terms < TERMS else FILLED) * l2 or self.kept * self._width > self.machine.l1.size:
+            return False
+        if self.kept + terms + ROOM <= self.machine.registers:
+            return True
+        return size > HELD * l2 and AGAIN * size / self.machine.l3.bytes_per_second > self._arithmetic
+
+    @cached_property
+    def block(self) -> int:
+        """How many vectors are done together where all is near; 0 where the sums of one vector had better stay in
+        registers, as the first cache holds one vector of all places, or as lines crowd each other.
+        """
+        if self.far or read_bytes(self.nest) > HELD * self.machine.l2.size:
+            return 0
+        lines = self.machine.l1.lines_at(self.column.stride(self.nest))
+        high, wide = self._best(TERMS_NEAR)
+        terms = high.size * wide.size
+        read = self._read(high, wide) + terms
+        down, across = (self.terms[w.term] for w in (self.row, self.column))
+        if self._read(Cut(down, down), Cut(across, across)) <= lines or read > lines:
+            return 0
+        if self.kept + terms + ROOM > self.machine.registers:
+            return 0
+        vectors, each = self._extent(self.vector) // self.lanes, (read + self.kept) * self.machine.vector_bytes
+        most = min(vectors // min(self.machine.cores, SHARES), self.machine.l1.size // (2 * each))
+        found = largest_divisor(vectors, max(1, most))
+        return found if found > 1 else 0
+
+    @cached_property
+    def tile(self) -> tuple[Cut, Cut]:
+        """Rows and columns of a tile."""
+        return self._best(TERMS if self.far else TERMS_NEAR)
+
+    def _best(self, most: int) -> tuple[Cut, Cut]:
+        """Those that load and store least for each term; of equals the most rows, or, for tiles of many terms, columns,
+        as those have fewer bodies at the border.
+        """
+        down, across = self.terms[self.row.term], self.terms[self.column.term]
+        room = max(1, most * min(self.machine.registers, REGISTERS) // REGISTERS)
+        tiles = [
+            (Cut(down, h), Cut(across, w))
+            for h in sizes(down, 1, room)
+            for w in sizes(across, 1, room)
+            if h * w <= room
+        ]
+        return min(tiles, key=lambda t: (self._cost(*t), -t[most > TERMS].size))
+
+    def _cost(self, high: Cut, wide: Cut) -> float:
+        terms = high.size * wide.size
+        return (self._read(high, wide) + terms + 2 * self.kept) / terms * high.waste * wide.waste
+
+    def _read(self, high: Cut, wide: Cut) -> int:
+        """How many places of the map a tile reads."""
+        rows = self.row.places(self._extent(self.row.result), high.size)
+        return rows * self.column.places(self._extent(self.column.result), wide.size)
+
+    @property
+    def _arithmetic(self) -> float:
+        """The seconds that the sums take."""
+        vectors = self.kept * self._width / self.machine.vector_bytes
+        return prod(self.terms.values()) * vectors / self.machine.fma_per_second
+
+    @cached_property
+    def _width(self) -> int:
+        """The bytes of one sum for all lanes."""
+        return self._extent(self.vector) * self.nest.allocations[0].buffer.dtype.bytes
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent

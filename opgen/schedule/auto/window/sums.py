@@ -1,0 +1,173 @@
+"""Windows of few results, each a sum of many terms: all sums in registers, the terms in tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
+from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
+from opgen.schedule.auto.ends import set_apart
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, read_bytes
+from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
+
+SUMS = 25
+"""Most sums that are kept in registers."""
+SHARED = 4
+"""So many terms share what they read well enough."""
+FAR = 2
+"""Reads of more than this part of the last cache come at the rate of memory, or nearly."""
+HELD = 0.8
+"""The part of the second cache that reads can count on."""
+COPIED = 4
+"""Most vectors that are copied together."""
+
+
+@dataclass(frozen=True)
+class SumTile(LaneNest):
+    row: Walk | None
+    column: Walk
+
+    def run(self) -> bool:
+        cut, lanes = self._cut, self._lanes
+        tiled = self.column.term
+        t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
+        long = [t_o if n == tiled else n for n in self._terms]
+        rows = [n for n in self._sums if n != self.column.result]
+        tile = (*rows, t_i, self.column.result)
+        if not self.trial.take(
+            Split(tiled, cut.size, cut.tail, t_o, t_i),
+            *lanes.splits,
+            Reorder((*lanes.order, *long, *([lanes.vectors] if self._near else []), *tile, lanes.lane)),
+        ):
+            return False
+        copies = self._copies(t_o)
+        if not self.trial.take(*(Unroll(n) for n in tile), Vectorize(lanes.lane), *copies):
+            return False
+        exact = self._extent(self.vector) % self.lanes == 0
+        self.trial.fused_prefix([n for n in lanes.order if n != lanes.vectors or exact][:1], Parallel)
+        set_apart(self.trial, self.nest, self.column, t_o, cut)
+        return True
+
+    @cached_property
+    def _terms(self) -> dict[str, int]:
+        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """As many terms as leave registers for what they read; 4 are enough to share that."""
+        length = self._terms[self.column.term]
+        room = max(1, self.machine.registers - 3 - self._kept)
+        most = min(room, SHARED if length % SHARED == 0 else 2 * SHARED - 1)
+        return Cut(length, max(sizes(length, 1, most)))
+
+    @cached_property
+    def _lanes(self) -> Lanes:
+        """Vectors outermost; in blocks where the lines of a row crowd each other."""
+        fresh = self.trial.fresh
+        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
+        others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
+        width = self._extent(self.vector)
+        if width % self.lanes:
+            return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*others, v_o), v_l, v_o)
+        whole = Split(self.vector, self.lanes, "exact", v_o, v_l)
+        block = self._block
+        if block == 1:
+            return Lanes((whole,), (v_o, *others), v_l, v_o)
+        v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
+        blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
+        order = (v_b, *others) if self._near else (v_b, v_o, *others)
+        return Lanes((blocks, replace(whole, loop=v_v)), order, v_l, v_o, v_b)
+
+    @cached_property
+    def _block(self) -> int:
+        """How many vectors are done together: 1 where one by one is as well."""
+        vectors, rest = divmod(self._extent(self.vector), self.lanes)
+        if rest:
+            return 1
+        if self._far:
+            room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
+            return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
+        return largest_divisor(vectors, COPIED) if self._crowded and not self._held else 1
+
+    @cached_property
+    def _crowded(self) -> bool:
+        """Whether the lines that a tile reads push each other out of the first cache."""
+        rows = self._kept // self._extent(self.column.result)
+        return rows * self._columns + self._cut.size > self._lines
+
+    @cached_property
+    def _bytes(self) -> int:
+        return read_bytes(self.nest)
+
+    @property
+    def _held(self) -> bool:
+        """Whether all that is read stays in the second cache, where lines far apart are as good as neighbours."""
+        return self._bytes <= HELD * self.machine.l2.size
+
+    @cached_property
+    def _far(self) -> bool:
+        """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
+        and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
+        """
+        if self._bytes > self.machine.l3.size // FAR:
+            return True
+        terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
+        computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
+        return not self._held and self._bytes / self.machine.l3.bytes_per_second > computing
+
+    @property
+    def _near(self) -> bool:
+        """Whether a block's vectors are done one after the other within a tile, the sums in memory: what they read lies
+        together, and the lines of one row are held at once.  Else what a block reads is copied.
+        """
+        return self._block > 1 and self._cut.size >= SHARED and self._columns + self._cut.size <= self._lines
+
+    @property
+    def _columns(self) -> int:
+        return self.column.places(self._extent(self.column.result), self._cut.size)
+
+    @cached_property
+    def _lines(self) -> int:
+        return self.machine.l1.lines_at(self.column.stride(self.nest))
+
+    def _extent(self, loop: str) -> int:
+        extent = self.nest.extent(loop)
+        assert extent is not None
+        return extent
+
+    @cached_property
+    def _sums(self) -> tuple[str, ...]:
+        """The loops of results that are kept in registers: those of the taps, or the columns alone."""
+        wanted = [walk.result for walk in (self.row, self.column) if walk is not None]
+        if prod(self._extent(n) for n in wanted) <= SUMS:
+            return tuple(n for n in self.nest.names if n in wanted)
+        return (self.column.result,)
+
+    @cached_property
+    def _kept(self) -> int:
+        """How many sums are kept in registers."""
+        return prod(self._extent(n) for n in self._sums)
+
+    def _copies(self, at: str) -> list[Step]:
+        """What a block of vectors reads, where lines crowd each other; what does not depend on the sums, once a tile.
+
+        Gives the steps still to be taken for the copies.
+        """
+        steps: list[Step] = []
+        reads = list(dict.fromkeys(self.nest.outside_loads))
+        if self._lanes.block is not None and self._crowded and not self._near:
+            for load in reads:
+                most = self.machine.l2.size // 3
+                steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
+        beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
+        if steps or self._near or self._cut.tail != "exact" or len(beside) != 1:
+            return steps
+        if self._kept + self._cut.size + 2 > self.machine.registers:
+            return steps
+        return steps + stage_in_registers(self.trial, beside[0], at, self.vector)
