@@ -350,6 +350,15 @@ def test_blocks_of_vectors_where_taps_and_tiles_fill_the_first_cache() -> None:
         assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 96), 1)
 
 
+def test_tiles_are_larger_where_the_first_cache_holds_several_vectors_and_their_taps() -> None:
+    usual = typical()
+    larger = replace(usual, l1=replace(usual.l1, size=48 << 10, ways=12))
+    for direction in (None, "input"):
+        text = assert_scheduled_is_the_same(image_call(direction, 28, 144, taps=5), 1, larger)
+        assert "split x 7".replace("x", "x" if direction is None else "w") in text
+        assert "-> c_b, c_v" in text
+
+
 @pytest.mark.parametrize(("size", "channels", "stride"), [(14, 384, 1), (14, 576, 2), (13, 384, 1)])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_blocks_of_vectors_where_the_first_cache_does_not_hold_one_of_each_place(

@@ -30,6 +30,8 @@ HELD = 0.8
 """The part of the second cache that reads can count on."""
 SLOW = 4
 """So much longer than the arithmetic may reads and writes from the last cache take."""
+SEVERAL = 3
+"""Vectors that are to be done together where larger tiles read the taps from memory."""
 CROWDED = 2
 """How much more a tile costs if the first cache cannot hold its lines at once."""
 
@@ -102,7 +104,7 @@ class TileChoice:
         ]
         few = FEWER * unit * unit_down
         usual = _best(t for t in tiles if t.results <= few)
-        large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines]
+        large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines and self._several(t)]
         best = _best(large) if any(ALIKE * t.cost < usual.cost for t in large) else usual
         return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
 
@@ -120,7 +122,7 @@ class TileChoice:
         """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
         do and the taps are kept in registers, or if the second cache does not hold what is touched.
         """
-        each = (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
+        each = self._each(tile)
         if self.resident(tile):
             each += tile.results * self.machine.vector_bytes
             whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
@@ -129,6 +131,14 @@ class TileChoice:
         if whole:
             return vectors
         return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
+
+    def _several(self, tile: Tile) -> bool:
+        """Whether the first cache holds what a tile reads for several vectors, if taps are read again for each."""
+        return self.resident(tile) or 2 * SEVERAL * self._each(tile) <= self.machine.l1.size
+
+    def _each(self, tile: Tile) -> int:
+        """The bytes that a tile reads for one vector."""
+        return (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
 
     def crowded(self, tile: Tile) -> bool:
         """Whether the lines that a tile reads push each other out of the first cache."""
@@ -168,10 +178,13 @@ class TileChoice:
 
     @cached_property
     def _most(self) -> int:
-        """Most results of a tile: the taps and a row of the map stay in registers too, and its rows in the cache."""
+        """Most results of a tile: the taps, some if they are many, and a row of the map stay in registers too, and its
+        rows in the cache.
+        """
         if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < ACCUMULATORS:
             return FEWER
-        room = self.machine.registers - prod(self.terms.values()) - self.terms[self.column.term]
+        taps = min(prod(self.terms.values()), FEWER)
+        room = self.machine.registers - taps - self.terms[self.column.term]
         return max(FEWER, min(ACCUMULATORS, room))
 
     def _extent(self, loop: str) -> int:
