@@ -53,7 +53,9 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     counted = list(_nests(kernel.body))
     found = [n for n in nests(kernel) if n.loops[0] in counted]
     crossed = sum(_crossed(nest, buffers, machine) for nest in found)
-    near = _made_in_blocks(found, {name for name, b in buffers.items() if b.space == "heap"})
+    heap = {name for name, b in buffers.items() if b.space == "heap"}
+    ways = [_made_in_blocks(found, heap, along) for along in (False, True)]
+    near = max(ways, key=lambda names: sum(_bytes(buffers[n]) for n in names))
     return crossed + sum(_nest(nest, buffers, near, machine) for nest in counted)
 
 
@@ -109,24 +111,29 @@ def _last(access: Load | Store, loop: str) -> bool:
     return own_axis(access, loop) == len(access.indices) - 1
 
 
-def _made_in_blocks(found: Sequence[Nest], heap: Set[str]) -> set[str]:
-    """The intermediates of which a block needs a part of its own: a block of a result's outermost loop, or of what is
-    summed for something that is needed as a whole.
+def _made_in_blocks(found: Sequence[Nest], heap: Set[str], along: bool) -> set[str]:
+    """The intermediates of which a block needs a part of its own: a block of a result's outermost loop, or of the one
+    `along` which it lies, or of what is summed for something that is needed as a whole.  Blocks along lines do not
+    pay for what is made of inputs that lie along them too, which would be read in short pieces.
     """
     parts: dict[str, set[int]] = {name: set() for name in heap}
+    scattered: set[str] = set()
     for nest in reversed(found):
         loops: set[str] = set()
         for s in nest.results:
             if s.buffer in heap:
                 loops.update(*(free_vars(s.indices[d]) for d in parts[s.buffer]))
             else:
-                loops.update([n for n in nest.names if nest.extent(n) != 1][:1])
+                last = contiguous_loop(nest) if along else None
+                loops.update([last] if last else [n for n in nest.names if nest.extent(n) != 1][:1])
         if not loops:
             loops = {s.var for s in nest.inner_loops}
         for e in nest.outside_loads:
             if e.buffer in heap:
                 parts[e.buffer].update(d for d, index in enumerate(e.indices) if free_vars(index) & loops)
-    return {name for name, dimensions in parts.items() if dimensions}
+            elif along and e.indices and free_vars(e.indices[-1]) & loops:
+                scattered |= {s.buffer for s in nest.results}
+    return {name for name, dimensions in parts.items() if dimensions} - scattered
 
 
 def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machine) -> float:

@@ -406,3 +406,52 @@ def test_outer_products_in_blocks_that_the_first_cache_keeps(near: bool) -> None
     for threads in (1, 2):
         (found,) = run_kernel(legalize(after), arrays, {}, threads, guarded=True).values()
         np.testing.assert_array_equal(found, usual_order)
+
+
+PRODUCT = """
+kernel product(x: float32[{P}, {K}], w: float32[{W}]) -> (y: float32[{P}, {C}]):
+  alloc t: float32[{P}, {K}] heap:
+    alloc u: float32[{K}, {C}] heap:
+      alloc g: float32[{P}, {C}] heap:
+        for d in 0..{P}:
+          for e in 0..{K}:
+            t[d, e] = x[d, e] * 2.0f32
+        for l in 0..{K}:
+          for m in 0..{C}:
+            u[l, m] = w[{AT}] + 1.0f32
+        for a in 0..{P}:
+          for b in 0..{C}:
+            alloc acc: float32[] register
+            acc[] = 0.0f32
+            for k in 0..{K}:
+              acc[] = fma(t[a, k], u[k, b], acc[])
+            g[a, b] = acc[]
+        for q in 0..{P}:
+          for r in 0..{C}:
+            y[q, r] = g[q, r] * 0.5f32
+"""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_lanes(seed: int, turned: bool) -> None:
+    """What is large is made for some of the results that lie side by side, unless an input is then read in pieces."""
+    rng = random.Random(seed)
+    sizes = {"P": rng.choice([4, 5, 8]), "K": rng.choice([64, 72]), "C": rng.choice([192, 256])}
+    sizes_of_w = (sizes["C"], sizes["K"]) if turned else (sizes["K"], sizes["C"])
+    text = PRODUCT.replace("{W}", ", ".join(map(str, sizes_of_w))).replace("{AT}", "m, l" if turned else "l, m")
+    for letter, value in sizes.items():
+        text = text.replace(f"{{{letter}}}", str(value))
+    kernel = simplify(parse_kernel(text))
+    usual = typical()
+    machine = replace(usual, l2=replace(usual.l2, size=1 << 14), l3=replace(usual.l3, bytes_per_second=2e9), cores=2)
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert parse_schedule(str(schedule)) == schedule
+    assert ("compute_at g at=r_b" in str(schedule) and "compute_at u at=r_b" in str(schedule)) == turned, schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = random_arrays({"x": (sizes["P"], sizes["K"]), "w": sizes_of_w}, "float32", seed)
+    (expected,) = interpret(kernel, arrays, {}).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, arrays, {}, threads, guarded=True).values()
+        assert found.tobytes() == np.ascontiguousarray(expected).tobytes(), f"seed {seed}\n{schedule}"

@@ -16,6 +16,8 @@ from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
 
 START = 1e-6
 """Seconds to begin a block: its memory, and loops that are cold."""
+PIECE = 1024
+"""Bytes that are read in order as fast as longer pieces."""
 SHARES = 4
 """The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
 
@@ -131,8 +133,19 @@ class Blocks:
         piece, shared = sum(map(self._size, moved)) / blocks, self._shared
         passes = 2 if piece <= self.machine.l2.size else 4
         seconds = blocks * (passes * piece / self._rate(piece) + shared / self._rate(shared + piece) + START)
+        seconds += self._scattered(blocks)
         cores = self.machine.cores
         return seconds if blocks == 1 else seconds * (-(-blocks // cores) * cores / blocks)
+
+    def _scattered(self, blocks: int) -> float:
+        """The seconds more that inputs take of whose lines, in order, each block reads short pieces."""
+        size, found = max(1, self._extents[0] // blocks), set[str]()
+        for buffer in self._moved if blocks > 1 else ():
+            loop = self._followers[buffer][self.loops[0]]
+            reads = self.sources.reads(self.sources.writers[buffer])
+            short = (e for e in reads if e.dtype.bytes * size < PIECE and loop in free_vars(e.indices[-1]))
+            found |= {e.buffer for e in short if e.buffer not in self.sources.local}
+        return sum(self._size(name) / self._rate(self._size(name)) for name in found)
 
     def _rate(self, size: float) -> float:
         m = self.machine

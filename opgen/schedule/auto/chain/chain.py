@@ -16,6 +16,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, move_inside
 from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.chain.fan import Fan, may_fan_out
+from opgen.schedule.auto.chain.lanes import LaneBlocks
 from opgen.schedule.auto.chain.sum_blocks import SumBlocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
 from opgen.schedule.auto.sources import Sources
@@ -40,27 +41,33 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
         return False
     if any(sources.fan(nest, frozenset()) for nest in sources.nests):
         return True
-    return max(_gain(sources, machine), _gain_of_sums(sources, machine)) > 0
+    return max(_gain(sources, machine), _gain_of_lanes(sources, machine), _gain_of_sums(sources, machine)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
     sources = Sources(trial.kernel)
     absorbed: set[str] = set()
-    summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
+    of_lanes = _gain_of_lanes(sources, machine)
+    usual = max(_gain(sources, machine), of_lanes)
+    summed = _gain_of_sums(sources, machine) > usual
+    laned = not summed and of_lanes == usual > 0
     for nest in reversed(sources.nests):
         buffer = sources.made_by(nest)
         if buffer in absorbed:
             continue
         find = _Find(buffer, frozenset(nest.names))
         is_last = _is_last(nest, sources)
+        done = is_last and laned and _in_blocks_of_lanes(find, trial, machine)
         fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
         if fan is not None and fan.run(trial):
             absorbed.update(fan.inside)
+            if done:
+                continue
             if summed or not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
                 trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
             continue
-        if is_last and not summed:
+        if is_last and not summed and not done:
             _in_blocks(find, trial, machine)
         elif summed:
             _summed_in_blocks(find, trial, machine)
@@ -81,6 +88,13 @@ def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
         _blocks(last, sources, machine).run(trial)
 
 
+def _in_blocks_of_lanes(find: _Find, trial: Trial, machine: Machine) -> bool:
+    sources = Sources(trial.kernel)
+    nest = find(sources.nests)
+    blocks = None if nest is None else LaneBlocks.of(nest, sources, machine)
+    return blocks is not None and blocks.run(trial)
+
+
 def _summed_in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
     sources = Sources(trial.kernel)
     nest = find(sources.nests)
@@ -93,6 +107,12 @@ def _gain(sources: Sources, machine: Machine) -> float:
     """What is gained by blocks around the last nests, in seconds."""
     ends = (nest for nest in sources.nests if _is_last(nest, sources))
     return max((_blocks(nest, sources, machine).gain for nest in ends), default=0)
+
+
+def _gain_of_lanes(sources: Sources, machine: Machine) -> float:
+    """What is gained by blocks of the results that the last nests have side by side."""
+    found = (LaneBlocks.of(nest, sources, machine) for nest in sources.nests if _is_last(nest, sources))
+    return max((blocks.gain for blocks in found if blocks is not None), default=0)
 
 
 def _gain_of_sums(sources: Sources, machine: Machine) -> float:

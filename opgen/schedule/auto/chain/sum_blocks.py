@@ -66,7 +66,8 @@ class SumBlocks(Blocks):
             part = piece / self._apart
             near = part <= NEAR * self.machine.l1.size
             sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
-        return blocks * (passes * piece / self._rate(piece) + sums + START * (1 + len(moved)))
+        each = passes * piece / self._rate(piece) + sums + START * (1 + len(moved))
+        return blocks * each + self._scattered(blocks)
 
     @cached_property
     def _is_outer(self) -> bool:

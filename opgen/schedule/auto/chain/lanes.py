@@ -1,0 +1,51 @@
+"""Blocks of the loop along which the last nest of a chain has its results side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.machine import Machine
+from opgen.schedule.auto.chain.blocks import Blocks
+from opgen.schedule.auto.nests import Nest, contiguous_loop, width_in_bytes
+from opgen.schedule.auto.sources import Sources
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import ComputeAt, Parallel, Reorder, Split
+
+VECTORS = 2
+"""Vectors of which a block has a multiple: a register tile of what is made for it is as wide."""
+ROOM = 0.75
+"""The part of the second cache that a block may fill with what stays from block to block."""
+
+
+@dataclass(frozen=True)
+class LaneBlocks(Blocks):
+    """The last nest of a chain, and the loop of its lanes alone: what all blocks share is made before."""
+
+    @staticmethod
+    def of(nest: Nest, sources: Sources, machine: Machine) -> LaneBlocks | None:
+        vector = contiguous_loop(nest)
+        return None if vector is None else LaneBlocks(nest, (vector,), sources, machine)
+
+    def run(self, trial: Trial) -> bool:
+        if self.best is None:
+            return False
+        (loop,), (_, size) = self.loops, self.best
+        block, inner = trial.fresh(f"{loop}_b"), trial.fresh(f"{loop}_t")
+        others = [n for n in self.last.names if n != loop]
+        return trial.take(
+            Reorder((loop, *others)),
+            Parallel(loop),
+            Split(loop, size, "exact", block, inner),
+            Reorder((*others, inner)),
+            *(ComputeAt(buffer, block) for buffer in self._moved),
+        )
+
+    def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
+        extent = self._extents[0]
+        step = VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
+        sizes = (n for n in range(step, extent, step) if extent % n == 0)
+        whole = self._seconds(moved, 1), (-1, 1)
+        return min(((self._seconds(moved, extent // n), (0, n)) for n in sizes), default=whole)
+
+    def _rate(self, size: float) -> float:
+        return super()._rate(size / ROOM)
