@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 from opgen.loop.nodes import Const
 from opgen.loop.walk import free_vars
@@ -30,6 +31,9 @@ class Blocks:
     loops: tuple[str, ...]
     sources: Sources
     machine: Machine
+
+    room: ClassVar[float] = 0.25
+    """The part of the second cache that a block fills without a loss, beside what passes through."""
 
     @cached_property
     def best(self) -> tuple[int, int] | None:
@@ -128,11 +132,15 @@ class Blocks:
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
         """The time that memory takes: intermediates are written and read, what serves all blocks is read by each.
 
-        Beyond the second cache a line that is written is read before, and written back later.
+        Beyond the second cache a line that is written is read before, and written back later; some lines are there
+        before blocks are as large as it.
         """
         piece, shared = sum(map(self._size, moved)) / blocks, self._shared
-        passes = 2 if piece <= self.machine.l2.size else 4
-        seconds = blocks * (passes * piece / self._rate(piece) + shared / self._rate(shared + piece) + START)
+        second = self.machine.l2.size
+        far = min(1.0, max(0.0, (piece / second - self.room) / (1 - self.room)))
+        rates = self._rate(min(piece, second)), self._rate(max(piece, second + 1))
+        made = (2 + 2 * far) * piece * ((1 - far) / rates[0] + far / rates[1])
+        seconds = blocks * (made + shared / self._rate(shared + piece) + START)
         seconds += self._scattered(blocks)
         cores = self.machine.cores
         return seconds if blocks == 1 else seconds * (-(-blocks // cores) * cores / blocks)

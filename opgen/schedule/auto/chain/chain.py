@@ -41,17 +41,17 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
         return False
     if any(sources.fan(nest, frozenset()) for nest in sources.nests):
         return True
-    return max(_gain(sources, machine), _gain_of_lanes(sources, machine), _gain_of_sums(sources, machine)) > 0
+    return max(_gain(sources, machine), _gain_of_sums(sources, machine)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
     sources = Sources(trial.kernel)
     absorbed: set[str] = set()
-    of_lanes = _gain_of_lanes(sources, machine)
-    usual = max(_gain(sources, machine), of_lanes)
-    summed = _gain_of_sums(sources, machine) > usual
-    laned = not summed and of_lanes == usual > 0
+    gain_of_sums = _gain_of_sums(sources, machine)
+    summed = gain_of_sums > _gain(sources, machine)
+    laned = summed and _gain_of_lanes(sources, machine) > gain_of_sums
+    summed = summed and not laned
     for nest in reversed(sources.nests):
         buffer = sources.made_by(nest)
         if buffer in absorbed:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, width_in_bytes
@@ -21,10 +23,20 @@ ROOM = 0.75
 class LaneBlocks(Blocks):
     """The last nest of a chain, and the loop of its lanes alone: what all blocks share is made before."""
 
+    room: ClassVar[float] = 0.75
+
     @staticmethod
     def of(nest: Nest, sources: Sources, machine: Machine) -> LaneBlocks | None:
+        """The blocks of a nest, if no input is then read in pieces of its lines."""
         vector = contiguous_loop(nest)
-        return None if vector is None else LaneBlocks(nest, (vector,), sources, machine)
+        found = None if vector is None else LaneBlocks(nest, (vector,), sources, machine)
+        return None if found is None or found._along_inputs() else found
+
+    def _along_inputs(self) -> bool:
+        """Whether an input of which blocks read a part each lies along the loop."""
+        loops = {buffer: self._followers[buffer][self.loops[0]] for buffer in self._moved}
+        reads = [(e, loop) for b, loop in loops.items() for e in self.sources.reads(self.sources.writers[b])]
+        return any(e.buffer not in self.sources.local and loop in free_vars(e.indices[-1]) for e, loop in reads)
 
     def run(self, trial: Trial) -> bool:
         if self.best is None:
