@@ -126,6 +126,9 @@ def _shape(line: Line, usage: str, arguments: int, options: Sequence[str] = (), 
         raise ScheduleError(
             f"{line.command.text} is not complete, or has too much", f"write {usage}", line.command.span
         )
+    for word in line.results:
+        if not (word.text.isascii() and word.text.isidentifier()):
+            raise ScheduleError(f"'{word.text}' is no name", span=word.span)
 
 
 def _integer(word: Word) -> int:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Prefetch, Stmt
-from opgen.loop.walk import parts, substitute_expr, walk, with_parts
+from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Load, Prefetch, Stmt
+from opgen.loop.walk import parts, substitute_expr, walk, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
@@ -118,6 +118,10 @@ class _Prefetch:
             )
         following = fold_all(b.minimum(b.add(b.var(s.var), 1), b.sub(s.stop, 1)))
         first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
+        if not first or not prod(extents):
+            raise self._refuse(f"'{s.var}' reads no row of it")
+        if not all(map(_runs_anywhere, first)):
+            raise self._refuse(f"what '{s.var}' reads of it is not known without reading or dividing first")
         size = whole.dtype.bytes
         lines = -(-prod(extents[together:]) * size // LINE)
         count = prod(extents[:together])
@@ -175,6 +179,13 @@ def _number(loops: Sequence[_Step]) -> Expr:
     for s in loops:
         number = b.add(b.mul(number, s.extent), b.sub(b.var(s.loop), s.start))
     return fold_all(number)
+
+
+def _runs_anywhere(e: Expr) -> bool:
+    """Whether an index may be worked out whatever conditions say: it reads nothing, and divides by no zero."""
+    nodes = list(walk_expr(e))
+    divisors = [n.right for n in nodes if isinstance(n, Binary) and n.op in ("floordiv", "mod")]
+    return all(map(_constant, divisors)) and not any(isinstance(n, Load) for n in nodes)
 
 
 def _up_to(number: Expr, most: int) -> Expr:

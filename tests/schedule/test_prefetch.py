@@ -126,6 +126,35 @@ def test_refusals(text: str) -> None:
     assert REFUSALS[text] in str(raised.value)
 
 
+READS = """
+kernel reads(n: int64 in [0, 9], x: float32[6, 6, 64], one: float32[], rows: int32[4]) -> (y: float32[5, 6]):
+  for p in 0..5:
+    for q in 0..6:
+      alloc acc: float32[] register
+      acc[] = one[]
+      {read}
+      y[p, q] = acc[]
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "buffer", "message"),
+    [
+        ("for c in 0..0: acc[] = x[q, p, c]", "x", "'p' reads no row of it"),
+        ("acc[] = 0.0f32", "one", "'p' reads no row of it"),
+        ("if p < 4: acc[] = x[int64(rows[p]), 0, q]", "x", "is not known without reading or dividing first"),
+        ("if n > 0: acc[] = x[p // n, 0, q]", "x", "is not known without reading or dividing first"),
+    ],
+)
+def test_where_nothing_can_be_asked_for(read: str, buffer: str, message: str) -> None:
+    """No rows, no dimension to walk along, or a place that must not be worked out where a condition does not hold."""
+    outer, _, inner = read.partition(": ")
+    kernel = parse_kernel(READS.replace("{read}", f"{outer}:\n        {inner}" if inner else read))
+    with pytest.raises(ScheduleError) as raised:
+        apply(kernel, parse_schedule(f"prefetch {buffer} at=p in=q"))
+    assert message in str(raised.value)
+
+
 @pytest.mark.parametrize("text", ["prefetch x at=p", "prefetch x in=c", "prefetch at=p in=c"])
 def test_what_is_left_out_is_asked_for(text: str) -> None:
     with pytest.raises(ScheduleError):

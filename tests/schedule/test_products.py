@@ -112,6 +112,11 @@ def test_threads_share_groups_of_scalars_where_blocks_of_vectors_are_few() -> No
     assert "parallel c_o" in assert_scheduled_is_the_same(dense((2, 8, 14, 96), 192, "filter"), 1, slow)
 
 
+def test_results_narrower_than_a_tile_are_left_to_others() -> None:
+    alone = replace(SMALL, cores=1)
+    assert "split k 32 tail=exact" in assert_scheduled_is_the_same(dense((2, 7, 7, 256), 32, "filter"), 1, alone)
+
+
 def test_many_results_wait_beyond_the_second_cache_if_blocks_are_long() -> None:
     narrow = replace(WIDE, l1=replace(WIDE.l1, size=48 << 10), l2=replace(WIDE.l2, size=16 << 10))
     text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, "filter"), 1, narrow)

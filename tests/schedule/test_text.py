@@ -181,3 +181,17 @@ def test_a_mistake_has_a_place_and_a_remedy(text: str) -> None:
     with pytest.raises(ScheduleError) as refusal:
         parse_schedule(text)
     assert str(refusal.value) == MISTAKES[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("split j 4 -> 3, j_i", "3"),
+        ("fuse i, j -> thread.x", "thread.x"),
+        ("pack x 1, 0 in=j -> a.b", "a.b"),
+        ("partition j -1 -> -9", "-9"),
+    ],
+)
+def test_what_is_made_has_a_name(text: str, word: str) -> None:
+    with pytest.raises(ScheduleError, match=f"'{word}' is no name"):
+        parse_schedule(text)

@@ -84,7 +84,7 @@ class OuterProducts(LaneNest):
             return False
         kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
-        return kept and enough and self._near and self._width % (VECTORS * self.lanes) == 0
+        return kept and enough and self._width % (VECTORS * self.lanes) == 0 and self._near
 
     @property
     def _near(self) -> bool:
