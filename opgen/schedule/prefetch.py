@@ -10,8 +10,8 @@ from typing import NamedTuple
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Load, Prefetch, Stmt
-from opgen.loop.walk import parts, substitute_expr, walk, walk_expr, with_parts
+from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Let, Load, Prefetch, Stmt
+from opgen.loop.walk import free_vars, parts, substitute_expr, walk, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
@@ -120,8 +120,9 @@ class _Prefetch:
         first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
         if not first or not prod(extents):
             raise self._refuse(f"'{s.var}' reads no row of it")
-        if not all(map(_runs_anywhere, first)):
-            raise self._refuse(f"what '{s.var}' reads of it is not known without reading or dividing first")
+        named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
+        if any(named & free_vars(e) or not _runs_anywhere(e) for e in first):
+            raise self._refuse(f"what '{s.var}' reads of it is not known before anything else in it runs")
         size = whole.dtype.bytes
         lines = -(-prod(extents[together:]) * size // LINE)
         count = prod(extents[:together])

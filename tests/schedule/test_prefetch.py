@@ -142,14 +142,19 @@ kernel reads(n: int64 in [0, 9], x: float32[6, 6, 64], one: float32[], rows: int
     [
         ("for c in 0..0: acc[] = x[q, p, c]", "x", "'p' reads no row of it"),
         ("acc[] = 0.0f32", "one", "'p' reads no row of it"),
-        ("if p < 4: acc[] = x[int64(rows[p]), 0, q]", "x", "is not known without reading or dividing first"),
-        ("if n > 0: acc[] = x[p // n, 0, q]", "x", "is not known without reading or dividing first"),
+        ("if p < 4: acc[] = x[int64(rows[p]), 0, q]", "x", "is not known before anything else in it runs"),
+        (
+            "let h: int64 = n // 9\n      for c in h..h + 4: acc[] = x[p, q, c]",
+            "x",
+            "is not known before anything else in it runs",
+        ),
+        ("if n > 0: acc[] = x[p // n, 0, q]", "x", "is not known before anything else in it runs"),
     ],
 )
 def test_where_nothing_can_be_asked_for(read: str, buffer: str, message: str) -> None:
     """No rows, no dimension to walk along, or a place that must not be worked out where a condition does not hold."""
-    outer, _, inner = read.partition(": ")
-    kernel = parse_kernel(READS.replace("{read}", f"{outer}:\n        {inner}" if inner else read))
+    outer, _, inner = read.rpartition(": ")
+    kernel = parse_kernel(READS.replace("{read}", f"{outer}:\n        {inner}" if outer else read))
     with pytest.raises(ScheduleError) as raised:
         apply(kernel, parse_schedule(f"prefetch {buffer} at=p in=q"))
     assert message in str(raised.value)
