@@ -67,6 +67,17 @@ def test_maps_without_borders_are_joined_and_what_is_crowded_has_room(wrt: str |
     assert f"pitch {result}_turned 3 528" in text
 
 
+def test_groups_are_turned_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NCHW"}
+    call = Call(MODULE, MODULE.op("Conv2D"), {"input": (1, 2, 14, 14), "filter": (7, 5, 1, 32)}, attrs, dtype="float32")
+    lowered, parameters = call.kernel()
+    machine = replace(typical(16), l1=replace(SMALL, size=1 << 12), cores=4)
+    text = assert_right(simplify(bind(lowered, parameters)), machine, 1)
+    assert "_turned" in text
+    assert "fuse k_o_g, y" in text
+
+
 def test_what_would_take_long_beside_the_arithmetic_is_not_turned() -> None:
     for shape in ((1, 1, 16, 64), (3, 3, 2, 8)):
         kernel = convolution(None, 1, (14, 14), shape, 1, "float32")

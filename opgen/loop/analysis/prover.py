@@ -153,7 +153,7 @@ class Prover:
 
     def _eliminations(self, goal: Polynomial, v: Atom, a: Polynomial, sign: int) -> Iterator[Polynomial]:
         """Goals without `v` (each enough for this one), by a fact that bounds it on the side that matters."""
-        for f in self._facts_about(v):
+        for f in (*self._facts_about(v), *_between_quotients(goal, v)):
             parts = f.split(v)
             if parts is None:
                 continue
@@ -290,6 +290,20 @@ def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Poly
         for a in same:
             chosen = chosen.replace(a, a.operands[0 if holds else 1])
         yield [g for leaf, truth in leaves(condition, holds) for g in gaps(leaf, truth, polynomial)], chosen
+
+
+def _between_quotients(goal: Polynomial, v: Atom) -> Iterator[Polynomial]:
+    """What holds of `x // (m * n)` because a goal has `x // n`, too: the one is a quotient of the other by `m`."""
+    if v.kind != "floordiv":
+        return
+    dividend, divisor = v.operands[0], v.operands[1].value
+    for w in sorted(goal.atoms - {v}, key=lambda a: a.key):
+        if w.kind == "floordiv" and w.operands[0] == dividend:
+            part = w.operands[1].value
+            if divisor is not None and part is not None and 0 < part < divisor and divisor % part == 0:
+                times, whole, one = divisor // part, Polynomial.of(w), Polynomial.of(v)
+                yield whole - one * times
+                yield one * times + (times - 1) - whole
 
 
 def _unit_or_more(f: Polynomial, v: Atom) -> int:
