@@ -15,13 +15,12 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load, Store
-from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import TURNS
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, is_contiguous
 from opgen.schedule.auto.rows import in_partial_sums
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     Flatten,
     Pack,
@@ -51,13 +50,8 @@ FELT = 1 / 16
 
 
 @dataclass(frozen=True)
-class ScalarRows:
-    nest: Nest
-    trial: Trial
-    vector: str
-    """The loop along which results lie."""
-    lanes: int
-    machine: Machine
+class ScalarRows(LaneNest):
+    """`vector` is the loop along which results lie; lanes go along the places."""
 
     def run(self) -> bool:
         """All steps, or none."""
