@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from opgen.machine import Machine
@@ -10,7 +11,7 @@ from opgen.schedule.auto.trial import Trial
 
 
 @dataclass(frozen=True)
-class LaneNest:
+class LaneNest(ABC):
     """A nest that gets `lanes` along its loop `vector`, by steps that are taken in a trial."""
 
     nest: Nest
@@ -19,6 +20,6 @@ class LaneNest:
     lanes: int
     machine: Machine
 
+    @abstractmethod
     def run(self) -> bool:
         """Take the steps; whether they were legal and worth it."""
-        raise NotImplementedError

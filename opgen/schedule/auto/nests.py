@@ -183,6 +183,12 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
 
+def count_of_terms(nest: Nest) -> int:
+    """How many terms a nest adds up for all of its results together; 0 if a size is not known."""
+    results = prod(nest.extent(n) or 0 for n in nest.names)
+    return results * prod(constant_extent(s) or 0 for s in nest.inner_loops)
+
+
 def own_axis(access: Load | Store, loop: str) -> int | None:
     """The dimension of an access that a loop alone walks along, if there is one."""
     axes = [i for i, e in enumerate(access.indices) if depends(e, loop)]

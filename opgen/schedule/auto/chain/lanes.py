@@ -23,7 +23,7 @@ ROOM = 0.75
 class LaneBlocks(Blocks):
     """The last nest of a chain, and the loop of its lanes alone: what all blocks share is made before."""
 
-    room: ClassVar[float] = 0.75
+    room: ClassVar[float] = ROOM
 
     @staticmethod
     def of(nest: Nest, sources: Sources, machine: Machine) -> LaneBlocks | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from opgen.loop.nodes import Load
+from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.traffic import LINE
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Fill, Pack, Partition, Pitch, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Fill, Partition, Pitch
 
 
 def panel_of_vectors(trial: Trial, rows: Load, blocks: str, lanes: int, filled: tuple[str, str] | None) -> bool:
     """What a block reads, copied at its beginning, or `filled`: by the first iteration of a loop over tiles, row by row
     in a loop over places, which hides the copy.
     """
-    name, copied = _copy(trial, rows, blocks, lanes, unrolled=True)
+    name, copied = rows_in_lanes(trial, rows, blocks, lanes)
     if filled is not None:
         tiles, place = filled
         copied += [Partition(tiles, (1,)), Fill(name, place)]
@@ -21,18 +22,5 @@ def panel_of_vectors(trial: Trial, rows: Load, blocks: str, lanes: int, filled: 
 
 def panel_of_scalars(trial: Trial, rows: Load, groups: str, lanes: int, width: int) -> bool:
     """What a group reads, `width` elements of each row; with a line between rows, so that they crowd no sets."""
-    name, copied = _copy(trial, rows, groups, lanes, unrolled=False)
+    name, copied = rows_in_lanes(trial, rows, groups, lanes, unrolled=False)
     return trial.take(*copied, Pitch(name, len(rows.indices) - 1, width + LINE // rows.dtype.bytes))
-
-
-def _copy(trial: Trial, rows: Load, at: str, lanes: int, unrolled: bool) -> tuple[str, list[Step]]:
-    """The name of a panel, and the steps that make it."""
-    name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
-    row = f"{name}_{last}"
-    steps: list[Step] = [
-        Pack(rows.buffer, tuple(range(last + 1)), name, at),
-        Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
-        *([Unroll(f"{row}_o")] if unrolled else []),
-        Vectorize(f"{row}_l"),
-    ]
-    return name, steps

@@ -18,6 +18,7 @@ from opgen.loop.nodes import Load
 from opgen.loop.walk import free_vars
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import UNROLLED
+from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
 from opgen.schedule.auto.traffic import accesses
@@ -26,7 +27,6 @@ from opgen.schedule.steps import (
     Fill,
     Flatten,
     Fuse,
-    Pack,
     Parallel,
     Partition,
     Prefetch,
@@ -226,16 +226,8 @@ class Streamed(LaneNest):
 
     def _panel(self, at: str, terms: str) -> bool:
         """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile."""
-        rows = self._loads[0][0]
-        last = len(rows.indices) - 1
-        name = self.trial.fresh(f"{rows.buffer}_panel")
-        row = f"{name}_{last}"
-        copied = self.trial.take(
-            Pack(rows.buffer, tuple(range(last + 1)), name, at),
-            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
-            Unroll(f"{row}_o"),
-            Vectorize(f"{row}_l"),
-        )
+        name, steps = rows_in_lanes(self.trial, self._loads[0][0], at, self.lanes)
+        copied = self.trial.take(*steps)
         if copied and not self._conditional:
             self.trial.take(Fill(name, terms))
         return copied

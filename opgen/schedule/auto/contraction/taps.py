@@ -17,12 +17,12 @@ from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.products import apart
 from opgen.schedule.auto.contraction.tile import OPERANDS, TILE
-from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.copies.panel import TURNS, rows_in_lanes
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, loops_of_reuse
 from opgen.schedule.auto.traffic import USED, Access, Loop, accesses, region
-from opgen.schedule.steps import Carry, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 VECTORS = (1, 2, 4)
 """Of a tile."""
@@ -164,14 +164,8 @@ class Taps(LaneNest):
     def _panel(self, rows: str) -> bool:
         """A copy of what a block of rows reads of the vectors, by the thread that uses it."""
         assert self._rows is not None
-        name, last = self.trial.fresh(f"{self._rows.buffer}_panel"), len(self._rows.indices) - 1
-        row = f"{name}_{last}"
-        return self.trial.take(
-            Pack(self._rows.buffer, tuple(range(last + 1)), name, rows),
-            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
-            Unroll(f"{row}_o"),
-            Vectorize(f"{row}_l"),
-        )
+        _, copied = rows_in_lanes(self.trial, self._rows, rows, self.lanes)
+        return self.trial.take(*copied)
 
     @property
     def _inside(self) -> dict[str, int]:

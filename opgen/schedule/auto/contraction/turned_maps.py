@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from opgen.loop.nodes import Load, Store
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
+from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
@@ -104,8 +103,7 @@ class TurnedMaps:
     def _arithmetic(self) -> float:
         """The seconds that all multiply-adds take."""
         lanes = self.machine.vector_bytes // 4
-        terms = prod(constant_extent(s) or 0 for s in self.nest.inner_loops)
-        return terms * prod(self.nest.extent(n) or 0 for n in self.nest.names) / lanes / self.machine.fma_per_second
+        return count_of_terms(self.nest) / lanes / self.machine.fma_per_second
 
     @property
     def _copying(self) -> float:

@@ -7,16 +7,15 @@ rows that a tile reads crowd few sets of the first cache, with room between them
 
 from __future__ import annotations
 
-from math import prod
-
 from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.copies.prepare import elements
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous
+from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous
 from opgen.schedule.auto.traffic import LINE, Loop, accesses, region
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Pack, Parallel, Pitch, Split, Step, Vectorize
+from opgen.schedule.steps import Pack, Parallel, Pitch, Split, Step
 
 SHARE = 1 / 2
 """Of the second cache, for a copy."""
@@ -31,19 +30,14 @@ def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, mac
         return
     size = elements(nest, rows.buffer) * rows.dtype.bytes
     copying = 2 * size / machine.l3.bytes_per_second
-    if size > SHARE * machine.l2.size or copying > LITTLE * _arithmetic(nest, lanes, machine):
+    if size > SHARE * machine.l2.size or copying > LITTLE * count_of_terms(nest) / lanes / machine.fma_per_second:
         return
-    name, last = trial.fresh(f"{rows.buffer}_copy"), len(rows.indices) - 1
-    row = f"{name}_{last}"
+    name, steps = rows_in_lanes(trial, rows, None, lanes, unrolled=False)
     width = next(s.factor for s in trial.steps[before:] if isinstance(s, Split) and s.loop == vector)
 
     def copied() -> bool:
-        taken = trial.take(
-            Pack(rows.buffer, tuple(range(last + 1)), name),
-            Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
-            Vectorize(f"{row}_l"),
-        )
-        return taken and trial.fused_prefix([f"{name}_{d}" for d in range(last)], Parallel)
+        outer = [f"{name}_{d}" for d in range(len(rows.indices) - 1)]
+        return trial.take(*steps) and trial.fused_prefix(outer, Parallel)
 
     if trial.attempt(copied):
         trial.take(*_room(rows, nest, vector, width, name, machine))
@@ -58,12 +52,6 @@ def _rows(trial: Trial, before: int, nest: Nest, vector: str) -> Load | None:
         return None
     given = found[0].buffer in {b.name for b in trial.kernel.inputs}
     return found[0] if given and is_contiguous(found[0], vector, nest.shapes) else None
-
-
-def _arithmetic(nest: Nest, lanes: int, machine: Machine) -> float:
-    """The seconds that a nest computes."""
-    terms = prod(constant_extent(s) or 0 for s in nest.inner_loops)
-    return prod(nest.extent(n) or 0 for n in nest.names) * terms / lanes / machine.fma_per_second
 
 
 def _room(rows: Load, nest: Nest, vector: str, width: int, name: str, machine: Machine) -> list[Step]:

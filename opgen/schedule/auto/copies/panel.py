@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Var
+from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Load, Var
 from opgen.loop.walk import loads, walk
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Widen
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll, Vectorize, Widen
 
 TURNS = 4
 """Blocks for each core at least: fewer would leave cores idle at the end."""
@@ -35,6 +35,23 @@ class Marks:
     before: int
     packed: int
     ready: int
+
+
+def rows_in_lanes(
+    trial: Trial, rows: Load, at: str | None, lanes: int, unrolled: bool = True
+) -> tuple[str, list[Step]]:
+    """A copy of rows in their own order, of what each iteration of a loop `at` reads or else as a whole: its name, and
+    the steps that make it in vectors, those of a row side by side if `unrolled`.
+    """
+    name, last = trial.fresh(f"{rows.buffer}_{'copy' if at is None else 'panel'}"), len(rows.indices) - 1
+    row = f"{name}_{last}"
+    steps: list[Step] = [
+        Pack(rows.buffer, tuple(range(last + 1)), name, at),
+        Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
+        *([Unroll(f"{row}_o")] if unrolled else []),
+        Vectorize(f"{row}_l"),
+    ]
+    return name, steps
 
 
 def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:

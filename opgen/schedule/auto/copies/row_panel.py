@@ -17,11 +17,11 @@ from typing import Literal, TypeAlias, get_args
 from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.copies.panel import TURNS, Marks
+from opgen.schedule.auto.copies.panel import TURNS, Marks, rows_in_lanes
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests
 from opgen.schedule.auto.traffic import Loop, Region, accesses, region
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
 
 USES = 4
 """Tiles that must read a panel: fewer do not make up for the copy."""
@@ -123,15 +123,9 @@ class RowPanel:
         lanes = gcd(self._width, self.machine.vector_bytes // max(4, self.rows.dtype.bytes))
         if lanes == 1 or (count < TURNS * self.machine.cores and count % self.machine.cores):
             return False
-        name, last = trial.fresh(f"{self.rows.buffer}_panel"), len(self.rows.indices) - 1
-        row = f"{name}_{last}"
+        _, copied = rows_in_lanes(trial, self.rows, blocks, lanes)
         shared = [n for n in (*around, blocks) if n not in carried]
-        return trial.take(
-            Pack(self.rows.buffer, tuple(range(last + 1)), name, blocks),
-            Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
-            Unroll(f"{row}_o"),
-            Vectorize(f"{row}_l"),
-        ) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
+        return trial.take(*copied) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
 
     def _worth_again(self, steps: list[Step], times: int) -> bool:
         """Whether a panel of vectors that is made so many times over is still read often enough each time."""
