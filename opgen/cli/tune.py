@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from opgen.cli.inspect import find, pipeline, read_schedule
+from opgen.cli.inspect import by_algorithm, find, pipeline, read_schedule
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from opgen.pipeline import Pipeline
     from opgen.schedule.schedule import Schedule
 
 
@@ -26,9 +27,11 @@ class TuneCall:
     shapes: tuple[str, ...]
     sizes: tuple[str, ...]
     attrs: tuple[str, ...]
+    algorithm: str | None = None
 
     def __str__(self) -> str:
-        return " ".join((self.op, *self.dtypes, *self.shapes, *self.sizes, *self.attrs))
+        by = () if self.algorithm is None else (f"by {self.algorithm}",)
+        return " ".join((self.op, *self.dtypes, *self.shapes, *self.sizes, *self.attrs, *by))
 
 
 @click.command("tune")
@@ -40,9 +43,11 @@ class TuneCall:
 @click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
 @click.option("--calls", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="A JSON list of calls: {op, dtype, shapes, sizes, attrs}, names to lists or words.")  # fmt: skip
+              help="A JSON list of calls: {op, dtype, shapes, sizes, attrs, algorithm}.")  # fmt: skip
 @click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A schedule to try first; no other one with --seconds 0.")  # fmt: skip
+@click.option("--algorithm", metavar="NAME",
+              help="Of an algorithm of the op, in place of its definition.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0), default=20.0, show_default=True, help="Time for each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the order of the search.")
 @click.option("--list", "listing", is_flag=True, help="Show what was kept.")
@@ -56,6 +61,7 @@ def command(
     attrs: tuple[str, ...],
     calls: Path | None,
     schedule_file: Path | None,
+    algorithm: str | None,
     seconds: float,
     seed: int,
     listing: bool,
@@ -67,14 +73,15 @@ def command(
     built for the same CPU.  It is kept in the file OPGEN_TUNED, else in the kernel cache's folder.  Tuning is never
     needed: the default schedules stand without it.
 
-    With --schedule, a schedule written by hand is kept and used if it is the fastest.
+    With --schedule, a schedule written by hand is kept and used if it is the fastest.  Tuned is the op's definition, or
+    with --algorithm an algorithm of its spec; which of them calls take is not changed.
     """
     if listing:
         _show()
     elif forget is not None:
         _forget(forget)
     else:
-        wanted = [] if op is None else [TuneCall(op, dtypes, shapes, sizes, attrs)]
+        wanted = [] if op is None else [TuneCall(op, dtypes, shapes, sizes, attrs, algorithm)]
         wanted += [] if calls is None else list(_read(calls))
         if not wanted:
             raise click.UsageError("there is nothing to tune: give an OP with --shape, or --calls FILE")
@@ -97,6 +104,8 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     if not call.shapes and not call.sizes:
         raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")
     line = pipeline(module, spec, read_arguments(spec, call.dtypes, call.shapes, call.sizes, call.attrs), "host", None)
+    if call.algorithm is not None:
+        line = by_algorithm(line, call.algorithm)
     assert line.call is not None
     assert line.target is not None
     values = line.values(line.call)
@@ -105,12 +114,25 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     if found.given is not None:
         times += f", the given one {1e6 * found.given:.1f} us"
     if not found.better:
-        return f"{call}: {times}, none faster"
+        return f"{call}: {times}, none faster{_beside(line)}"
     steps = tuple(str(step) for step in found.schedule.steps)
     key = tuned.key_of(line.kernel, line.target)
     usual, best = round(1e6 * found.default, 3), round(1e6 * found.best, 3)
     tuned.store(tuned.Entry(key, str(call), line.target.cpu, threads.get_num_threads(), usual, best, steps))
-    return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast)"
+    return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast){_beside(line)}"
+
+
+def _beside(line: Pipeline) -> str:
+    """What is to be said if calls take another kernel than the one that was tuned."""
+    from opgen.runtime.choose import Chooser
+
+    assert line.call is not None
+    definition = replace(line, algorithm=None)
+    chosen = Chooser(line.module, line.op, line.variant).choose(definition.kernel, line.call)
+    if chosen == line.kernel:
+        return ""
+    other = "the definition" if chosen == definition.kernel else "another algorithm"
+    return f"; such calls take {other} now (OPGEN_ALGORITHMS, --algorithm)"
 
 
 def _show() -> None:
@@ -131,7 +153,7 @@ def _forget(word: str) -> None:
     click.echo(f"forgot {count} schedule{'' if count == 1 else 's'}")
 
 
-_PARTS = ("op", "dtype", "shapes", "sizes", "attrs")
+_PARTS = ("op", "dtype", "shapes", "sizes", "attrs", "algorithm")
 
 
 def _read(path: Path) -> Iterator[TuneCall]:
@@ -150,7 +172,9 @@ def _read(path: Path) -> Iterator[TuneCall]:
                 hint = did_you_mean(name, _PARTS) or f"it can have {', '.join(_PARTS)}"
                 raise UserError(f"{path}: a call of {call['op']} has no '{name}'; {hint}")
         dtype = (str(call["dtype"]),) if "dtype" in call else ()
-        yield TuneCall(call["op"], dtype, *(_pairs(path, call, part) for part in ("shapes", "sizes", "attrs")))
+        shapes, sizes, attrs = (_pairs(path, call, part) for part in ("shapes", "sizes", "attrs"))
+        algorithm = str(call["algorithm"]) if "algorithm" in call else None
+        yield TuneCall(call["op"], dtype, shapes, sizes, attrs, algorithm)
 
 
 def _pairs(path: Path, call: Mapping[str, object], part: str) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ EXACT = 16
 @dataclass(frozen=True)
 class Found:
     """The outcome of a search: times are seconds of one run; `schedule` is the default one if none was better, `given`
-    the time of the schedule that the search was given, if it could be built.
+    the time of the schedule that the search was given.
     """
 
     schedule: Schedule
@@ -80,6 +80,13 @@ class Runner:
         """A scheduled kernel, ready to be timed."""
         compiled = compile_kernel(legalize(kernel), self._target)
         return Candidate(compiled.bind(self._parameters), self._addresses)
+
+    def try_to_build(self, kernel: Kernel) -> Candidate | None:
+        """A scheduled kernel, if it can be built."""
+        try:
+            return self.build(kernel)
+        except OpgenError:
+            return None
 
     def results(self, candidate: Candidate) -> list[AnyArray]:
         """What a candidate computes."""
@@ -121,7 +128,8 @@ def tune(
 ) -> Found:
     """The best schedule that is found for a (simplified) kernel of known sizes within a time.
 
-    A `given` schedule is timed in any case; raises ScheduleError if it is not legal for the kernel.
+    A `given` schedule is timed in any case; raises ScheduleError if it is not legal for the kernel, and whatever keeps
+    it from being built.
     """
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
@@ -133,7 +141,7 @@ def tune(
     by_hand = [] if given is None else [Proposal(given, apply(kernel, given))]
     hand = None
     for proposal in chain(by_hand, iter(lambda: search.next(until), None)):
-        candidate = _built(runner, proposal.kernel)
+        candidate = (runner.build if proposal.schedule is given else runner.try_to_build)(proposal.kernel)
         if candidate is None or not _alike(runner.results(candidate), right):
             continue
         tried += 1
@@ -148,13 +156,6 @@ def tune(
         best, ratio = own.schedule, 1.0  # of many candidates the luckiest one
     usual = min(default.seconds() for _ in range(5))
     return Found(best, usual, usual * ratio, tried, None if hand is None else usual * hand)
-
-
-def _built(runner: Runner, kernel: Kernel) -> Candidate | None:
-    try:
-        return runner.build(kernel)
-    except OpgenError:
-        return None
 
 
 def _ratio(candidate: Candidate, default: Candidate, rounds: int) -> float:

@@ -41,6 +41,29 @@ def test_a_schedule_written_by_hand_is_timed(here: Run, tmp_path: Path) -> None:
     assert result.stdout.endswith(" us, none faster\n")
 
 
+LARGE = ("--shape", "input=1,56,56,64", "--shape", "filter=3,3,64,64", *CALL[4:], "--seconds", "0")
+
+
+def test_it_is_said_if_calls_take_another_kernel_than_the_one_tuned(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The definition where calls take an algorithm, the algorithm that they take, and one where they do not; on a
+    machine whose memory is fast beside its arithmetic, whatever the tests run on.
+    """
+    near = {"fma_per_second": 2e9, "l2": {"bytes_per_second": 1e11}, "l3": {"bytes_per_second": 1e11}}
+    (tmp_path / "machine.json").write_text(json.dumps(near))
+    monkeypatch.setenv("OPGEN_MACHINE", str(tmp_path / "machine.json"))
+    assert here("tune", "Conv2D", *WITH, *LARGE).stdout.endswith(
+        "none faster; such calls take another algorithm now (OPGEN_ALGORITHMS, --algorithm)\n"
+    )
+    taken = here("tune", "Conv2D", *WITH, *LARGE, "--algorithm", "minimal_filtering").stdout
+    assert " padding=SAME by minimal_filtering: default " in taken
+    assert taken.endswith("none faster\n")
+    small = here("tune", "Conv2D", *WITH, *CALL, "--seconds", "0", "--algorithm", "minimal_filtering").stdout
+    assert small.endswith("; such calls take the definition now (OPGEN_ALGORITHMS, --algorithm)\n")
+    assert here("tune", "Conv2D", *WITH, *CALL, "--seconds", "0").stdout.endswith("none faster\n")
+
+
 def test_an_illegal_schedule_is_refused_and_nothing_is_kept(here: Run, tmp_path: Path, file: Path) -> None:
     (tmp_path / "mine.schedule").write_text("unroll s\nvectorize c\n")
     result = here("tune", "Conv2D", *WITH, *CALL, "--schedule", "mine.schedule", "--seconds", "0")
