@@ -24,8 +24,9 @@ def carry(kernel: Kernel, loop: str, at: str) -> Kernel:
           y[k] = acc                                acc = f(acc, k, r)
                                                     y[k] = acc
 
-    The order of each sum stays as it is.  The results must have the accumulator's type, nothing may stand between the
-    loops, and conditions around the reduction move into it.
+    What is made of a sum before it is stored, `y[k] = g(acc)`, is made of the last one: `if r == n - 1: y[k] = g(acc)`,
+    `else: y[k] = acc`.  The order of each sum stays as it is.  The results must have the accumulator's type, nothing
+    may stand between the loops, and conditions around the reduction move into it.
     """
     require_loops(kernel, "carry", [loop, at])
     if loop == at:
@@ -44,17 +45,21 @@ class _Carry:
     def rewrite(self, s: For, context: Context) -> Stmt:
         around, core = self._results(s, context)
         start, wrapped, reduction, end = self._core(core)
+        result = next(stores(end))
         self._require_free(reduction, around, wrapped, context)
         acc = core.buffer
-        assert isinstance(end.value, Load)
+        kept = Load(acc.name, (), acc.dtype)
         first = b.compare("eq", b.var(self.loop), reduction.start)
-        resumed = If(first, start, Store(acc.name, end.value.indices, Load(end.buffer, end.indices, acc.dtype)))
+        resumed = If(first, start, Store(acc.name, (), Load(result.buffer, result.indices, acc.dtype)))
+        if end != (waits := Store(result.buffer, result.indices, kept)):
+            last = b.compare("eq", b.var(self.loop), b.sub(reduction.stop, b.index(1)))
+            end = If(last, end, waits)
         body = reduction.body
         for condition in reversed(wrapped):
             body = If(condition, body)
         body = Alloc(acc, b.block((resumed, body, end)))
-        for result in reversed(around):
-            body = For(result.var, result.start, result.stop, body, result.kind)
+        for loop in reversed(around):
+            body = For(loop.var, loop.start, loop.stop, body, loop.kind)
         return For(self.loop, reduction.start, reduction.stop, body, reduction.kind)
 
     def _results(self, s: For, context: Context) -> tuple[list[For], Alloc]:
@@ -73,9 +78,9 @@ class _Carry:
             raise self._refuse(f"'{around[-1].var}' holds something else than one reduction", "reorder the loops first")
         return around, body
 
-    def _core(self, core: Alloc) -> tuple[Stmt, list[Expr], For, Store]:
-        """How a reduction starts, the conditions around its loop, its loop, and where the result goes."""
-        shape = self._refuse("it is not the outermost loop of a reduction whose accumulator goes to a result as it is")
+    def _core(self, core: Alloc) -> tuple[Stmt, list[Expr], For, Stmt]:
+        """How a reduction starts, the conditions around its loop, its loop, and what is made of its result."""
+        shape = self._refuse("it is not the outermost loop of a reduction whose accumulator can wait in a result")
         if not isinstance(core.body, Block) or len(core.body.statements) != 3:
             raise shape
         start, middle, end = core.body.statements
@@ -83,14 +88,17 @@ class _Carry:
         while isinstance(middle, If) and middle.otherwise is None:
             wrapped.append(middle.condition)
             middle = middle.then
-        whole = not core.buffer.shape and isinstance(end, Store) and end.mask is None
-        if not whole or not isinstance(middle, For) or middle.var != self.loop or not isinstance(end, Store):
+        if core.buffer.shape or not isinstance(middle, For) or middle.var != self.loop or middle.kind != "serial":
             raise shape
         acc = core.buffer.name
         begun = {p.buffer for p in stores(start)} == {acc} and not any(isinstance(p, For) for p in walk(start))
-        kept = isinstance(end.value, Load) and end.value.buffer == acc
-        used = {e.buffer for e in loads(middle)} | {p.buffer for p in stores(middle)}
-        if not begun or not kept or end.buffer in used or middle.kind != "serial":
+        results = {(p.buffer, p.indices, p.value.type.dtype, p.mask) for p in stores(end)}
+        once = all(isinstance(p, (Store, If)) and (isinstance(p, Store) or p.otherwise is not None) for p in walk(end))
+        if not begun or not once or len(results) != 1:
+            raise shape
+        ((result, _, dtype, mask),) = results
+        used = {e.buffer for s in (middle, end) for e in loads(s)} | {p.buffer for p in stores(middle)}
+        if result in used or dtype != core.buffer.dtype or mask is not None:
             raise shape
         return start, wrapped, middle, end
 

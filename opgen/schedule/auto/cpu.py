@@ -262,7 +262,7 @@ class CpuNest:
         return self.trial.attempt(RowTile(self.nest, self.trial, vector, lanes, self.machine).run)
 
     def _tiled(self, nest: Nest, vector: str, lanes: int) -> bool:
-        if all(depends(e.indices, vector) for e in nest.outside_loads):
+        if all(depends(e.indices, vector) for e in nest.summed):
             return Window(nest, self.trial, vector, lanes, self.machine).run()
         if not loops_of_reuse(nest, vector):
             return False

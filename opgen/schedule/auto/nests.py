@@ -48,6 +48,14 @@ class Nest:
         own = {s.buffer.name for s in self.allocations}
         return tuple(e for e in loads(self.core) if e.buffer not in own)
 
+    @cached_property
+    def summed(self) -> tuple[Load, ...]:
+        """Of these what its loops repeat, the terms of a sum: not what is made of the sum (a bias, a residue); all of
+        them where it has no loops.
+        """
+        repeated = {e for s in self.inner_loops for e in loads(s)}
+        return tuple(e for e in self.outside_loads if e in repeated or not repeated)
+
     def reads(self, buffer: str) -> bool:
         return any(e.buffer == buffer for e in self.outside_loads)
 
@@ -56,6 +64,12 @@ class Nest:
         """Stores to what the core does not allocate."""
         own = {s.buffer.name for s in self.allocations}
         return tuple(s for s in stores(self.core) if s.buffer not in own)
+
+    @property
+    def sums_wait(self) -> bool:
+        """Whether what is summed so far can wait in the results: they have the sum's type."""
+        types = {s.buffer.dtype for s in self.allocations} | {s.value.type.dtype for s in self.results}
+        return len(types) == 1
 
     @cached_property
     def conditions(self) -> tuple[Expr, ...]:
@@ -175,10 +189,10 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     """
     along = contiguous_loop(nest)
     free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
-    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.outside_loads) < len(nest.outside_loads)]
+    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
     if along is not None and along in free:
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
-        rows = [n for n in fuller if any(own_axis(e, n) is not None for e in nest.outside_loads)]
+        rows = [n for n in fuller if any(own_axis(e, n) is not None for e in nest.summed)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
@@ -206,7 +220,7 @@ def filled(nest: Nest, name: str, lanes: int) -> float:
 
 def worth_lanes(nest: Nest, name: str) -> bool:
     """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own."""
-    touched = [e for e in nest.outside_loads if depends(e.indices, name)]
+    touched = [e for e in nest.summed if depends(e.indices, name)]
     consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
     return not touched or 2 * consecutive > len(touched)
 
@@ -220,7 +234,7 @@ def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
     """The loops, innermost first, on which some read of the lanes does not depend: tiling them reads that once a
     tile.
     """
-    rows = [e for e in nest.outside_loads if is_contiguous(e, vector, nest.shapes)]
+    rows = [e for e in nest.summed if is_contiguous(e, vector, nest.shapes)]
     others = [n for n in reversed(nest.names) if n != vector]
     return [n for n in others if any(not depends(e.indices, n) for e in rows)]
 

@@ -59,7 +59,7 @@ class Few:
 
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
-        touched = dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, self.row))
+        touched = dict.fromkeys(e for e in self.nest.summed if depends(e.indices, self.row))
         for load in touched:
             if not pack_last(load, axis_along(load, self.row), self.trial, self.machine.vector_bytes):
                 return False
@@ -128,7 +128,7 @@ class Few:
     def _sweeps(self, nest: Nest, row: str) -> bool:
         """Whether the first cache would feel it if each tap swept over all terms of a row by itself."""
         terms = constant_extent(nest.inner_loops[-1]) or 1
-        size = max(e.dtype.bytes for e in nest.outside_loads)
+        size = max(e.dtype.bytes for e in nest.summed)
         return (nest.extent(row) or 0) * terms * size > self.machine.l1.size // SWEPT
 
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
@@ -159,9 +159,9 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
 
 def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
     """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
-    rows = [e for e in nest.outside_loads if depends(e.indices, row)]
+    rows = [e for e in nest.summed if depends(e.indices, row)]
     others = [n for n in reversed(nest.names) if n not in (row, held) and not all(depends(e.indices, n) for e in rows)]
-    scalars = [e for e in nest.outside_loads if not depends(e.indices, row)]
+    scalars = [e for e in nest.summed if not depends(e.indices, row)]
     if not others or not any(all(is_contiguous(e, n, nest.shapes) for e in scalars) for n in (held, others[0])):
         return False
     return TILE < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
@@ -169,7 +169,7 @@ def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
 
 def _mixed(nest: Nest, loop: str) -> bool:
     """Whether some reads depend on a loop and others do not."""
-    return 0 < sum(depends(e.indices, loop) for e in nest.outside_loads) < len(nest.outside_loads)
+    return 0 < sum(depends(e.indices, loop) for e in nest.summed) < len(nest.summed)
 
 
 def _share(nest: Nest, row: str, lanes: int) -> float:
@@ -180,7 +180,7 @@ def _share(nest: Nest, row: str, lanes: int) -> float:
 
 def is_row(nest: Nest, row: str) -> bool:
     """Whether what is read follows the loop step by step along one dimension, and other reads serve all positions."""
-    touched = [e for e in nest.outside_loads if depends(e.indices, row)]
+    touched = [e for e in nest.summed if depends(e.indices, row)]
     return _mixed(nest, row) and all(axis_along(e, row) >= 0 for e in touched)
 
 
@@ -188,8 +188,8 @@ def held_loop(nest: Nest, row: str, most: int) -> str | None:
     """The loop of (at `most` so many) results at one position: what follows the row does not depend on it, what does
     not, does.
     """
-    rows = [e for e in nest.outside_loads if depends(e.indices, row)]
-    rest = [e for e in nest.outside_loads if not depends(e.indices, row)]
+    rows = [e for e in nest.summed if depends(e.indices, row)]
+    rest = [e for e in nest.summed if not depends(e.indices, row)]
     for n in reversed(nest.names):
         if n != row and not any(depends(e.indices, n) for e in rows) and any(depends(e.indices, n) for e in rest):
             free = not any(depends(c, n) for c in nest.conditions)

@@ -108,8 +108,8 @@ def _operands(nest: Nest, flat: str) -> tuple[Load, Load, str] | None:
     """What lanes along the flat loop read, what is the same for all of them, and the loop over results that this
     follows; None if the nest is not a product of these two.
     """
-    rows = [e for e in dict.fromkeys(nest.outside_loads) if depends(e.indices, flat)]
-    scalars = [e for e in dict.fromkeys(nest.outside_loads) if not depends(e.indices, flat)]
+    rows = [e for e in dict.fromkeys(nest.summed) if depends(e.indices, flat)]
+    scalars = [e for e in dict.fromkeys(nest.summed) if not depends(e.indices, flat)]
     if len(rows) != 1 or len(scalars) != 1 or not is_contiguous(rows[0], flat, nest.shapes):
         return None
     if any(e.dtype != e.dtype.compute_type for e in (*rows, *scalars)):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
 
-from opgen.loop.nodes import Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
@@ -122,7 +121,7 @@ class Contraction:
     @property
     def _carries(self) -> bool:
         """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
-        kept = all(isinstance(s.value, Load) for s in self.nest.results)
+        kept = self.nest.sums_wait
         return kept and self._rule.in_rows and not self._overlapping
 
     def _ahead(self, found: Sequence[Access]) -> str | None:
@@ -179,7 +178,7 @@ class Contraction:
         """
         inner = [n for n in self.tile if n not in (tile, self.vector)]
         moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
-        rows = [e for e in self.nest.outside_loads if depends(e.indices, self.vector)]
+        rows = [e for e in self.nest.summed if depends(e.indices, self.vector)]
         first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
         changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
         rest = [n for n in moving if n not in first and n not in changing]

@@ -49,7 +49,7 @@ class OuterProducts(LaneNest):
     @cached_property
     def _loop(self) -> str:
         """The loop over scalars that lie together; empty if there is none."""
-        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
         along = [n for n in self.nest.names if all(is_contiguous(e, n, self.nest.shapes) for e in scalars)]
         return along[0] if scalars and len(along) == 1 and along[0] != self.vector else ""
 
@@ -65,7 +65,7 @@ class OuterProducts(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        loads = tuple(dict.fromkeys(self.nest.outside_loads))
+        loads = tuple(dict.fromkeys(self.nest.summed))
         if len(loads) != 2 or not self._loop or any(e.dtype != e.dtype.compute_type for e in loads):
             return ()
         rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
@@ -82,7 +82,7 @@ class OuterProducts(LaneNest):
             return False
         if any(depends(c, n) for c in nest.conditions for n in (self.vector, self._loop)):
             return False
-        kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self._scalars >= TILES * SCALARS
         return kept and enough and self._width % (VECTORS * self.lanes) == 0 and self._near
 

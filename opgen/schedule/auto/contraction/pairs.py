@@ -43,7 +43,7 @@ class Pairs:
         Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps
         in pairs no longer share what they read.
         """
-        factors = [e for e in self.nest.outside_loads if e.dtype == BFLOAT16]
+        factors = [e for e in self.nest.summed if e.dtype == BFLOAT16]
         scalar = any(not depends(e.indices, self.vector) for e in factors)
         if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
             return False

@@ -69,7 +69,7 @@ class Products(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        loads = tuple(dict.fromkeys(self.nest.outside_loads))
+        loads = tuple(dict.fromkeys(self.nest.summed))
         rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
         if (
             len(rows) != 2

@@ -80,7 +80,7 @@ class ScalarRows(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """The table, and what places read; empty if there is anything else."""
-        loads = sorted(dict.fromkeys(self.nest.outside_loads), key=lambda e: not depends(e.indices, self.vector))
+        loads = sorted(dict.fromkeys(self.nest.summed), key=lambda e: not depends(e.indices, self.vector))
         if len(loads) != 2 or any(e.dtype != e.dtype.compute_type for e in loads):
             return ()
         table, scalars = loads

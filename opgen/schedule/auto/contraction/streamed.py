@@ -74,7 +74,7 @@ class Streamed(LaneNest):
     @cached_property
     def _loads(self) -> tuple[list[Load], list[Load]]:
         """What depends on the lanes, and what does not."""
-        found = list(dict.fromkeys(self.nest.outside_loads))
+        found = list(dict.fromkeys(self.nest.summed))
         lanes = [e for e in found if depends(e.indices, self.vector)]
         return lanes, [e for e in found if e not in lanes]
 
@@ -88,7 +88,7 @@ class Streamed(LaneNest):
             return False
         if not self._positions or accesses(nest) is None or divisibility(nest):
             return False
-        if any(depends(rows[0].indices, n) for n in self._positions) or not isinstance(results[0].value, Load):
+        if any(depends(rows[0].indices, n) for n in self._positions) or not nest.sums_wait:
             return False
         last = (rows[0].indices[-1], results[0].indices[-1])
         return all(is_contiguous(e, self.vector, nest.shapes) for e in (rows[0], results[0])) and all(

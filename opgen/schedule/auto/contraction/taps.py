@@ -40,14 +40,14 @@ class Taps(LaneNest):
     def _held(self) -> tuple[str, ...]:
         """The loops over the scalars of a row, the outer one first; none if these do not lie together."""
         reuse = loops_of_reuse(self.nest, self.vector)[:2]
-        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
         near = any(all(is_contiguous(e, n, self.nest.shapes) for e in scalars) for n in reuse)
         return tuple(reversed(reuse)) if len(reuse) == 2 and near else ()
 
     @cached_property
     def _rows(self) -> Load | None:
         """What lanes read."""
-        loads = dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, self.vector))
+        loads = dict.fromkeys(e for e in self.nest.summed if depends(e.indices, self.vector))
         return next(iter(loads)) if len(loads) == 1 else None
 
     @cached_property
@@ -66,7 +66,7 @@ class Taps(LaneNest):
         nest = self.nest
         if not self._held or self._rows is None or divisibility(nest) or len(self._places) < 2:
             return False
-        kept = all(isinstance(s.value, Load) and is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         known = all(constant_extent(s) is not None for s in self._places)
         few = TILE < prod(self._extents) <= self.machine.registers - OPERANDS
         return kept and known and few and is_contiguous(self._rows, self.vector, nest.shapes) and self._tile[1] > 1
@@ -125,7 +125,7 @@ class Taps(LaneNest):
         results = [Loop(n, self.nest.extent(n) or 1) for n in self.nest.names]
         row = self._places[-1]
         places = [Loop(self._places[-2].var, rows), Loop(row.var, constant_extent(row) or 1)]
-        read = {e.buffer for e in self.nest.outside_loads}
+        read = {e.buffer for e in self.nest.summed}
         return sum(region(a, [*results, *places]).bytes for a in found if a.buffer in read)
 
     def _take(self) -> bool:

@@ -82,7 +82,7 @@ class TileRule:
 
     def along_scalars(self, loop: str) -> bool:
         """Whether all scalars that a tile reads lie consecutively along a loop of its positions."""
-        scalars = [e for e in self.nest.outside_loads if not depends(e.indices, self.vector)]
+        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
         return all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients
 
     def _extent(self, loop: str) -> int:

@@ -88,7 +88,7 @@ class TileProducts:
     @cached_property
     def _operands(self) -> tuple[_Operand, _Operand] | None:
         """The operand that has rows, and the one that has columns."""
-        loads = tuple(dict.fromkeys(self.nest.outside_loads))
+        loads = tuple(dict.fromkeys(self.nest.summed))
         given = {i.name for i in self.trial.kernel.inputs}
         across = [e for e in loads if depends(e.indices, self.columns)]
         if len(loads) != 2 or len(across) != 1 or loads[0].buffer == loads[1].buffer:
@@ -105,7 +105,7 @@ class TileProducts:
     @property
     def _depth(self) -> str | None:
         """The loop of the sum that is taken in pairs."""
-        return deepest(self.nest, tuple(dict.fromkeys(self.nest.outside_loads)))
+        return deepest(self.nest, tuple(dict.fromkeys(self.nest.summed)))
 
     @cached_property
     def _row_loops(self) -> list[str]:
@@ -149,7 +149,7 @@ class TileProducts:
 
     def _factors(self) -> list[str]:
         """What the product reads by now."""
-        return list(dict.fromkeys(e.buffer for e in self.trial.nest(self.columns).outside_loads))
+        return list(dict.fromkeys(e.buffer for e in self.trial.nest(self.columns).summed))
 
     def _is_beyond(self, e: Load, d: int) -> bool:
         """Whether only a condition keeps an index in bounds."""

@@ -65,7 +65,7 @@ class TurnedMaps:
     def _pack(self, buffer: str, loop: str) -> str:
         """A copy of an argument with the dimension of a loop last; its name, none if that is refused."""
         nest = self.trial.nest(self.vector)
-        accesses: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
+        accesses: tuple[Load | Store, ...] = (*nest.summed, *nest.results)
         access = next(a for a in accesses if a.buffer == buffer)
         axis, name = own_axis(access, loop), self.trial.fresh(f"{buffer}_turned")
         order = (*(d for d in range(len(access.indices)) if d != axis), axis or 0)
@@ -84,11 +84,11 @@ class TurnedMaps:
     @cached_property
     def _scalars(self) -> Load | None:
         """The scalars, if those of one sum lie apart."""
-        found = [e for e in dict.fromkeys(self.nest.outside_loads) if not depends(e.indices, self.vector)]
+        found = [e for e in dict.fromkeys(self.nest.summed) if not depends(e.indices, self.vector)]
         given = {i.name for i in self.trial.kernel.inputs}
         if len(found) != 1 or found[0].buffer not in given or not self._term:
             return None
-        if any(e.dtype != e.dtype.compute_type for e in self.nest.outside_loads):
+        if any(e.dtype != e.dtype.compute_type for e in self.nest.summed):
             return None  # narrow ones are copied in another way
         apart = own_axis(found[0], self._term) is not None
         return found[0] if apart and not is_contiguous(found[0], self._term, self.nest.shapes) else None

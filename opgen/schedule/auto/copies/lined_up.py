@@ -45,7 +45,7 @@ def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, mac
 
 def _rows(trial: Trial, before: int, nest: Nest, vector: str) -> Load | None:
     """What lanes read, if it is an input as it was given, and vectors of its rows."""
-    found = list(dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)))
+    found = list(dict.fromkeys(e for e in nest.summed if depends(e.indices, vector)))
     packed = {s.buffer for s in trial.steps[before:] if isinstance(s, Pack)}
     tiled = any(isinstance(s, Split) and s.loop == vector for s in trial.steps[before:])
     if len(found) != 1 or found[0].buffer in packed or not tiled or len(found[0].indices) < 2:

@@ -24,8 +24,8 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
     """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
     if not reduces(nest):
         return nest
-    scalar = any(not depends(e.indices, vector) for e in nest.outside_loads)
-    for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector)):
+    scalar = any(not depends(e.indices, vector) for e in nest.summed)
+    for load in dict.fromkeys(e for e in nest.summed if depends(e.indices, vector)):
         axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
@@ -62,9 +62,9 @@ def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
     Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
     """
     copies: list[str] = []
-    if all(depends(e.indices, vector) for e in nest.outside_loads):
+    if all(depends(e.indices, vector) for e in nest.summed):
         return copies
-    for load in dict.fromkeys(nest.outside_loads):
+    for load in dict.fromkeys(nest.summed):
         narrow = load.dtype != load.dtype.compute_type
         if narrow and reused(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")

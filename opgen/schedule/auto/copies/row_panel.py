@@ -59,7 +59,7 @@ def _panels(nest: Nest, made: list[Step], vector: str, machine: Machine, trial: 
     """Of each operand of a tile, if it has two: what a block of the loop along it reads; in one iteration of what is
     carried outside of the block, where all is too much for the second cache.
     """
-    loads = dict.fromkeys(nest.outside_loads)
+    loads = dict.fromkeys(nest.summed)
     splits = [s for s in made if isinstance(s, Split) and s.loop in nest.names and s.tail == "exact"]
     for lanes in (True, False):
         rows = [e for e in loads if depends(e.indices, vector) == lanes]
@@ -136,7 +136,7 @@ class RowPanel:
         where carried loops stay outside of both.
         """
         pieces, blocks = self.pieces, nest.extent(self.split.outer) or 1
-        found = [a for a in accesses(self.nest) or () if a.buffer in {e.buffer for e in self.nest.outside_loads}]
+        found = [a for a in accesses(self.nest) or () if a.buffer in {e.buffer for e in self.nest.summed}]
         if not self.outside or pieces is None:
             return False
         loops = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops if s.var not in self.outside]
@@ -145,7 +145,7 @@ class RowPanel:
         return FELT * (blocks - 1) * scalars < (times - 1) * blocks * pieces.bytes
 
     def _reads(self, nest: Nest) -> list[Load]:
-        return [e for e in nest.outside_loads if e.buffer == self.rows.buffer]
+        return [e for e in nest.summed if e.buffer == self.rows.buffer]
 
     @property
     def _width(self) -> int:

@@ -78,7 +78,7 @@ class TileChoice:
     def beside(self) -> list[Load]:
         """Reads that are the same for all results of a tile."""
         tile = [self.column.result] + ([] if self.row is None else [self.row.result])
-        return [e for e in dict.fromkeys(self.nest.outside_loads) if not any(depends(e.indices, n) for n in tile)]
+        return [e for e in dict.fromkeys(self.nest.summed) if not any(depends(e.indices, n) for n in tile)]
 
     @cached_property
     def lines(self) -> int:

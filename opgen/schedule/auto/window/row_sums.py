@@ -89,8 +89,8 @@ class RowSums:
         """Whether all that is read lies along the row, and is worth it."""
         if any(depends(c, n) for n in divisibility(self.nest) for c in self.nest.conditions):
             return False
-        along = [e for e in self.nest.outside_loads if depends(e.indices, column.term)]
-        if len(along) < len(self.nest.outside_loads) or any(depends(e.indices[:-1], column.term) for e in along):
+        along = [e for e in self.nest.summed if depends(e.indices, column.term)]
+        if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):
             return False
         taps = [w.result for w in (self._row, column) if w is not None]
         sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)

@@ -228,7 +228,7 @@ class RowTile(LaneNest):
     def _kept(self, around: list[str]) -> list[Step]:
         """What does not depend on the place in the map, kept in registers; gives the steps that unroll the copying."""
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
-        reads = dict.fromkeys(self.nest.outside_loads)
+        reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
         needed = prod(self._terms.values()) + FEWER + self._terms[self._walks[-1].term]
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):

@@ -160,7 +160,7 @@ class SumTile(LaneNest):
         Gives the steps still to be taken for the copies.
         """
         steps: list[Step] = []
-        reads = list(dict.fromkeys(self.nest.outside_loads))
+        reads = list(dict.fromkeys(self.nest.summed))
         if self._lanes.block is not None and self._crowded and not self._near:
             for load in reads:
                 most = self.machine.l2.size // 3

@@ -1,0 +1,114 @@
+"""What is made of a sum before it is stored does not change how the sum is scheduled, nor what comes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
+from opgen.spec import load
+from tests.harness import Call
+from tests.schedule.test_auto import assert_scheduled_is_the_same
+
+OPS = load(Path(__file__).parents[1] / "specs" / "epilogues.op")
+WIDE = typical(64)
+SMALL = replace(WIDE, l1=replace(WIDE.l1, size=8 << 10), l2=replace(WIDE.l2, size=64 << 10))
+AFAR = replace(WIDE, l2=Cache(16 << 10, 8, 64, 118e9), l3=Cache(32 << 20, 16, 64, 20e9), cores=2)
+ROWS = replace(WIDE, l1=Cache(48 << 10, 12, 64, 220e9), l2=Cache(288 << 10, 8, 64, 118e9), l3=AFAR.l3)
+
+
+def call(op: str, dtype: str = "float32", order: str = "NHWC", stride: int = 1, **shapes: tuple[int, ...]) -> Call:
+    """One of the ops: images are given with channels last."""
+    windows = op.startswith(("Conv", "Depthwise"))
+
+    def turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(shape["NHWC".index(letter)] for letter in order)
+
+    given = {n: turned(s) if windows and len(s) == 4 and n != "filter" else s for n, s in shapes.items()}
+    strides = [stride if letter in "HW" else 1 for letter in order]
+    attrs = {"strides": strides, "padding": "SAME", "data_format": order} if windows else {}
+    return Call(OPS, OPS.op(op), given, attrs, dtype=dtype)
+
+
+def made(plain: Call) -> Call:
+    """The same sums, and what is made of them."""
+    shapes = dict(plain.shapes)
+    match plain.op.name:
+        case "Conv":
+            result = tuple(plain.environment.output_shapes["output"])
+            shapes |= {"bias": (shapes["filter"][3],), "residue": result}
+        case "Depthwise":
+            shapes["bias"] = (shapes["filter"][2],)
+        case "Slope":
+            shapes["weights"] = (shapes["x"][3], shapes["dy"][3])
+        case "Rows":
+            shapes["bias"] = (shapes["table"][0],)
+    return Call(OPS, OPS.op(f"{plain.op.name}Made"), shapes, plain.attrs, dtype=plain.dtype)
+
+
+def conv(image: tuple[int, ...], outputs: int, taps: int = 1, **options: object) -> Call:
+    return call("Conv", input=image, filter=(taps, taps, image[3], outputs), **options)  # type: ignore[arg-type]
+
+
+def slope(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
+    return call("Slope", dtype, x=image, dy=(*image[:3], outputs))
+
+
+def rows(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
+    return call("Rows", dtype, x=image, table=(outputs, image[3]))
+
+
+def depthwise(image: tuple[int, ...], taps: int = 3, **options: object) -> Call:
+    return call("Depthwise", input=image, filter=(taps, taps, image[3]), **options)  # type: ignore[arg-type]
+
+
+KINDS: Mapping[str, tuple[Call, Machine, str]] = {
+    "tiles of a map": (conv((1, 8, 14, 16), 32, 3), WIDE, "vectorize k_l"),
+    "products": (conv((1, 12, 12, 64), 128), WIDE, "fill filter_panel in=c"),
+    "streamed products": (conv((1, 5, 5, 256), 64), AFAR, "carry c_o at=k_o"),
+    "streamed taps": (conv((1, 3, 4, 32), 64, 3), AFAR, "carry s at=k_o"),
+    "maps as rows": (conv((1, 28, 28, 48), 96, order="NCHW"), WIDE, "flatten y, x"),
+    "few results": (conv((1, 6, 20, 16), 3, 3), WIDE, "vectorize x_l"),
+    "tiles of a matrix unit": (
+        conv((1, 6, 16, 64), 64, dtype="bfloat16"),
+        replace(WIDE, tiles=True),
+        "tensorize",
+    ),
+    "pairs": (conv((1, 6, 8, 16), 32, dtype="bfloat16"), replace(WIDE, pairs=True), "pair c"),
+    "outer products": (slope((1, 12, 12, 48), 64), WIDE, "vectorize k_l"),
+    "outer products in blocks": (slope((1, 12, 28, 128), 128), WIDE, "carry"),
+    "scalar rows": (rows((1, 7, 7, 320), 320), ROWS, "transpose products_turned"),
+    "windows": (depthwise((1, 8, 14, 32)), WIDE, "vectorize c_l"),
+    "windows along rows": (depthwise((1, 9, 20, 8), order="NCHW"), WIDE, "vectorize x_l"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_scheduled_as_without(kind: str) -> None:
+    plain, machine, step = KINDS[kind]
+    text = assert_scheduled_is_the_same(plain, 0, machine)
+    assert step in text
+    assert assert_scheduled_is_the_same(made(plain), 1, machine) == text
+
+
+@pytest.mark.parametrize("machine", [WIDE, SMALL, AFAR, ROWS, replace(SMALL, tiles=True), typical(32)])
+@pytest.mark.parametrize("seed", range(8))
+def test_any_size(seed: int, machine: Machine) -> None:
+    rng = random.Random(seed)
+    dtype = rng.choice(["float32", "float32", "float64", "bfloat16", "float16"])
+    image = (rng.choice([1, 2]), rng.randint(3, 12), rng.choice([5, 8, 14, 19]), rng.choice([3, 16, 20, 64]))
+    outputs, options = rng.choice([3, 16, 40, 64, 128]), {"order": rng.choice(["NHWC", "NCHW"]), "dtype": dtype}
+    taps, stride = rng.choice([1, 3]), rng.choice([1, 2])
+    calls = [
+        conv(image, outputs, taps, stride=stride, **options),
+        depthwise(image, taps, stride=stride, **options),
+        slope(image, outputs, dtype),
+        rows(image, outputs, dtype),
+    ]
+    for plain in calls:
+        assert_scheduled_is_the_same(made(plain), seed, machine)
