@@ -7,6 +7,7 @@ contraction/    a reduction in which some reads do not depend on the lanes: `nes
                 or a product of few places with a large table: `scalar_rows.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
+                or a product or a sum of outer products, and what is left over of tiles: `ragged.py`
                 or one whose images and results are turned as a whole before and after: `turned_maps.py`
                 or one with too few results side by side to fill vectors: `few.py`
 window/         a reduction in which every read depends on the lanes: `nest.py`
@@ -32,6 +33,7 @@ from opgen.schedule.auto.contraction.nest import Contraction
 from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.pairs import Pairs
 from opgen.schedule.auto.contraction.products import Products
+from opgen.schedule.auto.contraction.ragged import Ragged
 from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
 from opgen.schedule.auto.contraction.streamed import Streamed
 from opgen.schedule.auto.contraction.taps import Taps
@@ -195,6 +197,8 @@ class CpuNest:
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
         if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products)):
             return True
+        if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
+            return True
         pairs = Pairs(nest, vector, self.trial, self.machine)
         if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):
             return True
@@ -214,6 +218,18 @@ class CpuNest:
         panelled_rows(self.trial, marks, nest, vector, self.machine)
         lined_up(self.trial, marks.before, nest, vector, lanes, self.machine)
         return True
+
+    def _in_whole_tiles(self, nest: Nest) -> bool:
+        """Large products and sums of products, of which a tile along the lanes is four vectors."""
+        vector = nest.names[0]
+        lanes = lanes_of(nest, self.machine, nest.extent(vector))
+        kinds = (Products, Streamed, OuterProducts)
+        return any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in kinds)
+
+    def _left_over(self, nest: Nest) -> None:
+        """What is left over of a product, with lanes along the loop that was cut if they are not too few."""
+        if not CpuNest(nest, self.trial, self.machine)._reduction(nest.names[0]):
+            self._alone(nest)
 
     def _in_pairs(self, pairs: Pairs, lanes: int) -> bool:
         """A tile of sums of bfloat16 products that are taken two by two."""

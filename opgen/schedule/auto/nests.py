@@ -12,6 +12,9 @@ from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If
 from opgen.loop.walk import free_vars, loads, parts, stores, walk, walk_expr
 from opgen.passes.unroll import constant_extent
 
+FULL = 0.9
+"""The share of lanes at work along results from which no other loop suits lanes better."""
+
 Shapes = Mapping[str, tuple[Expr, ...]]
 
 
@@ -191,6 +194,8 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
     mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
     if along is not None and along in free:
+        if filled(nest, along, lanes) > FULL:
+            return None
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
         rows = [n for n in fuller if any(own_axis(e, n) is not None for e in nest.summed)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)

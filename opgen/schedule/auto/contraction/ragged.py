@@ -1,0 +1,51 @@
+"""Contractions whose results fill no whole number of tiles along the lanes: what is left over is a nest of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import Nest
+from opgen.schedule.steps import Flatten, Partition, Reorder
+
+VECTORS = 4
+"""Of a tile: those that are left over are fewer."""
+LEAST = 3 / 4
+"""The part of the results that whole tiles must make."""
+
+
+@dataclass(frozen=True)
+class Ragged(LaneNest):
+    """`whole` schedules a nest of whole tiles and says if it did, `rest` what is left over."""
+
+    whole: Callable[[Nest], bool]
+    rest: Callable[[Nest], None]
+
+    def run(self) -> bool:
+        width = self.nest.extent(self.vector) or 0
+        left = width % (VECTORS * self.lanes)
+        return 0 < left <= (1 - LEAST) * width and self.trial.attempt(lambda: self._take(left))
+
+    def _take(self, left: int) -> bool:
+        trial, others = self.trial, [n for n in self.nest.names if n != self.vector]
+        name = trial.fresh(f"{self.vector}_left")
+        suffix = name.removeprefix(f"{self.vector}_")
+        if not trial.take(Reorder((self.vector, *others))):
+            return False
+        self._join(others)
+        if not trial.take(Partition(self.vector, (-left,), suffix)):
+            return False
+        if not self.whole(trial.nest(self.vector)):
+            return False
+        self.rest(trial.nest(name))
+        return True
+
+    def _join(self, loops: list[str]) -> None:
+        """Join the places that lie one after the other, while there is one nest that walks through them."""
+        inner = loops[-1]
+        for outer in reversed(loops[:-1]):
+            both = self.trial.fresh(f"{outer}_{inner}")
+            if not self.trial.take(Flatten(outer, inner, both)):
+                return
+            inner = both
