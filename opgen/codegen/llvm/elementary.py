@@ -1,9 +1,10 @@
-"""exp, log and tanh of float32 and float64, all lanes at once, in a few tens of instructions.
+"""exp, log, tanh and erf of float32 and float64, all lanes at once, in a few tens of instructions.
 
 The arithmetic is the same for any number of lanes, so that a result does not depend on a schedule.  Errors are below
 2 units in the last place; denormals, infinities and NaN are as IEEE 754 recommends.  Sources of the formulas: reduction
 of the argument by W. J. Cody and W. Waite, "Software Manual for the Elementary Functions" (1980); the logarithm as
-2 artanh(f / (2 + f)) by P. T. P. Tang (1990); Lambert's continued fraction of tanh.
+2 artanh(f / (2 + f)) by P. T. P. Tang (1990); Lambert's continued fraction of tanh; the series of erf and of
+exp(x * x) * erfc(x) in M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions" (1964), 7.1.5 and 7.1.6.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cache
+from itertools import zip_longest
 
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, literal, scalar_type, suffix, value_type, vector
@@ -26,7 +30,7 @@ LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068000
 class _Format:
     """A floating type: its bits are a sign, an exponent and `fraction` bits.  With these numbers of terms, what is left
     out of a series is below a quarter of a unit in the last place; between `low` and `high` lie the arguments of exp
-    whose results are neither 0 nor infinite.
+    whose results are neither 0 nor infinite; from `one` on erf is 1.
     """
 
     dtype: DType
@@ -35,6 +39,9 @@ class _Format:
     exp_terms: int
     log_terms: int
     tanh_terms: int
+    erf_terms: int
+    erfc_terms: int
+    one: float
     low: float
     high: float
 
@@ -59,9 +66,11 @@ class _Format:
 
 
 _FORMATS = {
-    "float32": _Format(DTYPES["float32"], DTYPES["int32"], 23, 8, 5, 5, -104.0, 89.0),
-    "float64": _Format(DTYPES["float64"], DTYPES["int64"], 52, 14, 11, 9, -746.0, 710.0),
+    "float32": _Format(DTYPES["float32"], DTYPES["int32"], 23, 8, 5, 5, 10, 12, 4.0, -104.0, 89.0),
+    "float64": _Format(DTYPES["float64"], DTYPES["int64"], 52, 14, 11, 9, 18, 30, 6.0, -746.0, 710.0),
 }
+BY_ROOT_PI = Fraction("1.12837916709551257389615890312154517168810125865799771368817144")
+"""2 / sqrt(pi)."""
 _SMALL = 0.625
 """Below it tanh is a fraction of polynomials, above it follows from exp without loss."""
 
@@ -115,7 +124,7 @@ class _Body:
         held = self.define(f"fcmp {comparison} {self.real} {a}, {b}")
         return self.define(f"select {flags} {held}, {self.real} {yes}, {self.real} {no}")
 
-    def polynomial(self, x: str, coefficients: Sequence[Fraction]) -> str:
+    def polynomial(self, x: str, coefficients: Sequence[Fraction | Decimal]) -> str:
         """By Horner's rule, the highest power's coefficient last."""
         *rest, last = [self.number(float(c)) for c in coefficients]
         value = last
@@ -195,7 +204,59 @@ def _at(coefficients: Sequence[Fraction], i: int) -> Fraction:
     return coefficients[i] if i < len(coefficients) else Fraction(0)
 
 
-FUNCTIONS: dict[str, Callable[[_Body, str], str]] = {"exp": _exp, "log": _log, "tanh": _tanh}
+def _erf(b: _Body, x: str) -> str:
+    """Up to 1 the series; beyond it 1 - exp(-x * x) * p(x), as erfc(x) is too small there for its errors to count."""
+    f = b.format
+    sign = b.apply("and", b.to_integer(x), b.integer(-(1 << (f.dtype.bits - 1))))
+    size = b.to_real(b.apply("xor", b.to_integer(x), sign))
+    z = b.apply("fmul", x, x)
+    small = b.fma(size, b.polynomial(z, _erf_series(f.erf_terms)), size)
+    near = b.where("ogt", size, b.number(f.one), b.number(f.one), size)
+    square = b.apply("fmul", near, b.apply("fsub", b.number(-0.0), near))
+    middle, half = (f.one + 1) / 2, (f.one - 1) / 2
+    place = b.apply("fmul", b.apply("fsub", near, b.number(middle)), b.number(1 / half))
+    scaled = b.polynomial(place, _scaled_erfc(f.erfc_terms, 1.0, f.one))
+    rest = b.apply("fmul", _exp(b, square), scaled)
+    value = b.where("olt", size, b.number(1.0), small, b.apply("fsub", b.number(1.0), rest))
+    return b.to_real(b.apply("or", b.to_integer(value), sign))
+
+
+def _erf_series(terms: int) -> list[Fraction]:
+    """The polynomial p in z = x * x of erf x = x + x p."""
+    factors = [Fraction((-1) ** k, math.factorial(k) * (2 * k + 1)) for k in range(terms)]
+    return [BY_ROOT_PI * c - (k == 0) for k, c in enumerate(factors)]
+
+
+@cache
+def _scaled_erfc(terms: int, low: float, high: float) -> list[Decimal]:
+    """The polynomial in t that is exp(x * x) * erfc(x), x = (low + high) / 2 + t (high - low) / 2, in as many
+    Chebyshev nodes as it has terms: Newton's, multiplied out.
+    """
+    with localcontext(Context(prec=45)):
+        nodes = [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
+        middle, half = Decimal(low + high) / 2, Decimal(high - low) / 2
+        differences = [_scaled_erfc_at(middle + half * t) for t in nodes]
+        for step in range(1, terms):
+            for k in reversed(range(step, terms)):
+                differences[k] = (differences[k] - differences[k - 1]) / (nodes[k] - nodes[k - step])
+        found: list[Decimal] = []
+        for t, difference in zip(reversed(nodes), reversed(differences), strict=True):
+            lower = [difference, *found]
+            found = [c - t * above for c, above in zip_longest(lower, found, fillvalue=Decimal(0))]
+        return found
+
+
+def _scaled_erfc_at(x: Decimal) -> Decimal:
+    """exp(x * x) less the series of exp(x * x) * erf(x), to more than twenty digits for x up to 6."""
+    term, total, n = x, x, 0
+    while term > Decimal("1e-30"):
+        n += 1
+        term = term * 2 * x * x / (2 * n + 1)
+        total += term
+    return (x * x).exp() - total * Decimal(BY_ROOT_PI.numerator) / BY_ROOT_PI.denominator
+
+
+FUNCTIONS: dict[str, Callable[[_Body, str], str]] = {"exp": _exp, "log": _log, "tanh": _tanh, "erf": _erf}
 
 
 def elementary(fn: Function, function: str, x: Value) -> Value:

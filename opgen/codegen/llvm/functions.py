@@ -15,7 +15,7 @@ from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Call
 
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
-_LIBRARY = ("erf", "pow", "sin", "cos")
+_LIBRARY = ("pow", "sin", "cos")
 
 
 def call(fn: Function, e: Call) -> Value:

@@ -1,4 +1,4 @@
-"""exp, log and tanh against decimal arithmetic of 60 digits: everywhere within 2 units in the last place."""
+"""exp, log, tanh and erf against decimal arithmetic of 60 digits: everywhere within 2 units in the last place."""
 
 from __future__ import annotations
 
@@ -28,9 +28,24 @@ def exact(function: str, x: float) -> Decimal | float:
                 return math.inf if x > 800 else max(d, Decimal(-800)).exp()
             case "log":
                 return d.ln() if x > 0 else -math.inf if x == 0 else math.nan
+            case "erf":
+                return erf(d)
         grown = (2 * min(abs(d), Decimal(60))).exp()
         size = (grown - 1) / (grown + 1) if abs(x) > 1e-9 else abs(d) - abs(d) ** 3 / 3
         return size.copy_sign(d)
+
+
+def erf(x: Decimal) -> Decimal:
+    """The series of erf(x) * exp(x * x), whose terms have one sign."""
+    x, sign = min(abs(x), Decimal(8)), x
+    term = total = x
+    n = 0
+    while term > total * Decimal("1e-50"):
+        n += 1
+        term = term * 2 * x * x / (2 * n + 1)
+        total += term
+    root_pi = Decimal("1.77245385090551602729816748334114518279754945612238712821")
+    return (2 / root_pi * total * (-x * x).exp()).copy_sign(sign)
 
 
 def units(got: float, want: Decimal | float, dtype: DType) -> float:
@@ -54,17 +69,30 @@ def arguments(function: str, dtype: DType) -> NDArray:
     kind = NUMPY[dtype.name].type
     whole = rng.integers(0, 2**dtype.bits, 400, dtype=np.uint64)
     any_bits = whole.astype(np.uint32 if dtype is FLOAT32 else np.uint64).view(kind)
-    width = {"exp": 110 if dtype is FLOAT32 else 750, "log": 4, "tanh": 10}[function]
+    width = {"exp": 110 if dtype is FLOAT32 else 750, "log": 4, "tanh": 10, "erf": 5}[function]
     near = rng.uniform(-width, width, 1500), rng.uniform(-0.7, 0.7, 500), 1 + rng.normal(0, 1e-3, 200)
     info = np.finfo(kind)
-    edges = [0.0, -0.0, 1.0, -1.0, info.tiny, info.tiny / 8, info.smallest_subnormal, info.max, -info.max, 0.625]
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        info.tiny,
+        info.tiny / 8,
+        info.smallest_subnormal,
+        info.max,
+        -info.max,
+        0.625,
+        4.0,
+        6.0,
+    ]
     powers = [2.0**k for k in range(-120, 120, 7)]
     found = np.concatenate([any_bits, *(n.astype(kind) for n in near), np.array([*edges, *powers], kind)])
     return found[np.isfinite(found)]
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
-@pytest.mark.parametrize("function", ["exp", "log", "tanh"])
+@pytest.mark.parametrize("function", ["exp", "log", "tanh", "erf"])
 def test_errors_are_small(function: str, dtype: DType) -> None:
     x = arguments(function, dtype)
     got = run(lambda a: Call(function, (a,)), [x], [dtype], dtype, 4, "host")
@@ -80,6 +108,7 @@ def test_errors_are_small(function: str, dtype: DType) -> None:
         ("exp", [math.inf, 0.0, math.nan, 1.0, 1.0]),
         ("log", [math.inf, math.nan, math.nan, -math.inf, -math.inf]),
         ("tanh", [1.0, -1.0, math.nan, 0.0, -0.0]),
+        ("erf", [1.0, -1.0, math.nan, 0.0, -0.0]),
     ],
 )
 def test_special_values(function: str, expected: list[float], dtype: DType) -> None:
@@ -91,7 +120,7 @@ def test_special_values(function: str, expected: list[float], dtype: DType) -> N
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
-@pytest.mark.parametrize("function", ["exp", "log", "tanh"])
+@pytest.mark.parametrize("function", ["exp", "log", "tanh", "erf"])
 def test_results_do_not_depend_on_lanes_or_target(function: str, dtype: DType) -> None:
     x = arguments(function, dtype)
 
