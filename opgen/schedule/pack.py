@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Sequence
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
-from opgen.loop.walk import free_vars, map_stmt, walk
-from opgen.passes.unroll import constant_extent
-from opgen.schedule.box import Box, Indices
+from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Load, Stmt, Store
+from opgen.loop.walk import map_stmt
+from opgen.schedule.box import Indices
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.stage import stage
+from opgen.schedule.written import require_written
 
 
 def pack(
@@ -65,7 +64,7 @@ def pack(
     out = buffer in {o.name for o in kernel.outputs}
     copying = _copying(source, copy, order, counters, out)
     if out:
-        _require_written(kernel.body, source)
+        require_written(kernel, "pack", source)
     if loop is None:
         body = map_stmt(kernel.body, expr=expr, stmt=stmt)
     elif out:
@@ -88,21 +87,3 @@ def _copying(source: Buffer, copy: Buffer, order: Sequence[int], counters: Seque
     for counter, size in zip(reversed(counters), reversed(copy.shape), strict=True):
         move = For(counter, b.index(0), size, move)
     return move
-
-
-def _require_written(body: Stmt, output: Buffer) -> None:
-    """An output is written as a whole, so that no element of a copy is copied out without a value: by one store that is
-    unconditional, in each dimension along loops that count through it.
-    """
-    found = [s for s in walk(body) if isinstance(s, Store) and s.buffer == output.name]
-    around = [s for s in walk(body) if isinstance(s, For | If | Let) and len(found) == 1 and found[0] in walk(s)]
-    loops = {s.var: constant_extent(s) for s in around if isinstance(s, For) and s.start == Const(0)}
-    whole = len(found) == 1 and found[0].mask is None and len(loops) == len(around)
-    if not whole or not Box.covered([found[0].indices], loops) or not _counts(found[0], loops, output):
-        raise ScheduleError(f"pack {output.name}: it is not known to be written as a whole")
-
-
-def _counts(store: Store, loops: Mapping[str, int | None], output: Buffer) -> bool:
-    """Whether each index takes as many values as the output has places."""
-    counts = [prod(loops[n] or 0 for n in free_vars(i)) for i in store.indices if free_vars(i) <= loops.keys()]
-    return counts == [int(e.value) if isinstance(e, Const) else -1 for e in output.shape]

@@ -8,25 +8,30 @@ from opgen.diagnostics import did_you_mean
 from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store, Type
-from opgen.loop.walk import loads, map_stmt, walk, walk_exprs
+from opgen.loop.walk import loads, map_stmt, stores, walk, walk_exprs
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, with_body
+from opgen.schedule.written import require_written
 
 
 def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     """Work on a copy of an input in the type that its elements are cast to, made before anything else; or keep a local
-    buffer in that type.
+    buffer in that type; or an output, which must be written as a whole and is converted after everything else.
 
                                                 alloc x_wide: float32[c]
         for k: use(float32(x[k]))       ->      for x_wide_0 in 0..c: x_wide[x_wide_0] = float32(x[x_wide_0])
                                                 for k: use(x_wide[k])
 
-    Every read must be cast to the type that elements are computed with, which holds all their values.
+    Every read must be cast to the type that elements are computed with, which holds all their values; what is stored to
+    an output must have been computed in it.
     """
+    if buffer in {o.name for o in kernel.outputs}:
+        return _wide_output(kernel, next(o for o in kernel.outputs if o.name == buffer), name or f"{buffer}_wide")
     local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
     known = {i.name: i for i in kernel.inputs} | local
     if buffer not in known:
-        raise ScheduleError(f"widen {buffer}: there is no such input or local buffer", did_you_mean(buffer, known))
+        known_names = (*known, *(o.name for o in kernel.outputs))
+        raise ScheduleError(f"widen {buffer}: there is no such buffer", did_you_mean(buffer, known_names))
     source = known[buffer]
     wide = _computed_type(kernel, source)
     name = name or f"{buffer}_wide"
@@ -54,6 +59,32 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     return dataclasses.replace(kernel, body=Alloc(copy, b.block((_copying(source, copy, counters), body))))
 
 
+def _wide_output(kernel: Kernel, output: Buffer, name: str) -> Kernel:
+    """Work on a wide copy of an output, and convert that at the end."""
+    counters = [f"{name}_{d}" for d in range(len(output.shape))]
+    require_fresh(kernel, "widen", [name, *counters])
+    wide = output.dtype.compute_type
+    if wide == output.dtype:
+        raise ScheduleError(f"widen {output.name}: {wide.name} is computed with as it is")
+    require_written(kernel, "widen", output)
+    (value,) = (s.value for s in stores(kernel.body) if s.buffer == output.name)
+    if (
+        not isinstance(value, Cast)
+        or value.operand.type.dtype != wide
+        or any(e.buffer == output.name for e in loads(kernel.body))
+    ):
+        raise ScheduleError(f"widen {output.name}: what it holds is not computed in {wide.name}")
+
+    def retyped(s: Stmt) -> Stmt:
+        if isinstance(s, Store) and s.buffer == output.name:
+            return Store(name, s.indices, value.operand, s.mask)
+        return s
+
+    copy = Buffer(name, wide, output.shape, "heap")
+    body = map_stmt(kernel.body, stmt=retyped)
+    return dataclasses.replace(kernel, body=Alloc(copy, b.block((body, _copying(copy, output, counters)))))
+
+
 def _computed_type(kernel: Kernel, source: Buffer) -> DType:
     """The wider type that every read of a buffer is cast to."""
     wide = source.dtype.compute_type
@@ -69,6 +100,7 @@ def _computed_type(kernel: Kernel, source: Buffer) -> DType:
 
 
 def _copying(source: Buffer, copy: Buffer, counters: list[str]) -> Stmt:
+    """Convert all of one buffer into another."""
     places = tuple(b.var(c) for c in counters)
     move: Stmt = Store(copy.name, places, b.cast(copy.dtype, Load(source.name, places, source.dtype)))
     for counter, size in zip(reversed(counters), reversed(copy.shape), strict=True):

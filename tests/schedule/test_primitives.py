@@ -95,6 +95,49 @@ def test_widen(text: str, dtype: str, seed: int) -> None:
     check(kernels.dense(dtype), parse_schedule(text), kernels.random_dense(random.Random(seed)), seed)
 
 
+NARROW = """
+kernel narrow(x: float16[5, 12], w: bfloat16[12, 7]) -> (y: float16[5, 7]):
+  for i in 0..5:
+    for j in 0..7:
+      alloc acc: float32[] register
+      acc[] = 0.0f32
+      for k in 0..12:
+        acc[] = fma(float32(x[i, k]), float32(w[k, j]), acc[])
+      y[i, j] = float16(max(acc[], 0.0f32))
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "widen y",
+        "widen y -> sums\nsplit sums_1 4 tail=overlap\nvectorize sums_1_i",
+        "widen y\nsplit k 4\ncarry k_o at=i\nparallel i",
+        "pack y 1, 0 -> turned",
+        "widen y\nsplit j 4 tail=overlap\npack w 1, 0 at=j_o -> panel\nwiden panel -> wide\nwiden x",
+    ],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_results_are_kept_wide(text: str, seed: int) -> None:
+    check(parse_kernel(NARROW), parse_schedule(text), {}, seed)
+
+
+def test_only_what_is_computed_wide_is_kept_wide() -> None:
+    other = NARROW.replace("float16(max(acc[], 0.0f32))", "x[i, 0]")
+    for text, body, message in (
+        ("widen y", other, "widen y: what it holds is not computed in float32"),
+        (
+            "widen y",
+            NARROW.replace("for i in 0..5", "for i in 1..5"),
+            "widen y: it is not known to be written as a whole",
+        ),
+        ("widen y -> acc", NARROW, "widen: the name 'acc' is taken"),
+    ):
+        with pytest.raises(ScheduleError) as refusal:
+            apply(parse_kernel(body), parse_schedule(text))
+        assert refusal.value.message == message
+
+
 TURNED = """
 kernel turned(x: float32[5, 12]) -> (y: float32[12, 5]):
   for i in 0..5:

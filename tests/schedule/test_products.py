@@ -46,6 +46,15 @@ def test_narrow_types_are_the_same(direction: str | None, dtype: str) -> None:
     assert_scheduled_is_the_same(dense((1, 7, 28, 64), 64, direction, dtype), 1, SMALL)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_rows_are_wide_in_panels(dtype: str) -> None:
+    """Without a copy of all of them; scalars, which every block reads, have one."""
+    for direction, panel in ((None, "filter_panel"), ("input", "filter_panel")):
+        text = assert_scheduled_is_the_same(dense((1, 12, 12, 64), 128, direction, dtype), 0, WIDE)
+        assert f"widen {panel} -> {panel}_wide" in text
+        assert "widen filter ->" not in text
+
+
 @pytest.mark.parametrize("direction", [None, "input", "filter"])
 def test_channels_first_is_the_same(direction: str | None) -> None:
     assert_scheduled_is_the_same(dense((1, 8, 64, 64), 64, direction, order="NCHW"), 1, SMALL)

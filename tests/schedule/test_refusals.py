@@ -95,7 +95,7 @@ REFUSALS = {
     "pack x 1, 0 at=i in=j": ("pack x: a copy made in each iteration of 'i' is for all of it", "leave out in="),
     "pack x 1, 0 in=w": ("pack: there is no loop 'w'", "the loops are i, j, row, column, p, u, q, l"),
     "pack x 1, 0 -> acc": ("pack: the name 'acc' is taken", "give the new loop another name"),
-    "widen w": ("widen w: there is no such input or local buffer", None),
+    "widen w": ("widen w: there is no such buffer", None),
     "widen x": ("widen x: float32 is computed with as it is", None),
     "widen h": ("widen h: not every read of it is cast to float32", None),
     "pair i": ("pair i: it does not add one product of two bfloat16 elements", None),

@@ -113,3 +113,13 @@ def test_taps_that_decide_on_places_of_a_row_are_unrolled() -> None:
 def test_other_nests_are_left_alone(machine: Machine, image: tuple[int, ...]) -> None:
     assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64), 0, AFAR))
     assert not is_streamed(assert_scheduled_is_the_same(dense(image, 64), 0, machine))
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_of_narrow_results_wait_in_wide_ones(dtype: str, taps: int) -> None:
+    call = dense((1, 5, 5, 256), 64, dtype=dtype) if taps == 1 else dense((1, 3, 4, 64), 64, taps, dtype)
+    text = assert_scheduled_is_the_same(call, 0, AFAR)
+    assert is_streamed(text)
+    for step in ("widen output -> output_wide", "widen input -> input_wide", "widen filter_panel -> filter_panel_wide"):
+        assert step in text

@@ -64,7 +64,7 @@ from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
-from opgen.schedule.steps import Parallel, Unroll
+from opgen.schedule.steps import Parallel, Unroll, Widen
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
@@ -199,6 +199,8 @@ class CpuNest:
             return True
         if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
             return True
+        if self.trial.attempt(lambda: self._in_wide_sums(nest, vector, lanes)):
+            return True
         pairs = Pairs(nest, vector, self.trial, self.machine)
         if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):
             return True
@@ -217,6 +219,26 @@ class CpuNest:
         panelled_vectors(self.trial, marks, vector, self.machine)
         panelled_rows(self.trial, marks, nest, vector, self.machine)
         lined_up(self.trial, marks.before, nest, vector, lanes, self.machine)
+        return True
+
+    def _in_wide_sums(self, nest: Nest, vector: str, lanes: int) -> bool:
+        """Narrow operands as wide ones: scalars in a wide copy, rows in wide panels; sums wait in wide results."""
+        scalars = [e for e in dict.fromkeys(nest.summed) if not depends(e.indices, vector)]
+        results = nest.results
+        if len(scalars) != 1 or len(results) != 1 or scalars[0].dtype == scalars[0].dtype.compute_type:
+            return False
+        for copy in widen_reused(nest, vector, self.trial, scalars):
+            self._alone(self.trial.nest(copy))
+        of = (self.trial.nest(vector), self.trial, vector, lanes, self.machine)
+        if Products(*of).run() or Ragged(*of, self._in_whole_tiles, self._left_over).run():
+            return True
+        wide = self.trial.fresh(f"{results[0].buffer}_wide")
+        if not self.trial.take(Widen(results[0].buffer, wide)):
+            return False
+        of = (self.trial.nest(vector), *of[1:])
+        if not any(kind(*of).run() for kind in (Streamed, Taps, OuterProducts)):
+            return False
+        self._alone(self.trial.nest(f"{wide}_0"))
         return True
 
     def _in_whole_tiles(self, nest: Nest) -> bool:

@@ -16,7 +16,7 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.copies.panel import TURNS, widened
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, own_axis
 from opgen.schedule.steps import (
@@ -71,11 +71,7 @@ class Products(LaneNest):
         """What lanes read, and the scalars; empty if there is anything else."""
         loads = tuple(dict.fromkeys(self.nest.summed))
         rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        if (
-            len(rows) != 2
-            or depends(rows[1].indices, self.vector)
-            or any(e.dtype != e.dtype.compute_type for e in rows)
-        ):
+        if len(rows) != 2 or depends(rows[1].indices, self.vector) or rows[1].dtype != rows[1].dtype.compute_type:
             return ()
         if any(depends(rows[0].indices, n) for n in self._loops):
             return ()
@@ -105,7 +101,7 @@ class Products(LaneNest):
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
         large = prod(self._extents[-2:]) >= ENOUGH and self._extents[-1] >= 2 * PLACES
-        panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.bytes
+        panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
         rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > PLACES * VECTORS + VECTORS + 1 and 0 < 2 * panel <= m.l2.size
         return large and rows and enough and self._width % (VECTORS * self.lanes) == 0
@@ -187,9 +183,15 @@ class Products(LaneNest):
         if not trial.take(Pack(rows.buffer, order, name, blocks)):
             return False
         if axis != last:
-            return transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
+            turned = transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
+            return turned and trial.take(*widened(trial, rows, name, [])[1])
         row = f"{name}_{last}"
-        copied = (Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"), Unroll(f"{row}_o"), Vectorize(f"{row}_l"))
+        vectors: list[Step] = [
+            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
+            Unroll(f"{row}_o"),
+            Vectorize(f"{row}_l"),
+        ]
+        name, copied = widened(trial, rows, name, vectors)
         if not trial.take(*copied):
             return False
         if filled:

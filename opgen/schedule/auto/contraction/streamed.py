@@ -57,7 +57,10 @@ WIDE = 4
 class Streamed(LaneNest):
     def run(self) -> bool:
         """Take all steps if the nest is of this kind, or none."""
-        if not self._suits() or self._terms is None or self._vectors is None or self._rows <= self.machine.l2.size:
+        if not self._suits() or self._terms is None or self._vectors is None:
+            return False
+        rows = self._loads[0][0].dtype
+        if self._rows // rows.bytes * rows.compute_type.bytes <= self.machine.l2.size:
             return False
         if not (self._rows_are_felt() or self._positions_are_many()):
             return False
@@ -103,10 +106,10 @@ class Streamed(LaneNest):
 
     def _rows_are_felt(self) -> bool:
         """Whether results lie within the second cache, and reading the rows takes long beside computing."""
-        m, element, count = self.machine, self._loads[0][0].dtype.bytes, prod(self._positions.values())
-        if 2 * count * (self.nest.extent(self.vector) or 1) * element > m.l2.size:
+        m, rows, count = self.machine, self._loads[0][0].dtype, prod(self._positions.values())
+        if 2 * count * (self.nest.extent(self.vector) or 1) * rows.compute_type.bytes > m.l2.size:
             return False
-        arithmetic = self._rows * count / element / self.lanes / m.fma_per_second
+        arithmetic = self._rows * count / rows.bytes / self.lanes / m.fma_per_second
         felt = APART * FELT if self._conditional else FELT
         return self._rows / m.l3.bytes_per_second > felt * arithmetic
 
@@ -145,7 +148,7 @@ class Streamed(LaneNest):
     @cached_property
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
-        extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.bytes
+        extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
         vectors = self._vectors or 1
         each = (vectors * self.lanes + self._room(vectors)) * element
         return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)

@@ -41,7 +41,8 @@ def rows_in_lanes(
     trial: Trial, rows: Load, at: str | None, lanes: int, unrolled: bool = True
 ) -> tuple[str, list[Step]]:
     """A copy of rows in their own order, of what each iteration of a loop `at` reads or else as a whole: its name, and
-    the steps that make it in vectors, those of a row side by side if `unrolled`.
+    the steps that make it in vectors, those of a row side by side if `unrolled`.  It is in the type that is computed
+    with.
     """
     name, last = trial.fresh(f"{rows.buffer}_{'copy' if at is None else 'panel'}"), len(rows.indices) - 1
     row = f"{name}_{last}"
@@ -51,7 +52,15 @@ def rows_in_lanes(
         *([Unroll(f"{row}_o")] if unrolled else []),
         Vectorize(f"{row}_l"),
     ]
-    return name, steps
+    return widened(trial, rows, name, steps)
+
+
+def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str, list[Step]]:
+    """The name of a copy, and the steps that make it in the type that is computed with."""
+    if rows.dtype == rows.dtype.compute_type:
+        return name, steps
+    wide = trial.fresh(f"{name}_wide")
+    return wide, [*steps, Widen(name, wide)]
 
 
 def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -55,16 +56,16 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
     return trial.nest(vector)
 
 
-def widen_reused(nest: Nest, vector: str, trial: Trial) -> list[str]:
-    """Keep narrow inputs that are read again and again in the type that they are computed with: each conversion costs
-    about as much as a multiply-add.  Gives a loop of each new copy's nest.
+def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | None = None) -> list[str]:
+    """Keep narrow inputs (or `only` some) that are read again and again in the type that they are computed with: each
+    conversion costs about as much as a multiply-add.  Gives a loop of each new copy's nest.
 
     Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
     """
     copies: list[str] = []
     if all(depends(e.indices, vector) for e in nest.summed):
         return copies
-    for load in dict.fromkeys(nest.summed):
+    for load in dict.fromkeys(nest.summed if only is None else only):
         narrow = load.dtype != load.dtype.compute_type
         if narrow and reused(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")

@@ -1,0 +1,30 @@
+"""Whether an output is written as a whole: what works on a copy of it copies out no element that has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from opgen.loop.nodes import Buffer, Const, For, If, Kernel, Let, Store
+from opgen.loop.walk import free_vars, walk
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.box import Box
+from opgen.schedule.errors import ScheduleError
+
+
+def require_written(kernel: Kernel, step: str, output: Buffer) -> None:
+    """Refuse a step unless an output is written as a whole, so that no element of a copy is copied out without a value:
+    by one store that is unconditional, in each dimension along loops that count through it.
+    """
+    found = [s for s in walk(kernel.body) if isinstance(s, Store) and s.buffer == output.name]
+    around = [s for s in walk(kernel.body) if isinstance(s, For | If | Let) and len(found) == 1 and found[0] in walk(s)]
+    loops = {s.var: constant_extent(s) for s in around if isinstance(s, For) and s.start == Const(0)}
+    whole = len(found) == 1 and found[0].mask is None and len(loops) == len(around)
+    if not whole or not Box.covered([found[0].indices], loops) or not _counts(found[0], loops, output):
+        raise ScheduleError(f"{step} {output.name}: it is not known to be written as a whole")
+
+
+def _counts(store: Store, loops: Mapping[str, int | None], output: Buffer) -> bool:
+    """Whether each index takes as many values as the output has places."""
+    counts = [prod(loops[n] or 0 for n in free_vars(i)) for i in store.indices if free_vars(i) <= loops.keys()]
+    return counts == [int(e.value) if isinstance(e, Const) else -1 for e in output.shape]
