@@ -24,7 +24,7 @@ SPEC_TYPES = "half bfloat16 float16 float32 float64 int32 int64 int float bool e
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
 STEPS = (
     "split reorder fuse flatten skew unroll vectorize parallel bind stage compute_at pack pad permute pitch transpose "
-    "widen pair tensorize prefetch fill stream rfactor regroup carry partition tighten version"
+    "widen pair tensorize prefetch fill stream rfactor regroup carry divide partition tighten version"
 )
 LOOP_KINDS = "parallel vector unroll tile serial global heap stack streamed register shared mask"
 LOOP_TYPES = r"(bool|int32|int64|float16|bfloat16|float32|float64)(x\d+)?\b"

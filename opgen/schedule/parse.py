@@ -21,6 +21,7 @@ transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
 carry r at=k_o
+divide n_p at=k_o -> sums
 prefetch input at=y_o in=x
 fill panel in=x
 stream output
@@ -293,6 +294,15 @@ def _carry(line: Line) -> steps.Step:
     return steps.Carry(line.arguments[0].text, line.options["at"].text, line.command.span)
 
 
+def _divide(line: Line) -> steps.Step:
+    usage = "divide LOOP at=LOOP -> SUMS"
+    _shape(line, usage, 1, ["at"], results=1)
+    if "at" not in line.options:
+        raise ScheduleError("divide needs the loop outside which to go", f"write {usage}", line.command.span)
+    loop = line.arguments[0].text
+    return steps.Divide(loop, line.options["at"].text, _names(line, f"{loop}_sums")[0], line.command.span)
+
+
 def _prefetch(line: Line) -> steps.Step:
     usage = "prefetch BUFFER at=LOOP in=LOOP"
     _shape(line, usage, 1, ["at", "in"])
@@ -361,6 +371,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "rfactor": _rfactor,
     "regroup": _regroup,
     "carry": _carry,
+    "divide": _divide,
     "prefetch": _prefetch,
     "fill": _fill,
     "stream": _stream,

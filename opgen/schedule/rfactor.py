@@ -13,7 +13,6 @@ from opgen.loop.nodes import (
     BinaryOp,
     Block,
     Buffer,
-    Call,
     Const,
     Expr,
     For,
@@ -27,6 +26,7 @@ from opgen.loop.walk import free_vars, loads, map_stmt, stores, substitute, walk
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
+from opgen.schedule.reduction import operation
 
 MOST = 4096
 """Most partial results: they lie on the stack."""
@@ -75,7 +75,7 @@ class _Plan:
         body = loop.body
         while isinstance(body, For) or (isinstance(body, If) and body.otherwise is None):
             body = body.body if isinstance(body, For) else body.then
-        op = _reduction(body) if isinstance(body, Store) else None
+        op = operation(body) if isinstance(body, Store) else None
         if loop.kind != "serial" or not isinstance(body, Store) or op is None:
             raise ScheduleError(f"rfactor {loop.var}: its body is not one step of a sum, product, minimum or maximum")
         return _Plan(loop, body, op, factor, partial or f"{body.buffer}_partial")
@@ -153,17 +153,6 @@ class _Plan:
             body = b.when(b.compare("lt", begin, n), body)
         count = fold_all(b.ceildiv(n, self.factor))
         return For(outer.name, Const(0), count, For(inner.name, Const(0), Const(self.factor), body))
-
-
-def _reduction(s: Store) -> BinaryOp | None:
-    """The operation by which a store adds one step to what it stores to."""
-    target = Load(s.buffer, s.indices, s.value.type.dtype)
-    match s.value:
-        case Binary(op="add" | "mul" | "min" | "max" as op, left=left) if left == target:
-            return op
-        case Call("fma", (_, _, last)) if last == target:
-            return "add"
-    return None
 
 
 def _identity(op: BinaryOp, like: Expr) -> Expr:

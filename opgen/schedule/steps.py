@@ -11,6 +11,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
+from opgen.schedule.divide import divide
 from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
@@ -341,6 +342,20 @@ class Carry:
 
 
 @dataclass(frozen=True)
+class Divide:
+    loop: str
+    at: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"divide {self.loop} at={self.at} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return divide(kernel, self.loop, self.at, self.name)
+
+
+@dataclass(frozen=True)
 class Prefetch:
     buffer: str
     at: str
@@ -443,6 +458,7 @@ Step: TypeAlias = (
     | Rfactor
     | Regroup
     | Carry
+    | Divide
     | Prefetch
     | Fill
     | Stream

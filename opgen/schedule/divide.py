@@ -1,0 +1,88 @@
+"""divide: parts of a sum with results of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
+from opgen.loop.walk import loads, stores, substitute_expr
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
+from opgen.schedule.reduction import Reduction, Search, operation
+
+MOST = 256
+"""Most parts: at the end there is a term for each."""
+
+
+def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kernel:
+    """Move the outermost loop of a sum outside the loops over its results, from `at` inwards; each iteration has
+    results of its own, which are added up at the end, one after the other.
+
+                                                alloc sums[4, n]
+        for k in 0..n:                          for r in 0..4:
+          alloc acc                               for k in 0..n:
+          acc = 0                                   alloc acc
+          for r in 0..4:                  ->        acc = 0
+            acc = acc + f(k, r)                     acc = acc + f(k, r)
+          y[k] = acc                                sums[r, k] = acc
+                                                for sums_k in 0..n:
+                                                  y[sums_k] = sums[0, sums_k] + sums[1, sums_k] + ...
+
+    The iterations of `r` are independent, so threads can share them.  The results must have the accumulator's type, all
+    loops known extents, and nothing may stand between them.  The order of the sum changes, always in the same way: the
+    result depends neither on lanes nor on threads.
+    """
+    require_loops(kernel, "divide", [loop, at])
+    if loop == at:
+        raise ScheduleError(f"divide {loop}: it cannot go outside of itself", "name a loop over results")
+    step = _Divide(Search("divide", loop), name or f"{loop}_sums", kernel)
+    return rewrite_loops(kernel, at, lambda s, context: step.rewrite(step.search.run(s, context)))
+
+
+@dataclass(frozen=True)
+class _Divide:
+    search: Search
+    name: str
+    kernel: Kernel
+
+    def rewrite(self, found: Reduction) -> Stmt:
+        loop, acc = found.loop, found.acc.buffer
+        parts, *extents = map(self._extent, (loop, *found.around))
+        self._require_sum(found)
+        if parts > MOST:
+            raise self.search.refuse(f"{parts} parts are too many", f"split it into up to {MOST} first")
+        counters = [f"{self.name}_{s.var}" for s in found.around]
+        require_fresh(self.kernel, f"divide {loop.var}", [self.name, *counters])
+        sums = Buffer(self.name, acc.dtype, tuple(map(Const, (parts, *extents))), "heap")
+        place = tuple(b.var(s.var) for s in (loop, *found.around))
+        inside = found.inside(found.start, Store(self.name, place, found.kept))
+        each = For(loop.var, loop.start, loop.stop, inside, loop.kind)
+        return Alloc(sums, b.block((each, self._total(found, parts, counters, extents))))
+
+    def _total(self, found: Reduction, parts: int, counters: list[str], extents: list[int]) -> Stmt:
+        """All parts of each result added up."""
+        here = {s.var: b.var(c) for s, c in zip(found.around, counters, strict=True)}
+        terms: list[Expr] = [Load(self.name, (Const(p), *here.values()), found.kept.dtype) for p in range(parts)]
+        at = tuple(substitute_expr(i, here) for i in found.end.indices)
+        total: Stmt = Store(found.end.buffer, at, reduce(b.add, terms))
+        for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
+            total = For(counter, Const(0), Const(extent), total)
+        return total
+
+    def _extent(self, s: For) -> int:
+        extent = constant_extent(s)
+        if extent is None or s.start != Const(0):
+            raise self.search.refuse(f"'{s.var}' is not known to run from 0 to a constant")
+        return extent
+
+    def _require_sum(self, found: Reduction) -> None:
+        """The accumulator starts at 0, and each step adds to it."""
+        acc = found.acc.buffer.name
+        steps = [s for s in stores(found.loop) if s.buffer == acc]
+        begun = isinstance(found.start, Store) and isinstance(found.start.value, Const) and found.start.value.value == 0
+        sums = all(operation(s) == "add" for s in steps)
+        if not begun or not sums or sum(e.buffer == acc for e in loads(found.loop)) != len(steps):
+            raise self.search.refuse("it is not the loop of a sum that starts at 0")

@@ -1,0 +1,124 @@
+"""A reduction whose outermost loop is to go outside loops over results: what there is, and why it might stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Binary, BinaryOp, Block, Call, Expr, For, If, Load, Stmt, Store
+from opgen.loop.walk import expressions, free_vars, loads, stores, walk, walk_expr
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import is_independent
+
+
+class Reduction(NamedTuple):
+    """Loops over results, outermost first; the accumulator that the last one holds, how it starts, the conditions
+    around the loop of the reduction, that loop, what is made of its result, a store of that (all are to the same
+    place), and the accumulator's value.
+    """
+
+    around: list[For]
+    acc: Alloc
+    start: Stmt
+    conditions: list[Expr]
+    loop: For
+    end: Stmt
+    result: Store
+    kept: Load
+
+    def inside(self, start: Stmt, end: Stmt) -> Stmt:
+        """The loops over results around one step of the reduction's loop, which begins and ends otherwise."""
+        body = self.loop.body
+        for condition in reversed(self.conditions):
+            body = If(condition, body)
+        body = Alloc(self.acc.buffer, b.block((start, body, end)))
+        for result in reversed(self.around):
+            body = For(result.var, result.start, result.stop, body, result.kind)
+        return body
+
+
+@dataclass(frozen=True)
+class Search:
+    """What `primitive` moves `loop` out of."""
+
+    primitive: str
+    loop: str
+
+    def refuse(self, reason: str, help: str | None = None) -> ScheduleError:
+        return ScheduleError(f"{self.primitive} {self.loop}: {reason}", help)
+
+    def run(self, s: For, context: Context) -> Reduction:
+        """The reduction inside loops over results of which `s` is the outermost."""
+        around, core = self._results(s, context)
+        found = self._core(around, core)
+        self._require_free(found, context)
+        return found
+
+    def _results(self, s: For, context: Context) -> tuple[list[For], Alloc]:
+        """The loops over results, outermost first, and what the last one holds."""
+        around: list[For] = []
+        body: Stmt = s
+        while isinstance(body, For):
+            if body.kind not in ("serial", "parallel"):
+                before = f"{self.primitive} before"
+                raise self.refuse(f"the loop '{body.var}' over results is already {body.kind}", before)
+            if not is_independent(body, context):
+                raise self.refuse(f"the iterations of '{body.var}' are not known to be independent")
+            context = context.with_loop(body.var, body.start, body.stop)
+            around.append(body)
+            body = body.body
+        if not isinstance(body, Alloc):
+            raise self.refuse(f"'{around[-1].var}' holds something else than one reduction", "reorder the loops first")
+        return around, body
+
+    def _core(self, around: list[For], core: Alloc) -> Reduction:
+        shape = self.refuse("it is not the outermost loop of a reduction whose accumulator can wait in a result")
+        if not isinstance(core.body, Block) or len(core.body.statements) != 3:
+            raise shape
+        start, middle, end = core.body.statements
+        wrapped: list[Expr] = []
+        while isinstance(middle, If) and middle.otherwise is None:
+            wrapped.append(middle.condition)
+            middle = middle.then
+        if core.buffer.shape or not isinstance(middle, For) or middle.var != self.loop or middle.kind != "serial":
+            raise shape
+        acc = core.buffer.name
+        begun = {p.buffer for p in stores(start)} == {acc} and not any(isinstance(p, For) for p in walk(start))
+        result = next(stores(end), None)
+        used = {e.buffer for s in (middle, end) for e in loads(s)} | {p.buffer for p in stores(middle)}
+        if not begun or result is None or not _stores_once(end) or result.buffer in used:
+            raise shape
+        if result.value.type.dtype != core.buffer.dtype or result.mask is not None:
+            raise shape
+        return Reduction(around, core, start, wrapped, middle, end, result, Load(acc, (), core.buffer.dtype))
+
+    def _require_free(self, found: Reduction, context: Context) -> None:
+        for name in sorted({s.var for s in found.around}):
+            if any(name in free_vars(e) for e in expressions(found.loop)):
+                raise self.refuse(f"its bounds depend on '{name}'")
+        deciding = (*found.conditions, *expressions(found.loop))
+        if any(isinstance(n, Load) for e in deciding for n in walk_expr(e)):
+            raise self.refuse("whether it runs depends on what is in memory")
+        if not context.proves(b.compare("lt", found.loop.start, found.loop.stop)):
+            raise self.refuse("it is not known to run at all, and nothing would be stored")
+
+
+def _stores_once(end: Stmt) -> bool:
+    """Whether what is made of a result is stored in any case, to one place."""
+    if isinstance(end, If):
+        places = {(s.buffer, s.indices, s.mask) for s in stores(end)}
+        return end.otherwise is not None and len(places) == 1 and all(map(_stores_once, (end.then, end.otherwise)))
+    return isinstance(end, Store)
+
+
+def operation(s: Store) -> BinaryOp | None:
+    """The operation by which a store adds one step to what it stores to."""
+    target = Load(s.buffer, s.indices, s.value.type.dtype)
+    match s.value:
+        case Binary(op="add" | "mul" | "min" | "max" as op, left=left) if left == target:
+            return op
+        case Call("fma", (_, _, last)) if last == target:
+            return "add"
+    return None

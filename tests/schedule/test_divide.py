@@ -1,0 +1,100 @@
+"""divide: parts of a sum with results of their own, which are added up at the end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from opgen.loop.parse import parse_kernel
+from opgen.passes.legalize import legalize
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.schedule import apply, parse_schedule
+from tests.schedule import kernels
+from tests.schedule.differential import assert_same, specialised
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_of_a_product(seed: int) -> None:
+    rng = random.Random(seed)
+    size, parts = rng.randint(1, 4), rng.randint(2, 5)
+    sizes = {"m": rng.randint(2, 7), "n": rng.randint(2, 9), "p": size * parts}
+    more = rng.choice(["", "parallel k_o\n", "split j 2 tail=min\nreorder j_o, i, j_i\n", "vectorize sums_j\n"])
+    if size > 1:
+        more += rng.choice(["", "carry k_i at=i\n" if "reorder" not in more else ""])
+    text = f"split k {size} tail=exact -> k_o, k_i\ndivide k_o at=i -> sums\n{more}"
+    kernel = specialised(kernels.kernel(kernels.PRODUCT), sizes)
+    if size == 1:
+        text = f"divide k at=i -> sums\n{more.replace('k_o', 'k')}"
+    after = apply(kernel, parse_schedule(text))
+    assert_same(kernel, after, {}, seed, f"{sizes}\n{text}")
+    assert_same(kernel, legalize(after), {}, seed, f"{sizes}\n{text}")
+
+
+OTHERS = """
+kernel others(n: int64 in [1, inf], x: float32[8, 6], w: float32[n, 6]) -> (
+             y: float32[8], z: float32[8], u: float32[8], v: float32[n], t: float32[8], s: float32[1000]):
+  for i in 0..8:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for j in 0..6:
+      acc[] = acc[] + x[i, j]
+    y[i] = acc[]
+  for a in 0..8:
+    alloc most: float32[] register
+    most[] = 0.0f32
+    for b in 0..6:
+      most[] = max(most[], x[a, b])
+    z[a] = most[]
+  for c in 0..8:
+    alloc more: float32[] register
+    more[] = 1.0f32
+    for d in 0..6:
+      more[] = more[] + x[c, d]
+    u[c] = more[]
+  for e in 0..n:
+    alloc open: float32[] register
+    open[] = 0.0f32
+    for f in 0..6:
+      open[] = open[] + w[e, f]
+    v[e] = open[]
+  for g in 0..8:
+    alloc twice: float32[] register
+    twice[] = 0.0f32
+    for h in 0..6:
+      twice[] = twice[] + twice[] * x[g, h]
+    t[g] = twice[]
+  for p in 0..1000:
+    alloc many: float32[] register
+    many[] = 0.0f32
+    for q in 0..1000:
+      many[] = many[] + x[0, 0]
+    s[p] = many[]
+"""
+
+NOT_A_REDUCTION = "it is not the outermost loop of a reduction whose accumulator goes to a result as it is"
+REFUSALS = {
+    "divide nowhere at=i": "divide: there is no loop 'nowhere'",
+    "divide i at=i": "divide i: it cannot go outside of itself",
+    "divide b at=a": "divide b: it is not the loop of a sum that starts at 0",
+    "divide d at=c": "divide d: it is not the loop of a sum that starts at 0",
+    "divide h at=g": "divide h: it is not the loop of a sum that starts at 0",
+    "divide f at=e": "divide f: 'e' is not known to run from 0 to a constant",
+    "divide q at=p": "divide q: 1000 parts are too many",
+    "divide j at=a": f"divide j: {NOT_A_REDUCTION}",
+    "divide j at=i -> x": "divide j: the name 'x' is taken",
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_refusal(text: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(OTHERS), parse_schedule(text))
+    assert refusal.value.message == REFUSALS[text]
+
+
+def test_the_place_is_named() -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        parse_schedule("divide r")
+    assert refusal.value.message == "divide needs the loop outside which to go"
+    assert str(parse_schedule("divide r at=k_o\n")) == "divide r at=k_o -> r_sums\n"
