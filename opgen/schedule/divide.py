@@ -7,7 +7,7 @@ from functools import reduce
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
-from opgen.loop.walk import loads, stores, substitute_expr
+from opgen.loop.walk import loads, map_stmt, stores, substitute, substitute_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
@@ -31,9 +31,10 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kerne
                                                 for sums_k in 0..n:
                                                   y[sums_k] = sums[0, sums_k] + sums[1, sums_k] + ...
 
-    The iterations of `r` are independent, so threads can share them.  The results must have the accumulator's type, all
-    loops known extents, and nothing may stand between them.  The order of the sum changes, always in the same way: the
-    result depends neither on lanes nor on threads.
+    What is made of a sum before it is stored is made of all parts together.  The iterations of `r` are independent, so
+    threads can share them.  The results must have the accumulator's type, all loops known extents, and nothing may
+    stand between them.  The order of the sum changes, always in the same way: the result depends neither on lanes nor
+    on threads.
     """
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
@@ -66,8 +67,13 @@ class _Divide:
         """All parts of each result added up."""
         here = {s.var: b.var(c) for s, c in zip(found.around, counters, strict=True)}
         terms: list[Expr] = [Load(self.name, (Const(p), *here.values()), found.kept.dtype) for p in range(parts)]
-        at = tuple(substitute_expr(i, here) for i in found.end.indices)
-        total: Stmt = Store(found.end.buffer, at, reduce(b.add, terms))
+        result = found.result
+        at = tuple(substitute_expr(i, here) for i in result.indices)
+        total: Stmt = Store(result.buffer, at, reduce(b.add, terms))
+        if found.end != Store(result.buffer, result.indices, found.kept):
+            summed = Load(result.buffer, at, found.kept.dtype)
+            made = map_stmt(substitute(found.end, here), expr=lambda e: summed if e == found.kept else e)
+            total = b.block((total, made))
         for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
             total = For(counter, Const(0), Const(extent), total)
         return total

@@ -63,7 +63,7 @@ def the_call(seed: int, lanes: bool, direction: str | None) -> Call:
 def inputs_of(call: Call, kernel: Kernel, schedule: str, seed: int) -> dict[str, np.ndarray]:
     """Random numbers; of few bits where a schedule adds up in another order, so that no order rounds."""
     arrays = random_arrays(call.shapes, call.dtype, seed)
-    if "rfactor" in schedule or "regroup" in schedule:
+    if any(step in schedule for step in ("rfactor", "regroup", "divide")):
         arrays = {
             n: (np.round(np.clip(x.astype(np.float64), -2, 2) * 8) / 8).astype(x.dtype) for n, x in arrays.items()
         }

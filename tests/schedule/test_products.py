@@ -100,9 +100,12 @@ def test_a_filter_is_turned_panel_by_panel() -> None:
 def test_sums_wait_while_blocks_go_by() -> None:
     slow = replace(SMALL, l3=replace(SMALL.l3, bytes_per_second=5e9), memory_bytes_per_second=5e9)
     text = assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, slow)
-    assert "carry n at=k_o\ncarry y_o at=k_o\n" in text
-    assert "prefetch grad_output at=y_o in=x\nprefetch input at=y_o in=x\n" in text
-    assert "partition c_o 1\nfill grad_output_panel in=x\nparallel k_o\n" in text
+    assert "flatten n, y_x -> n_y_x\n" in text
+    assert "carry n_y_x_o at=k_o\n" in text
+    asked = [f"prefetch {rows} at=n_y_x_o in=n_y_x_i\n" for rows in ("grad_output", "input")]
+    assert "".join(asked) in text
+    assert "partition c_o 1 -> rest\nfill grad_output_panel in=n_y_x_i\nsplit n_y_x_i_rest 2 tail=exact" in text
+    assert text.endswith("parallel k_o\n")
 
 
 def test_vectors_that_lie_together_are_copied_for_many_tiles_only() -> None:
@@ -115,8 +118,10 @@ def test_vectors_that_lie_together_are_copied_for_many_tiles_only() -> None:
 def test_threads_share_groups_of_scalars_where_blocks_of_vectors_are_few() -> None:
     text = assert_scheduled_is_the_same(dense((2, 8, 14, 96), 192, "filter"), 1, WIDE)
     assert "split c 48 tail=exact -> c_g, c_r\n" in text
-    assert "carry n at=c_g\ncarry y_o at=k_o\n" in text
-    assert "fill grad_output_panel in=x\nparallel c_g\n" in text
+    assert "reorder c_g, k_o, c_r, k_i\n" in text
+    assert "carry n_y_x_o at=k_o\n" in text
+    assert "fill grad_output_panel in=n_y_x_i\n" in text
+    assert text.endswith("parallel c_g\n")
     slow = replace(WIDE, l3=replace(WIDE.l3, bytes_per_second=2e9))
     assert "parallel c_o" in assert_scheduled_is_the_same(dense((2, 8, 14, 96), 192, "filter"), 1, slow)
 
@@ -129,7 +134,7 @@ def test_results_narrower_than_a_tile_are_left_to_others() -> None:
 def test_many_results_wait_beyond_the_second_cache_if_blocks_are_long() -> None:
     narrow = replace(WIDE, l1=replace(WIDE.l1, size=48 << 10), l2=replace(WIDE.l2, size=16 << 10))
     text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, "filter"), 1, narrow)
-    assert "carry y_o at=k_o\nsplit c_r 6" in text
+    assert "carry y_x_o at=k_o\nsplit c_r 6" in text
     assert "split c 8" in assert_scheduled_is_the_same(dense((2, 7, 7, 64), 64, "filter"), 1, narrow)
 
 
@@ -194,7 +199,8 @@ def test_groups_of_scalars_that_crowd_few_sets_have_panels() -> None:
     text = assert_scheduled_is_the_same(dense((1, 7, 7, 128), 512, "filter"), 1, CROWDED)
     assert "split c 64 tail=exact -> c_g, c_r\nreorder c_g, k_o, c_r, k_i\n" in text
     assert "pack input 0, 1, 2, 3 at=c_g -> input_panel\n" in text
-    assert text.endswith("pitch input_panel 3 80\nparallel c_g\n")
+    assert "pitch input_panel 3 80\n" in text
+    assert text.endswith("parallel c_g\n")
 
 
 @pytest.mark.parametrize(
@@ -224,3 +230,23 @@ def test_few_registers_keep_to_other_tiles() -> None:
     for direction in (None, "filter"):
         text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, direction), 1, replace(WIDE, registers=16))
         assert "tail=min" not in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_the_places_have_sums_of_their_own(seed: int) -> None:
+    rng = random.Random(seed)
+    machine = replace(WIDE, cores=rng.choice([2, 3, 4]))
+    image = (rng.choice([2, 4]), 16, rng.choice([16, 24, 28]), rng.choice([48, 60, 70]))
+    text = assert_scheduled_is_the_same(dense(image, 64, "filter"), seed, machine)
+    assert "divide n_y_x_p at=c -> sums\n" in text
+    assert "vectorize sums_l\n" in text
+    assert text.endswith("parallel n_y_x_p\n")
+
+
+def test_places_that_are_few_or_shared_in_blocks_of_vectors_have_the_results_alone() -> None:
+    for image, outputs, machine in (
+        ((1, 14, 14, 64), 64, WIDE),
+        ((4, 16, 16, 64), 128, WIDE),
+        ((4, 16, 16, 64), 64, ALONE),
+    ):
+        assert "divide" not in assert_scheduled_is_the_same(dense(image, outputs, "filter"), 1, machine)

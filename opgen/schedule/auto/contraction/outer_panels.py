@@ -8,15 +8,18 @@ from opgen.schedule.auto.traffic import LINE
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Fill, Partition, Pitch
 
+REST = "rest"
+"""What the names of loops end in that come after the one that fills a panel."""
+
 
 def panel_of_vectors(trial: Trial, rows: Load, blocks: str, lanes: int, filled: tuple[str, str] | None) -> bool:
     """What a block reads, copied at its beginning, or `filled`: by the first iteration of a loop over tiles, row by row
-    in a loop over places, which hides the copy.
+    in a loop over places, which hides the copy; the other iterations have names of their own.
     """
     name, copied = rows_in_lanes(trial, rows, blocks, lanes)
     if filled is not None:
         tiles, place = filled
-        copied += [Partition(tiles, (1,)), Fill(name, place)]
+        copied += [Partition(tiles, (1,), REST), Fill(name, place)]
     return trial.take(*copied)
 
 

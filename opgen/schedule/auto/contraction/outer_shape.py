@@ -1,0 +1,228 @@
+"""Sums of outer products: what there is, and in which blocks, groups and parts it is done."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.loop.nodes import For, Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
+from opgen.schedule.auto.traffic import LINE, USED, Loop, accesses, region
+
+SCALARS, VECTORS = 6, 4
+"""The tile: 24 sums, and 10 loads for as many multiply-adds."""
+TILES = 8
+"""Tiles of scalars that a panel must serve to be worth its copy."""
+AGAIN = 16
+"""As `TILES`, where the vectors lie together before."""
+SHARED = 1 / 4
+"""The part of the last cache that a nest can count on: others use it too."""
+FELT = 1 / 10
+"""The part of the arithmetic's time from which fetching operands is felt."""
+PLACES = 64
+"""Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
+PARTS = 16
+"""Most parts of the places."""
+NEAR = 1 / 4
+"""The share of the second cache for a panel of all places, of vectors or of a group of scalars."""
+
+
+@dataclass(frozen=True)
+class OuterShape(LaneNest, ABC):
+    @cached_property
+    def loop(self) -> str:
+        """The loop over scalars that lie together; empty if there is none."""
+        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
+        along = [n for n in self.nest.names if all(is_contiguous(e, n, self.nest.shapes) for e in scalars)]
+        return along[0] if scalars and len(along) == 1 and along[0] != self.vector else ""
+
+    @cached_property
+    def others(self) -> list[str]:
+        """The loops over tables: what lanes read serves all of them."""
+        return [n for n in self.nest.names if n not in (self.vector, self.loop)]
+
+    @cached_property
+    def places(self) -> tuple[For, ...]:
+        return self.nest.inner_loops
+
+    @cached_property
+    def reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        loads = tuple(dict.fromkeys(self.nest.summed))
+        if len(loads) != 2 or not self.loop or any(e.dtype != e.dtype.compute_type for e in loads):
+            return ()
+        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        apart_from = ((self.loop, *self.others), (self.vector,))
+        if any(depends(e.indices, n) for e, names in zip(rows, apart_from, strict=True) for n in names):
+            return ()
+        return rows if is_contiguous(rows[0], self.vector, self.nest.shapes) else ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the nest is such a sum, its results wait near enough if at all, and tiles pay for panels."""
+        nest, m = self.nest, self.machine
+        if not self.reads or any(constant_extent(s) is None for s in self.places) or divisibility(nest):
+            return False
+        if any(depends(c, n) for c in nest.conditions for n in (self.vector, self.loop)):
+            return False
+        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self.scalars >= TILES * SCALARS
+        return kept and enough and self.width % (VECTORS * self.lanes) == 0 and self.near
+
+    @property
+    def near(self) -> bool:
+        """Whether entering a tile, and fetching its results, is not felt.  Of several tables operands are as they were
+        given, and threads share all tables.
+        """
+        if self.whole or not (self.others or self.many):
+            return True
+        return self.block * self.row >= PLACES and (not self.others or (self.given and (self.even or self.groups > 1)))
+
+    @property
+    def given(self) -> bool:
+        """Whether the operands are as they were given: nothing was packed."""
+        return {e.buffer for e in self.reads} <= {b.name for b in self.trial.kernel.inputs}
+
+    @property
+    def many(self) -> bool:
+        """Whether results are too many to wait in the second cache."""
+        return 2 * self.products * self.reads[0].dtype.bytes > self.machine.l2.size
+
+    @property
+    def products(self) -> int:
+        """How many results there are."""
+        return prod(self.nest.extent(n) or 0 for n in self.nest.names)
+
+    @property
+    def scalars(self) -> int:
+        return self.nest.extent(self.loop) or 0
+
+    @property
+    def width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @cached_property
+    def block(self) -> int:
+        """How many iterations of the loop over `rows` a block has, so that a panel and the lines of the scalars stay in
+        the first cache; none if a row is too long.
+        """
+        if not self.places:
+            return 0
+        rows = constant_extent(self.rows) or 1
+        return max((d for d in range(1, rows + 1) if rows % d == 0 and d <= self._most), default=0)
+
+    @property
+    def enough(self) -> bool:
+        """Whether a block is not much smaller than the first cache would let it be."""
+        return 2 * self.block > min(self._most, constant_extent(self.rows) or 1)
+
+    @property
+    def _most(self) -> int:
+        """The most iterations of a block."""
+        place = VECTORS * self.lanes * self.reads[0].dtype.bytes + LINE
+        return int(USED * self.machine.l1.size) // (self.row * place)
+
+    @property
+    def rows(self) -> For:
+        """The loop over places that comes in blocks: the last but one, or the only one."""
+        return self.places[-2:][0]
+
+    @property
+    def row(self) -> int:
+        """The places of one of its iterations."""
+        return constant_extent(self.places[-1]) or 1 if len(self.places) > 1 else 1
+
+    @cached_property
+    def parts(self) -> int:
+        """How many parts of the places have results of their own, so that threads can share them: where blocks of
+        vectors are too few for that, and blocks of places, all in one loop, many.  They depend on the machine's cores,
+        however many threads will run.
+        """
+        alone = len(self.places) == 1 and not (self.whole or self.others or self.many or self.even)
+        if not alone or self.nest.names[-1] != self.vector or self.near_groups > 1:
+            return 1
+        count = (constant_extent(self.rows) or 1) // self.block
+        most = min(self.machine.cores, count // TURNS, PARTS)
+        return max(d for d in range(1, max(1, most) + 1) if count % d == 0)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all places are one block, so that sums never wait: they stay in the first cache, or results are too
+        many to wait in the second and a panel of all places is not.
+        """
+        count = prod(constant_extent(s) or 1 for s in self.places) // self.row
+        if self.others or self.block in (0, count):
+            return self.block > 0 and not self.others
+        panel = self.bytes(self.reads[0]) // (self.width // (VECTORS * self.lanes))
+        return self.many and panel <= NEAR * self.machine.l2.size
+
+    @property
+    def even(self) -> bool:
+        """Whether there are blocks of vectors enough for threads to share."""
+        count, cores = self.width // (VECTORS * self.lanes), self.machine.cores
+        return count >= TURNS * cores or count % cores == 0
+
+    @cached_property
+    def groups(self) -> int:
+        """In how many groups scalars come: as many as have panels, or else one for each core where there are too few
+        blocks of vectors to share, unless reading all vectors for each group would be felt in a single thread.
+        """
+        cores = self.machine.cores
+        if self.near_groups > 1 or self.parts > 1:
+            return self.near_groups
+        large = self.scalars % cores == 0 and self.scalars // cores >= TILES * SCALARS // 2
+        felt = self.afar or self.fetching(self.bytes(self.reads[0])) > FELT
+        return cores if large and not self.even and not felt else 1
+
+    @cached_property
+    def near_groups(self) -> int:
+        """In how many groups of scalars a panel of each is near for all vectors, and threads share them; 1 if none need
+        be: only rows that would find room in the first cache elsewhere, or come from beyond the second, gain by it.
+        """
+        found, m = accesses(self.nest), self.machine
+        scalars = next((a for a in found or () if self.loop in a.strides and self.vector not in a.strides), None)
+        if not self.whole or scalars is None or self.width // (VECTORS * self.lanes) < TILES:
+            return 1
+        places = [Loop(s.var, constant_extent(s) or 1) for s in self.places]
+        size = prod(p.extent for p in places) * (VECTORS * self.lanes * self.reads[0].dtype.bytes + LINE)
+        afar = 2 * self.bytes(self.reads[1]) > m.l2.size
+        if region(scalars, [*places, Loop(self.loop, SCALARS)]).fits(m.l1) or (size > USED * m.l1.size and not afar):
+            return 1
+        most = self.scalars // (TILES * SCALARS)
+        counts = [n for n in range(m.cores, most + 1, m.cores) if self.scalars % (n * self.lanes) == 0]
+        return next((n for n in counts if self.bytes(self.reads[1]) // n <= NEAR * m.l2.size), 1)
+
+    @cached_property
+    def late(self) -> bool:
+        """Whether fetching both operands from where they lie takes long beside the arithmetic."""
+        size = sum(map(self.bytes, self.reads))
+        return size > USED / 2 * self.machine.l2.size and self.fetching(size) > FELT
+
+    @cached_property
+    def afar(self) -> bool:
+        """Whether the operands come from beyond the caches."""
+        return sum(map(self.bytes, self.reads)) > SHARED * self.machine.l3.size
+
+    def fetching(self, size: int) -> float:
+        """The time of fetching so many bytes from where the operands lie, as a part of the arithmetic's."""
+        m = self.machine
+        rate = m.memory_bytes_per_second if self.afar else m.l3.bytes_per_second
+        places = prod(constant_extent(s) or 1 for s in self.places)
+        return size / rate / (places * self.products / self.lanes / m.fma_per_second)
+
+    def bytes(self, e: Load) -> int:
+        width = self.width if e is self.reads[0] else self.scalars
+        return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self.places)
+
+    @property
+    def copied(self) -> bool:
+        """Whether what a block reads of the vectors does not lie together as it is, or is read often enough for a copy
+        that begins at a line: arrays as given may not, and then each of their vectors lies across two.
+        """
+        tiles = -(-self.scalars // self.groups // SCALARS) * prod(self.nest.extent(n) or 1 for n in self.others)
+        return self.width > VECTORS * self.lanes or tiles >= AGAIN
