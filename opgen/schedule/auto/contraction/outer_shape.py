@@ -24,6 +24,8 @@ SHARED = 1 / 4
 """The part of the last cache that a nest can count on: others use it too."""
 FELT = 1 / 10
 """The part of the arithmetic's time from which fetching operands is felt."""
+EARLY = 1 / 20
+"""As `FELT`, where operands can be asked for early, which takes little."""
 PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 PARTS = 16
@@ -201,7 +203,7 @@ class OuterShape(LaneNest, ABC):
     def late(self) -> bool:
         """Whether fetching both operands from where they lie takes long beside the arithmetic."""
         size = sum(map(self.bytes, self.reads))
-        return size > USED / 2 * self.machine.l2.size and self.fetching(size) > FELT
+        return size > USED / 2 * self.machine.l2.size and self.fetching(size) > EARLY
 
     @cached_property
     def afar(self) -> bool:
