@@ -56,9 +56,11 @@ class OuterShape(LaneNest, ABC):
     def reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
         loads = tuple(dict.fromkeys(self.nest.summed))
-        if len(loads) != 2 or not self.loop or any(e.dtype != e.dtype.compute_type for e in loads):
+        if len(loads) != 2 or not self.loop:
             return ()
         rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        if rows[1].dtype != rows[1].dtype.compute_type:
+            return ()
         apart_from = ((self.loop, *self.others), (self.vector,))
         if any(depends(e.indices, n) for e, names in zip(rows, apart_from, strict=True) for n in names):
             return ()
@@ -72,6 +74,8 @@ class OuterShape(LaneNest, ABC):
             return False
         if any(depends(c, n) for c in nest.conditions for n in (self.vector, self.loop)):
             return False
+        if self.reads[0].dtype.bytes < self.element and not self.copied:
+            return False  # only panels are wide
         kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self.scalars >= TILES * SCALARS
         return kept and enough and self.width % (VECTORS * self.lanes) == 0 and self.near
@@ -93,12 +97,17 @@ class OuterShape(LaneNest, ABC):
     @property
     def many(self) -> bool:
         """Whether results are too many to wait in the second cache."""
-        return 2 * self.products * self.reads[0].dtype.bytes > self.machine.l2.size
+        return 2 * self.products * self.element > self.machine.l2.size
 
     @property
     def products(self) -> int:
         """How many results there are."""
         return prod(self.nest.extent(n) or 0 for n in self.nest.names)
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element, of a panel or of a sum."""
+        return self.reads[0].dtype.compute_type.bytes
 
     @property
     def scalars(self) -> int:
@@ -126,7 +135,7 @@ class OuterShape(LaneNest, ABC):
     @property
     def _most(self) -> int:
         """The most iterations of a block."""
-        place = VECTORS * self.lanes * self.reads[0].dtype.bytes + LINE
+        place = VECTORS * self.lanes * self.element + LINE
         return int(USED * self.machine.l1.size) // (self.row * place)
 
     @property
@@ -191,7 +200,7 @@ class OuterShape(LaneNest, ABC):
         if not self.whole or scalars is None or self.width // (VECTORS * self.lanes) < TILES:
             return 1
         places = [Loop(s.var, constant_extent(s) or 1) for s in self.places]
-        size = prod(p.extent for p in places) * (VECTORS * self.lanes * self.reads[0].dtype.bytes + LINE)
+        size = prod(p.extent for p in places) * (VECTORS * self.lanes * self.element + LINE)
         afar = 2 * self.bytes(self.reads[1]) > m.l2.size
         if region(scalars, [*places, Loop(self.loop, SCALARS)]).fits(m.l1) or (size > USED * m.l1.size and not afar):
             return 1
