@@ -19,6 +19,8 @@ START = 1e-6
 """Seconds to begin a block: its memory, and loops that are cold."""
 PIECE = 1024
 """Bytes that are read in order as fast as longer pieces."""
+ROOM = 0.75
+"""The part of the second cache that a block may fill together with what stays from block to block."""
 SHARES = 4
 """The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
-from opgen.schedule.auto.chain.blocks import Blocks
+from opgen.schedule.auto.chain.blocks import ROOM, Blocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
@@ -15,8 +15,6 @@ from opgen.schedule.steps import ComputeAt, Parallel, Reorder, Split
 
 VECTORS = 2
 """Vectors of which a block has a multiple: a register tile of what is made for it is as wide."""
-ROOM = 0.75
-"""The part of the second cache that a block may fill with what stays from block to block."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from opgen.loop.nodes import For
 from opgen.loop.walk import walk
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.chain.blocks import START, Blocks
+from opgen.schedule.auto.chain.blocks import ROOM, START, Blocks
 from opgen.schedule.auto.contraction.plan import STORED, VISIT
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous
 from opgen.schedule.auto.sources import Sources
@@ -58,16 +58,26 @@ class SumBlocks(Blocks):
         return tuple(constant_extent(loops[n]) or 0 for n in self.loops)
 
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
-        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest."""
+        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest.
+
+        Beside results that come and go, a block of outer products may fill the second cache, as each part of it is
+        read once; any other is read again for each tile of vectors.
+        """
         piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
-        passes = 2 if piece <= self.machine.l2.size else 4
-        sums = 0 if blocks == 1 else 2 * results / self._rate(results + piece)
+        room = 1 if self._is_outer else ROOM
+        passes = 2 if piece <= room * self.machine.l2.size else 4
+        sums = 0 if blocks == 1 else 2 * results / self._rate_within(ROOM, results + piece)
         if self._is_outer:
             part = piece / self._apart
             near = part <= NEAR * self.machine.l1.size
             sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
-        each = passes * piece / self._rate(piece) + sums + START * (1 + len(moved))
+        each = passes * piece / self._rate_within(room, piece) + sums + START * (1 + len(moved))
         return blocks * each + self._scattered(blocks)
+
+    def _rate_within(self, room: float, size: float) -> float:
+        """The rate of what stays in a part of the second cache, if that has room for it."""
+        second = self.machine.l2.size
+        return self._rate(size if size <= room * second else max(size, second + 1))
 
     @cached_property
     def _is_outer(self) -> bool:

@@ -21,6 +21,11 @@ from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, St
 TURNS = 4
 """Blocks for each core at least: fewer would leave cores idle at the end."""
 
+PART = 1 / 8
+"""The share of the second cache from which a panel takes room from what else waits there."""
+PIECE = 256
+"""Bytes of each row that a part of a panel copies at least: whole lines, a few next to each other."""
+
 OVERLAP = 5 / 4
 """The most that panels may copy together, of what there is: rows at their borders may be in several."""
 
@@ -95,7 +100,7 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
     intermediate in blocks, if they leave room in the second cache; whether that was done.
 
-    The loop is the innermost whose panels copy little twice.
+    The loop is the innermost whose panels copy little twice; a panel that is large is made, and used, part by part.
     """
     around = nest_around(marks.kernel, vector)
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
@@ -106,6 +111,8 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         again = Trial(marks.kernel)
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
+            if shared and _size(_allocated(again.kernel, pack.name).buffer) > PART * machine.l2.size:
+                again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
             room = machine.l2.size // (2 if loop == around.names[-1] else 1)
             turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
@@ -113,6 +120,20 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
                 return False
             return trial.adopt(again, marks.before)
     return False
+
+
+def _in_parts(marks: Marks, pack: Pack, vector: str, most: float) -> Trial | None:
+    """Panels of a part of what a nest reads, along the input's lines; None if they would copy much twice."""
+    nest = next(n for n in inner_nests(marks.kernel) if vector in n.names)
+    uses = [e for e in nest.outside_loads if e.buffer == pack.buffer]
+    size, loop = PIECE // uses[0].dtype.bytes, nest.names[0]
+    extent = nest.extent(loop) or 0
+    if loop == vector or extent <= size or extent % size or not all(depends(e.indices[-1:], loop) for e in uses):
+        return None
+    panels = Trial(marks.kernel)
+    block, part = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_t")
+    taken = panels.take(Split(loop, size, "exact", block, part), replace(pack, at=block))
+    return panels if taken and _copied(panels.kernel, pack.name) <= most else None
 
 
 def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
