@@ -109,7 +109,11 @@ def accesses(s: Stmt, buffer: str, around: tuple[For, ...] = ()) -> list[Access]
 
 
 def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
-    """The box over all iterations of the loops around the accesses; None where an index is not affine in one."""
+    """The box over all iterations of the loops around the accesses; None where an index is not affine in one, or has
+    lanes, as where blocks are turned in registers.
+    """
+    if any(i.type.lanes > 1 for indices, _ in found for i in indices):
+        return None
     lows: list[list[Expr]] = []
     highs: list[list[Expr]] = []
     for indices, loops in found:

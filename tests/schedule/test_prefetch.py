@@ -115,6 +115,10 @@ REFUSALS = {
     "carry c_o at=p\nprefetch x at=c_o in=c_i": (
         "prefetch x: what 'c_o' reads of it does not lie together, nor in rows at equal distances"
     ),
+    "pack f 1, 0 -> turned\nsplit turned_0 4 tail=exact -> to, ti\nsplit turned_1 4 tail=exact -> so, si\n"
+    "reorder to, so, ti, si\ntranspose ti, si\nprefetch f at=to in=so": (
+        "prefetch f: it is not known what 'to' reads of it"
+    ),
     "parallel q\nprefetch x at=p in=c": "prefetch x: a loop on the way there is already bound to something",
 }
 
