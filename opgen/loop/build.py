@@ -205,7 +205,7 @@ EMPTY = Block(())
 
 
 def is_empty(s: Stmt | None) -> bool:
-    return s is None or s == EMPTY
+    return s is None or (isinstance(s, Block) and not s.statements)
 
 
 def when(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> Stmt:

@@ -264,6 +264,16 @@ Expr: TypeAlias = (
 # Statements ---------------------------------------------------------------------------------------
 
 
+class _Remembering:
+    """Room for what `opgen.loop.walk` finds in a statement.  It never changes, so it is looked for once."""
+
+    __slots__ = ("found_loads", "found_skeleton", "found_stores")
+
+    found_loads: tuple[Load, ...]
+    found_skeleton: tuple[Stmt, ...]
+    found_stores: tuple[Store, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A dense row-major array.  `shape` is over the kernel's parameters (and enclosing variables for a local one).
@@ -285,7 +295,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(_Remembering):
     buffer: str
     indices: tuple[Expr, ...]
     value: Expr
@@ -293,7 +303,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(_Remembering):
     var: str
     start: Expr
     stop: Expr
@@ -302,14 +312,14 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(_Remembering):
     condition: Expr
     then: Stmt
     otherwise: Stmt | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(_Remembering):
     """A name for a scalar value within `body`."""
 
     var: Var
@@ -318,7 +328,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Alloc:
+class Alloc(_Remembering):
     """A buffer that lives while `body` runs."""
 
     buffer: Buffer
@@ -326,19 +336,19 @@ class Alloc:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(_Remembering):
     """Statements in order; never nested directly in a block."""
 
     statements: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(_Remembering):
     """All threads of a GPU block arrive before any goes on; shared memory written before is seen after."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class Prefetch(_Remembering):
     """A hint that the line of memory around an element will be read.  It has no effect and reads nothing: the place may
     lie outside the buffer, counted on from its rows.
     """

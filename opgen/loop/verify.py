@@ -36,7 +36,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.print import print_expr
 from opgen.loop.typecheck import Declarations, access_problems, type_problems
-from opgen.loop.walk import expressions, free_vars, loads, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, loads, loops_in, walk_expr
 
 
 @dataclass(frozen=True)
@@ -263,9 +263,7 @@ def _allocation(s: Alloc, place: _Place) -> Iterator[str]:
         yield f"buffer '{name}' is allocated in {space} memory, which is for arguments"
     if space == "shared" and (place.has("thread") or not place.has("block")):
         yield f"buffer '{name}' in shared memory is not allocated between block and thread loops"
-    outside = not place.has("thread") and any(
-        isinstance(part, For) and part.kind.startswith("thread") for part in walk(s.body)
-    )
+    outside = not place.has("thread") and any(part.kind.startswith("thread") for part in loops_in(s.body))
     if space in ("stack", "register", "tile") and outside:
         yield f"buffer '{name}' in {space} memory is allocated outside the thread loops that use it"
 

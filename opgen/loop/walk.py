@@ -315,9 +315,57 @@ def free_vars(e: Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-def loads(s: Stmt) -> Iterator[Load]:
-    return (e for e in walk_exprs(s) if isinstance(e, Load))
+# What a statement holds --------------------------------------------------------------------------
+#
+# Steps and passes rebuild what they change and share the rest, so these are kept in the statements (`_Remembering`).
+# A statement never holds itself there: such a cycle would outlive its last use.
 
 
-def stores(s: Stmt) -> Iterator[Store]:
-    return (p for p in walk(s) if isinstance(p, Store))
+def skeleton(s: Stmt) -> tuple[Stmt, ...]:
+    """Every statement in a statement but stores and blocks, outermost first, in program order."""
+    if isinstance(s, Store):
+        return ()
+    try:
+        inside = s.found_skeleton
+    except AttributeError:
+        inside = tuple([q for p in parts(s) for q in skeleton(p)])
+        object.__setattr__(s, "found_skeleton", inside)
+    return inside if isinstance(s, Block) else (s, *inside)
+
+
+def loops_in(s: Stmt) -> Iterator[For]:
+    """The loops in a statement, outermost first, in program order."""
+    return (p for p in skeleton(s) if isinstance(p, For))
+
+
+def allocs_in(s: Stmt) -> Iterator[Alloc]:
+    """The local buffers in a statement, outermost first, in program order."""
+    return (p for p in skeleton(s) if isinstance(p, Alloc))
+
+
+def holds_loop(s: Stmt, name: str) -> bool:
+    """Whether a statement is, or holds, a loop of that name."""
+    return not isinstance(s, Store) and any(p.var == name for p in loops_in(s))
+
+
+def loads(s: Stmt) -> tuple[Load, ...]:
+    """The loads in a statement, in program order, as often as they stand there."""
+    try:
+        return s.found_loads
+    except AttributeError:
+        own = [e for e in _nodes(list(expressions(s)[::-1])) if isinstance(e, Load)]
+        found = tuple(own + [e for p in parts(s) for e in loads(p)])
+        object.__setattr__(s, "found_loads", found)
+        return found
+
+
+def stores(s: Stmt) -> tuple[Store, ...]:
+    """The stores in a statement, in program order."""
+    if isinstance(s, Store):
+        return (s,)
+    try:
+        return s.found_stores
+    except AttributeError:
+        found = tuple([q for p in parts(s) for q in stores(p)])
+        object.__setattr__(s, "found_stores", found)
+        return found

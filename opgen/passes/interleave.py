@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import Polynomial, polynomial
 from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
-from opgen.loop.walk import distinct_exprs, expressions, map_expr, map_stmt, walk, walk_expr
+from opgen.loop.walk import distinct_exprs, expressions, map_expr, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.known import decided
 from opgen.passes.lanes import conjunction, widen
@@ -38,7 +38,7 @@ def interleave(kernel: Kernel) -> Kernel:
 
 def _any_step(s: Stmt, inputs: set[str]) -> bool:
     """Whether anything is accessed two elements apart."""
-    if any(isinstance(p, Store) and _steps(p.indices) for p in walk(s)):
+    if any(_steps(p.indices) for p in stores(s)):
         return True
     return any(isinstance(e, Load) and e.buffer in inputs and _steps(e.indices) for e in distinct_exprs(s))
 

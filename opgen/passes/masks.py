@@ -16,7 +16,7 @@ from math import prod
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, Kernel, Load, Ramp, Select, Stmt, Store
-from opgen.loop.walk import expressions, map_expr, walk, walk_expr, with_parts
+from opgen.loop.walk import expressions, map_expr, stores, walk, walk_expr, with_parts
 from opgen.passes.scope import entered
 
 Buffers = Mapping[str, Buffer]
@@ -27,7 +27,7 @@ MOST = 1024
 
 def masks_to_selects(kernel: Kernel) -> Kernel:
     """Replace masked stores to registers; the same object if there are none."""
-    if not any(isinstance(s, Store) and s.mask is not None for s in walk(kernel.body)):
+    if not any(s.mask is not None for s in stores(kernel.body)):
         return kernel
     body = _visit(kernel.body, Context.of(kernel), {})
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
@@ -45,7 +45,7 @@ def _visit(s: Stmt, context: Context, local: Buffers) -> Stmt:
 
 
 def _masked(s: Stmt, name: str) -> int:
-    return sum(isinstance(p, Store) and p.buffer == name and p.mask is not None for p in walk(s))
+    return sum(p.buffer == name and p.mask is not None for p in stores(s))
 
 
 def _promoted(s: Alloc) -> bool:

@@ -137,7 +137,7 @@ class _Simplifier:
 
     def _block(self, s: Block, context: Context, values: Values) -> Stmt:
         new = tuple(self.stmt(p, context, values) for p in s.statements)
-        if all(x is y and x != b.EMPTY for x, y in zip(new, s.statements, strict=True)):
+        if all(x is y and not b.is_empty(x) for x, y in zip(new, s.statements, strict=True)):
             return s
         return b.block(new)
 

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Let, Load, Ramp, Select, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
+from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Let, Load, Ramp, Select, Stmt, Store
+from opgen.loop.walk import allocs_in, expressions, free_vars, map_stmt, stores, walk, walk_expr
 
 Places = tuple[Expr, ...]
 
 
 def unmask(kernel: Kernel) -> Kernel:
     """Take the masks off all accesses of register buffers where no other lane, and nothing else, could tell."""
-    free = {s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.space == "register"}
+    free = {s.buffer.name for s in allocs_in(kernel.body) if s.buffer.space == "register"}
     free &= _masked(kernel.body)
     free = {name for name in free if _own(kernel.body, name)}
     if not free:
@@ -41,7 +41,7 @@ def unmask(kernel: Kernel) -> Kernel:
 
 def _masked(body: Stmt) -> set[str]:
     """The buffers that some store guards."""
-    return {s.buffer for s in walk(body) if isinstance(s, Store) and _guarded(s)[0] is not None}
+    return {s.buffer for s in stores(body) if _guarded(s)[0] is not None}
 
 
 def _guarded(s: Store) -> tuple[Expr | None, Expr]:
@@ -56,7 +56,7 @@ def _own(body: Stmt, name: str) -> bool:
     """Whether each element of a buffer has one mask as long as it lives, is inside the bounds whatever the mask is, and
     where it is loaded is seen under that mask only.
     """
-    allocations = [s for s in walk(body) if isinstance(s, Alloc) and s.buffer.name == name]
+    allocations = [s for s in allocs_in(body) if s.buffer.name == name]
     changing = {v for a in allocations for s in walk(a.body) for v in _bound(s)}
     masks: dict[Places, Expr] = {}
     for s in walk(body):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Barrier, Block, Const, Expr, For, If, Kernel, Let, Stmt, Store, Var
-from opgen.loop.walk import expressions, operands, walk, with_expressions, with_operands
+from opgen.loop.walk import expressions, loops_in, operands, with_expressions, with_operands
 from opgen.passes.fold import fold, offset
 
 Values = Mapping[str, Expr]
@@ -21,7 +21,7 @@ def unroll(kernel: Kernel) -> Kernel:
 
     The extent must be constant (the start need not be).
     """
-    if not any(isinstance(s, For) and s.kind == "unroll" for s in walk(kernel.body)):
+    if not any(s.kind == "unroll" for s in loops_in(kernel.body)):
         return kernel
     return Kernel(
         kernel.name, kernel.inputs, kernel.outputs, kernel.parameters, expand(kernel.body, {}), kernel.assumptions
@@ -36,7 +36,7 @@ def constant_extent(loop: For) -> int | None:
 
 def expand(s: Stmt, values: Values) -> Stmt:
     """The statement with variables replaced and "unroll" loops expanded."""
-    unrolled = {p.var for p in walk(s) if isinstance(p, For) and p.kind == "unroll"}
+    unrolled = {p.var for p in loops_in(s) if p.kind == "unroll"}
     return _Expansion(unrolled | set(values)).stmt(s, values)
 
 

@@ -51,9 +51,9 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.walk import (
     expressions,
+    loops_in,
     operands,
     substitute_expr,
-    walk,
     walk_expr,
     with_expressions,
     with_operands,
@@ -67,7 +67,7 @@ from opgen.passes.unroll import constant_extent, expand
 
 def vectorize(kernel: Kernel) -> Kernel:
     """Replace every "vector" loop (of constant extent) by vector code."""
-    if not any(isinstance(s, For) and s.kind == "vector" for s in walk(kernel.body)):
+    if not any(s.kind == "vector" for s in loops_in(kernel.body)):
         return kernel
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
     body = _find(kernel.body, Context.of(kernel), shapes, _Registers())

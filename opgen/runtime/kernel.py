@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
 from opgen.loop import walk
-from opgen.loop.nodes import For, Kernel
+from opgen.loop.nodes import Kernel
 from opgen.runtime import cache, threads, toolchain
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
@@ -35,7 +35,7 @@ def _raise_for(status: int, name: str) -> None:
 
 
 def _is_parallel(kernel: Kernel) -> bool:
-    return any(isinstance(s, For) and s.kind == "parallel" for s in walk.walk(kernel.body))
+    return any(s.kind == "parallel" for s in walk.loops_in(kernel.body))
 
 
 class CompiledKernel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from opgen.loop import build as b
@@ -116,11 +117,15 @@ def bounding_box(found: Sequence[Access], context: Context) -> Box | None:
         return None
     lows: list[list[Expr]] = []
     highs: list[list[Expr]] = []
+    known: dict[tuple[Expr, int], tuple[Expr, Expr] | None] = {}
     for indices, loops in found:
         inner = context
         for loop in loops:
             inner = inner.with_loop(loop.var, loop.start, loop.stop)
-        ends = [_range(simplify_expr(i, inner), loops, context) for i in indices]
+        for i in indices:
+            if (i, id(loops)) not in known:  # many accesses stand in the same loops, and share indices
+                known[i, id(loops)] = _range(simplify_expr(i, inner), loops, context)
+        ends = [known[i, id(loops)] for i in indices]
         if any(end is None for end in ends):
             return None
         lows.append([end[0] for end in ends if end is not None])
@@ -236,8 +241,12 @@ def redirected(
 ) -> Stmt:
     """Accesses of a buffer turned to its copy, whose first element is at `low`, and its dimensions in an `order`."""
 
+    @cache
+    def apart(i: Expr, at: Expr) -> Expr:
+        return simplify_expr(fold_all(b.sub(i, at)), context)
+
     def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        places = tuple(simplify_expr(fold_all(b.sub(i, at)), context) for i, at in zip(indices, low, strict=True))
+        places = tuple(apart(i, at) for i, at in zip(indices, low, strict=True))
         return places if order is None else tuple(places[d] for d in order)
 
     def expr(e: Expr) -> Expr:

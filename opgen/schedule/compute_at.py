@@ -9,7 +9,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, For, Kernel, Let, Load, Space, Stmt
-from opgen.loop.walk import loads, parts, stores, walk, walk_expr, with_parts
+from opgen.loop.walk import allocs_in, loads, loops_in, parts, skeleton, stores, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_stmt
 from opgen.passes.unroll import constant_extent
@@ -33,7 +33,7 @@ def compute_at(kernel: Kernel, buffer: str, at: str, space: Space = "heap", agai
     by each of them: with `again` this is allowed, without, it must be seen not to happen.
     """
     require_loops(kernel, "compute_at", [at])
-    local = {s.buffer.name: s for s in walk(kernel.body) if isinstance(s, Alloc)}
+    local = {s.buffer.name: s for s in allocs_in(kernel.body)}
     if buffer not in local:
         raise ScheduleError(f"compute_at {buffer}: there is no such local buffer", did_you_mean(buffer, local))
     return _ComputeAt(kernel, local[buffer], at, space, again).run()
@@ -74,7 +74,7 @@ class _ComputeAt:
         return rewrite_loops(kernel, self.at, lambda s, context: self._moved(s, context, nest, around))
 
     def _require_one_loop(self) -> None:
-        found = [s for s in walk(self.kernel.body) if isinstance(s, For) and s.var == self.at]
+        found = [s for s in loops_in(self.kernel.body) if s.var == self.at]
         if len(found) != 1:
             raise self.refuse(f"there are {len(found)} loops '{self.at}'", "partition it afterwards")
         inside, everywhere = (sum(e.buffer == self.name for e in loads(s)) for s in (found[0].body, self.kernel.body))
@@ -162,7 +162,7 @@ def _within(s: Stmt, first: Alloc) -> Stmt:
 
 def _declared(s: Stmt) -> set[str]:
     """The names of the loops and values in a statement."""
-    return _loop_names(s) | {p.var.name for p in walk(s) if isinstance(p, Let)}
+    return _loop_names(s) | {p.var.name for p in skeleton(s) if isinstance(p, Let)}
 
 
 def _names_around(s: Stmt, name: str) -> set[str]:
@@ -173,7 +173,7 @@ def _names_around(s: Stmt, name: str) -> set[str]:
 
 
 def _loop_names(s: Stmt) -> set[str]:
-    return {p.var for p in walk(s) if isinstance(p, For)}
+    return {p.var for p in loops_in(s)}
 
 
 def _loops_around(s: Stmt, name: str) -> tuple[For, ...]:

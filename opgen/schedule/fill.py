@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Const, Expr, For, Kernel, Let, Stmt, Var
-from opgen.loop.walk import loads, parts, stores, substitute, walk, with_parts
+from opgen.loop.walk import allocs_in, holds_loop, loads, parts, stores, substitute, walk, with_parts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, with_body
@@ -29,7 +29,7 @@ def fill(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     `partition` sets the first iteration of a loop around apart.
     """
     require_loops(kernel, "fill", [loop])
-    local = [s for s in walk(kernel.body) if isinstance(s, Alloc)]
+    local = list(allocs_in(kernel.body))
     found = [s for s in local if s.buffer.name == buffer]
     if len(found) != 1:
         hint = did_you_mean(buffer, [s.buffer.name for s in local])
@@ -103,7 +103,7 @@ class _Fill:
                     raise self._refuse(f"the loop '{s.var}' is not serial any more", "fill before")
                 if s.var == self.loop:
                     return found
-            within = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
+            within = [p for p in parts(s) if holds_loop(p, self.loop)]
             if len(within) != 1 or not isinstance(s, For | Block | Alloc | Let):
                 raise self._refuse(f"the nest after the copy does not hold one loop '{self.loop}' that always runs")
             (s,) = within
@@ -155,7 +155,7 @@ def _around(s: Stmt, loop: str) -> list[Stmt]:
     """A loop, and what stands around it, outermost first."""
     if isinstance(s, For) and s.var == loop:
         return [s]
-    within = next((p for p in parts(s) if any(isinstance(q, For) and q.var == loop for q in walk(p))), None)
+    within = next((p for p in parts(s) if holds_loop(p, loop)), None)
     return [s] if within is None else [s, *_around(within, loop)]
 
 

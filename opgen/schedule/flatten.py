@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, loads, map_stmt, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, rewrite_loops
@@ -64,8 +64,8 @@ def _places(kernel: Kernel, outer: str, inner: str) -> dict[str, tuple[int, int]
 
 
 def _accesses(kernel: Kernel) -> list[tuple[str, tuple[Expr, ...]]]:
-    stored = [(s.buffer, s.indices) for s in walk(kernel.body) if isinstance(s, Store)]
-    read = [n for s in walk(kernel.body) for e in expressions(s) for n in walk_expr(e) if isinstance(n, Load)]
+    stored = [(s.buffer, s.indices) for s in stores(kernel.body)]
+    read = loads(kernel.body)
     return [*stored, *((e.buffer, e.indices) for e in read)]
 
 

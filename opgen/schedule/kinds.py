@@ -6,8 +6,8 @@ from typing import get_args
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, For, Kernel, LoopKind, Stmt
-from opgen.loop.walk import walk
+from opgen.loop.nodes import For, Kernel, LoopKind, Stmt
+from opgen.loop.walk import allocs_in, holds_loop, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.lanes import require_even_lanes
@@ -42,8 +42,8 @@ def vectorize(kernel: Kernel, loop: str) -> Kernel:
     def rewrite(s: For, context: Context) -> Stmt:
         _require_serial(s, "vectorize")
         _require_constant(s, "vectorize")
-        for p in walk(s.body):
-            if isinstance(p, For) and p.kind not in ("serial", "unroll"):
+        for p in loops_in(s.body):
+            if p.kind not in ("serial", "unroll"):
                 raise ScheduleError(f"vectorize {s.var}: the loop '{p.var}' inside it is {p.kind}")
         require_even_lanes(s, f"vectorize {s.var}")
         require_independent(s, context, "vectorize")
@@ -92,14 +92,12 @@ def _require_place(kernel: Kernel, primitive: str, loop: str, kind: LoopKind) ->
     """Refuse a kind that may not stand where the loop is: parallel loops and GPU axes do not mix, none of these (nor
     lanes) stands within itself, and blocks do not stand within threads.
     """
-    for s in walk(kernel.body):
-        if not isinstance(s, For):
-            continue
-        if _clash(s.kind, kind) and any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
+    for s in loops_in(kernel.body):
+        if _clash(s.kind, kind) and holds_loop(s.body, loop):
             raise ScheduleError(f"{primitive} {loop}: the loop '{s.var}' around it is {s.kind}")
         if s.var == loop:
-            for p in walk(s.body):
-                if isinstance(p, For) and _clash(kind, p.kind):
+            for p in loops_in(s.body):
+                if _clash(kind, p.kind):
                     raise ScheduleError(f"{primitive} {loop}: the loop '{p.var}' inside it is {p.kind}")
 
 
@@ -113,10 +111,8 @@ def _clash(outer: LoopKind, inner: LoopKind) -> bool:
 
 def _require_private(kernel: Kernel, loop: str) -> None:
     """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
-    for s in walk(kernel.body):
-        if not isinstance(s, Alloc) or s.buffer.space not in ("stack", "register", "tile"):
-            continue
-        if any(isinstance(p, For) and p.var == loop for p in walk(s.body)):
+    for s in allocs_in(kernel.body):
+        if s.buffer.space in ("stack", "register", "tile") and holds_loop(s.body, loop):
             raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
 
 

@@ -10,7 +10,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.dependence import independent
 from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Let, Stmt
-from opgen.loop.walk import parts, walk, with_parts
+from opgen.loop.walk import holds_loop, loops_in, parts, skeleton, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.schedule.errors import ScheduleError
@@ -20,7 +20,7 @@ Rewrite = Callable[[For, Context], Stmt]
 
 def loop_names(kernel: Kernel) -> tuple[str, ...]:
     """The names of a kernel's loops, each once, in program order."""
-    return tuple(dict.fromkeys(s.var for s in walk(kernel.body) if isinstance(s, For)))
+    return tuple(dict.fromkeys(s.var for s in loops_in(kernel.body)))
 
 
 def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
 def declared_names(kernel: Kernel) -> set[str]:
     """The names of a kernel's parameters, buffers, loops and values."""
     used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
-    for s in walk(kernel.body):
+    for s in skeleton(kernel.body):
         if isinstance(s, For):
             used.add(s.var)
         elif isinstance(s, Let):
@@ -78,32 +78,15 @@ def with_body(kernel: Kernel, body: Stmt) -> Kernel:
 
 def rewrite_loops(kernel: Kernel, name: str, rewrite: Rewrite) -> Kernel:
     """Rewrite every loop of that name (they are siblings, never nested)."""
-    around = _around(kernel.body, name)
 
     def visit(s: Stmt, context: Context) -> Stmt:
         if isinstance(s, For) and s.var == name:
             return rewrite(s, context)
-        if id(s) not in around:  # nothing is worked out about places where nothing changes
+        if not holds_loop(s, name):  # nothing is worked out about places where nothing changes
             return s
         return with_parts(s, tuple(visit(p, c) for p, c in entered(s, context)))
 
     return with_body(kernel, visit(kernel.body, Context.of(kernel)))
-
-
-def _around(s: Stmt, name: str) -> set[int]:
-    """The identities of the statements that hold a loop of that name."""
-    found: set[int] = set()
-
-    def visit(s: Stmt) -> bool:
-        if isinstance(s, For) and s.var == name:
-            return True
-        holds = [visit(p) for p in parts(s)]
-        if any(holds):
-            found.add(id(s))
-        return any(holds)
-
-    visit(s)
-    return found
 
 
 def require_independent(loop: For, context: Context, primitive: str) -> None:

@@ -8,7 +8,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
-from opgen.loop.walk import loads, map_stmt, parts, stores, walk, with_parts
+from opgen.loop.walk import allocs_in, loads, map_stmt, parts, stores, walk, with_parts
 from opgen.lower.finite import unless_finite
 from opgen.lower.mathematics import Names
 from opgen.passes.scope import entered
@@ -43,7 +43,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     nest = _nest(kernel.body, buffer)
     if nest is None:
         raise ScheduleError(f"pad {buffer}: not just one nest reads it")
-    own = {s.buffer.name for s in walk(nest) if isinstance(s, Alloc)}
+    own = {s.buffer.name for s in allocs_in(nest)}
     again = {s.buffer for s in stores(nest)} & {e.buffer for e in loads(nest)} - own
     if again:
         raise ScheduleError(f"pad {buffer}: the nest reads '{min(again)}', which it writes, so it cannot be run again")

@@ -25,7 +25,7 @@ from opgen.loop.nodes import (
     Stmt,
     Store,
 )
-from opgen.loop.walk import free_vars, stores, substitute, walk
+from opgen.loop.walk import free_vars, holds_loop, loops_in, stores, substitute
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.errors import ScheduleError
@@ -49,7 +49,7 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     within pairs, and numbers below 2**-126 may count as 0.
     """
     require_loops(kernel, "pair", [loop])
-    found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == loop]
+    found = [s for s in loops_in(kernel.body) if s.var == loop]
     if len(found) != 1:
         raise ScheduleError(f"pair {loop}: there are {len(found)} loops of that name")
     copies: list[_Copy] = []
@@ -212,7 +212,7 @@ def _require_finished(nest: Stmt, loop: str, copies: list[_Copy]) -> None:
 
 
 def _holds(s: Stmt, loop: str) -> bool:
-    return any(isinstance(p, For) and p.var == loop for p in walk(s))
+    return holds_loop(s, loop)
 
 
 def _refusal(loop: str, why: str) -> ScheduleError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opgen.loop.nodes import Alloc, Buffer, Expr, Kernel, Load, Stmt, Store
-from opgen.loop.walk import map_stmt, walk
+from opgen.loop.walk import allocs_in, map_stmt
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import with_body
 
@@ -18,9 +18,9 @@ def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
 
     Inputs and outputs keep their order: `pack` makes copies of them.
     """
-    found = [s for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == buffer]
+    found = [s for s in allocs_in(kernel.body) if s.buffer.name == buffer]
     if not found:
-        names = dict.fromkeys(s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc))
+        names = dict.fromkeys(s.buffer.name for s in allocs_in(kernel.body))
         raise ScheduleError(
             f"permute {buffer}: the kernel allocates no such buffer", f"it has {', '.join(names) or 'none'}"
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Stmt
-from opgen.loop.walk import map_stmt, walk
+from opgen.loop.walk import allocs_in, map_stmt
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import with_body
 
@@ -20,9 +20,9 @@ def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:
 
     What lies a power of two apart falls into few sets of a cache; with a little room between, into many.
     """
-    found = [s.buffer for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == buffer]
+    found = [s.buffer for s in allocs_in(kernel.body) if s.buffer.name == buffer]
     if not found:
-        names = dict.fromkeys(s.buffer.name for s in walk(kernel.body) if isinstance(s, Alloc))
+        names = dict.fromkeys(s.buffer.name for s in allocs_in(kernel.body))
         raise ScheduleError(f"pitch {buffer}: the kernel allocates no such buffer", did_you_mean(buffer, names))
     for known in found:
         _require_more(known, dimension, size)

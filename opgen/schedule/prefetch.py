@@ -11,7 +11,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, For, Kernel, Let, Load, Prefetch, Stmt
-from opgen.loop.walk import free_vars, parts, substitute_expr, walk, walk_expr, with_parts
+from opgen.loop.walk import free_vars, holds_loop, parts, skeleton, substitute_expr, walk_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
@@ -120,7 +120,7 @@ class _Prefetch:
         first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
         if not first or not prod(extents):
             raise self._refuse(f"'{s.var}' reads no row of it")
-        named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
+        named = {p.var.name for p in skeleton(s.body) if isinstance(p, Let)}
         if any(named & free_vars(e) or not _runs_anywhere(e) for e in first):
             raise self._refuse(f"what '{s.var}' reads of it is not known before anything else in it runs")
         size = whole.dtype.bytes
@@ -147,7 +147,7 @@ class _Prefetch:
 
     def _holding(self, s: Stmt) -> list[Stmt]:
         """The parts of a statement that hold the inner loop."""
-        found = [p for p in parts(s) if any(isinstance(q, For) and q.var == self.loop for q in walk(p))]
+        found = [p for p in parts(s) if holds_loop(p, self.loop)]
         if not found:
             raise self._refuse(f"'{self.outer.var}' does not hold the loop '{self.loop}'", "name an inner loop")
         return found

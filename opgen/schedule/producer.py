@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Const, Expr, For, If, Stmt, Store, Var
-from opgen.loop.walk import free_vars, loads, stores, walk
+from opgen.loop.nodes import Const, Expr, For, If, Stmt, Store, Var
+from opgen.loop.walk import allocs_in, free_vars, loads, skeleton, stores
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import expand
@@ -34,12 +34,12 @@ class Producer:
         while isinstance(s, For):
             loops.append(s)
             s = s.body
-        own = {p.buffer.name for p in walk(s) if isinstance(p, Alloc)}
+        own = {p.buffer.name for p in allocs_in(s)}
         written = [p for p in stores(s) if p.buffer not in own]
         others = sorted({p.buffer for p in written} - {buffer})
         if others:
             return f"the nest that writes it also writes '{others[0]}'"
-        if any(isinstance(p, If) and any(w.buffer == buffer for w in stores(p)) for p in walk(s)):
+        if any(isinstance(p, If) and any(w.buffer == buffer for w in stores(p)) for p in skeleton(s)):
             return "it is written under conditions"
         if any(e.buffer == buffer for e in loads(s)):
             return "the nest that writes it also reads it"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Binary, BinaryOp, Block, Call, Expr, For, If, Load, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, loads, stores, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, loads, loops_in, stores, walk_expr
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import is_independent
 
@@ -85,7 +85,7 @@ class Search:
         if core.buffer.shape or not isinstance(middle, For) or middle.var != self.loop or middle.kind != "serial":
             raise shape
         acc = core.buffer.name
-        begun = {p.buffer for p in stores(start)} == {acc} and not any(isinstance(p, For) for p in walk(start))
+        begun = {p.buffer for p in stores(start)} == {acc} and not any(loops_in(start))
         result = next(stores(end), None)
         used = {e.buffer for s in (middle, end) for e in loads(s)} | {p.buffer for p in stores(middle)}
         if not begun or result is None or not _stores_once(end) or result.buffer in used:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Barrier, Binary, Call, For, Kernel, Load, Stmt, Store
-from opgen.loop.walk import expressions, walk, walk_expr
+from opgen.loop.walk import holds_loop, loads, loops_in, skeleton, stores
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops
 from opgen.schedule.reorder import sunk
@@ -27,7 +27,7 @@ def regroup(kernel: Kernel, loop: str, inside: str) -> Kernel:
     done: list[str] = []
 
     def rewrite(s: For, context: Context) -> Stmt:
-        if not any(isinstance(p, For) and p.var == inside for p in walk(s.body)):
+        if not holds_loop(s.body, inside):
             return s
         _require_sums(s)
         done.append(s.var)
@@ -41,16 +41,16 @@ def regroup(kernel: Kernel, loop: str, inside: str) -> Kernel:
 
 def _require_sums(s: For) -> None:
     """Refuse a loop that does anything but add terms, or that reads what it adds up."""
-    kinds = {p.kind for p in walk(s) if isinstance(p, For)}
+    kinds = {p.kind for p in loops_in(s)}
     if kinds != {"serial"}:
         raise ScheduleError(f"regroup {s.var}: a loop there is already {max(kinds - {'serial'})}", "regroup before")
-    if any(isinstance(p, Alloc | Barrier) for p in walk(s)):
+    if any(isinstance(p, Alloc | Barrier) for p in skeleton(s)):
         raise ScheduleError(f"regroup {s.var}: it holds more than steps of sums")
-    steps = [p for p in walk(s) if isinstance(p, Store)]
+    steps = list(stores(s))
     if not all(_adds(p) for p in steps):
         raise ScheduleError(f"regroup {s.var}: it holds more than steps of sums")
     summed = {p.buffer for p in steps}
-    read = [n for p in walk(s) for e in expressions(p) for n in walk_expr(e) if isinstance(n, Load)]
+    read = loads(s)
     if sum(n.buffer in summed for n in read) != len(steps):
         raise ScheduleError(f"regroup {s.var}: what it adds up is read there")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Prefetch, Stmt, Store
-from opgen.loop.walk import expressions, free_vars, map_stmt, walk, walk_expr
+from opgen.loop.walk import allocs_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
@@ -62,8 +62,8 @@ def sunk(s: For, below: frozenset[str]) -> Stmt:
 
 def _accumulates(s: For) -> bool:
     """Whether some element is read and written in each iteration: such a loop is not independent."""
-    own = {p.buffer.name for p in walk(s) if isinstance(p, Alloc)}
-    fixed = [p for p in walk(s) if isinstance(p, Store) and not any(s.var in free_vars(i) for i in p.indices)]
+    own = {p.buffer.name for p in allocs_in(s)}
+    fixed = [p for p in stores(s) if not any(s.var in free_vars(i) for i in p.indices)]
     return any(_reads(p.value, p) for p in fixed if p.buffer not in own)
 
 
@@ -97,7 +97,7 @@ def _above(s: Stmt, below: frozenset[str]) -> Iterator[Stmt]:
 
 
 def _contains(s: Stmt, names: frozenset[str]) -> bool:
-    return any(isinstance(p, For) and p.var in names for p in walk(s))
+    return any(p.var in names for p in loops_in(s))
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class _Sink:
 
     def _require_stable(self, e: Expr, body: Stmt) -> None:
         """What is evaluated later, and more often, must still have the same value."""
-        written = {p.buffer for p in walk(body) if isinstance(p, Store)}
+        written = {p.buffer for p in stores(body)}
         changed = sorted({n.buffer for n in walk_expr(e) if isinstance(n, Load)} & written)
         if changed:
             raise self._refuse(f"it would have to take along a value of '{changed[0]}', which is written below")

@@ -22,7 +22,7 @@ from opgen.loop.nodes import (
     Stmt,
     Store,
 )
-from opgen.loop.walk import free_vars, loads, map_stmt, stores, substitute, walk
+from opgen.loop.walk import free_vars, holds_loop, loads, loops_in, map_stmt, stores, substitute
 from opgen.passes.fold import fold_all
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_loops, with_body
@@ -54,7 +54,7 @@ def rfactor(kernel: Kernel, loop: str, factor: int, partial: str | None = None) 
         raise ScheduleError(f"rfactor {loop}: {factor} is not a power of two above 1")
     if factor > MOST:
         raise ScheduleError(f"rfactor {loop}: {factor} partial results are too many", f"take up to {MOST}")
-    found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == loop]
+    found = [s for s in loops_in(kernel.body) if s.var == loop]
     if len(found) != 1:
         raise ScheduleError(f"rfactor {loop}: there are {len(found)} loops of that name")
     plan = _Plan.of(found[0], factor, partial)
@@ -111,7 +111,7 @@ class _Plan:
     def _wrapped(self, s: Stmt) -> Stmt:
         """The reduction's outermost loop, and what goes before and after it."""
         acc, at = self.store.buffer, self.store.indices
-        if any(free_vars(i) & {p.var for p in walk(s) if isinstance(p, For)} for i in at):
+        if any(free_vars(i) & {p.var for p in loops_in(s)} for i in at):
             raise ScheduleError(f"rfactor {self.loop.var}: its steps do not all go to the same element")
         touched = sum(p.buffer == acc for p in stores(s)) + sum(e.buffer == acc for e in loads(s))
         if touched != 2:
@@ -166,4 +166,4 @@ def _identity(op: BinaryOp, like: Expr) -> Expr:
 
 
 def _holds(s: Stmt, loop: str) -> bool:
-    return any(isinstance(p, For) and p.var == loop for p in walk(s))
+    return holds_loop(s, loop)

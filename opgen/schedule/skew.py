@@ -5,7 +5,7 @@ from __future__ import annotations
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, For, Kernel, Stmt
-from opgen.loop.walk import walk
+from opgen.loop.walk import holds_loop, loops_in
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import constant_extent, expand
 from opgen.schedule.errors import ScheduleError
@@ -28,7 +28,7 @@ def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str | None =
     require_fresh(kernel, "skew", [name])
     if factor == 0:
         raise ScheduleError(f"skew {outer}: the factor is 0", "a factor is positive or negative")
-    held = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == outer and _holds(s, inner)]
+    held = [s for s in loops_in(kernel.body) if s.var == outer and _holds(s, inner)]
     if not held:
         raise ScheduleError(f"skew {outer}: '{inner}' is not the only thing inside it", "reorder the loops first")
 
@@ -39,7 +39,7 @@ def skew(kernel: Kernel, outer: str, inner: str, factor: int, name: str | None =
 
 
 def _holds(s: For, name: str) -> bool:
-    return any(isinstance(p, For) and p.var == name for p in walk(s.body))
+    return holds_loop(s.body, name)
 
 
 def _skewed(s: For, context: Context, inner: str, factor: int, name: str) -> Stmt:

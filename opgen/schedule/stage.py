@@ -10,7 +10,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
-from opgen.loop.walk import free_vars, loads, stores, walk
+from opgen.loop.walk import allocs_in, free_vars, loads, loops_in, skeleton, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
@@ -52,7 +52,7 @@ def stage(
     require_fresh(kernel, "stage", [local, *counters])
     whole = _Stage(known[buffer], local, counters, space, pad, None if order is None else tuple(order))
 
-    found = [s for s in walk(kernel.body) if isinstance(s, For) and s.var == at]
+    found = [s for s in loops_in(kernel.body) if s.var == at]
     touching = [s for s in found if buffer in _touched(s)] or found
 
     def staged(s: For, context: Context) -> Stmt:
@@ -69,7 +69,7 @@ def _touched(s: For) -> set[str]:
 
 
 def _buffers(kernel: Kernel) -> dict[str, Buffer]:
-    local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
+    local = {s.buffer.name: s.buffer for s in allocs_in(kernel.body)}
     return {**local, **{buffer.name: buffer for buffer in kernel.buffers}}
 
 
@@ -91,7 +91,7 @@ class _Stage:
 
     def checked(self, s: For, kernel: Kernel) -> _Stage:
         """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
-        if any(isinstance(p, Alloc) and p.buffer.name == self.whole.name for p in walk(s.body)):
+        if any(p.buffer.name == self.whole.name for p in allocs_in(s.body)):
             raise self._refuse(f"it is allocated inside '{s.var}'")
         if self.whole.name not in _touched(s):
             raise self._refuse(f"nothing inside '{s.var}' touches it")
@@ -110,7 +110,7 @@ class _Stage:
         found = accesses(s.body, name)
         packed = self.given_order is not None and not writes
         box = covering_box(found, self.whole.shape, inside) if packed else bounding_box(found, inside)
-        named = {p.var.name for p in walk(s.body) if isinstance(p, Let)}
+        named = {p.var.name for p in skeleton(s.body) if isinstance(p, Let)}
         if box is None or any(named & free_vars(e) for e in (*box.low, *box.extents)):
             raise self._refuse(f"its indices inside '{s.var}' are not affine with known signs")
         if reads and (writes or not self.pad):
@@ -163,7 +163,7 @@ class _Stage:
 
     def _require_begun(self, s: For, kernel: Kernel) -> None:
         """What is read and written may be copied both ways: only one thread has it, and all of it has a value."""
-        around = [p for p in walk(kernel.body) if isinstance(p, For | Alloc) and any(q is s for q in walk(p))]
+        around = [p for p in skeleton(kernel.body) if isinstance(p, For | Alloc) and any(q is s for q in skeleton(p))]
         if any(isinstance(p, For) and p.kind not in ("serial", "unroll") for p in around):
             raise self._refuse(f"one iteration of '{s.var}' both reads and writes it", "stage before loops get threads")
         if not any(_filled(p, self.whole.name) for p in around):

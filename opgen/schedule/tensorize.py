@@ -9,7 +9,7 @@ from opgen.dtypes import FLOAT32
 from opgen.loop import build as b
 from opgen.loop.analysis.tiles import EDGE, PAIR, Multiply, operation
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
-from opgen.loop.walk import map_stmt, parts, substitute, walk, walk_exprs, with_parts
+from opgen.loop.walk import holds_loop, loads, loops_in, map_stmt, parts, stores, substitute, with_parts
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, with_body
 from opgen.schedule.renaming import renamed
@@ -86,11 +86,11 @@ class _Tensorize:
 
     def _products(self, s: Stmt) -> Iterator[For]:
         """The loops over rows that hold steps of the reduction."""
-        return (p for p in walk(s) if isinstance(p, For) and p.var == self.rows and _holds(p, self.depth))
+        return (p for p in loops_in(s) if p.var == self.rows and _holds(p, self.depth))
 
     def _begun(self, before: list[Stmt], acc: Buffer) -> tuple[list[Stmt], Stmt]:
         """What stands before the sums, and what the tiles begin with: zeros if all of `acc` that is defined is 0."""
-        values = [p.value for s in before for p in walk(s) if isinstance(p, Store) and p.buffer == acc.name]
+        values = [p.value for s in before for p in stores(s) if p.buffer == acc.name]
         zero = Const(0.0, values[0].type) if values else None
         if not values or any(v != zero for v in values) or any(_reads(s, acc.name) for s in before):
             return before, self._moved(acc, self.name, acc.name)
@@ -158,19 +158,19 @@ def _last_two(o: Multiply, acc: Buffer) -> bool:
 
 
 def _holds(s: For, loop: str) -> bool:
-    return any(isinstance(p, For) and p.var == loop for p in walk(s))
+    return holds_loop(s, loop)
 
 
 def _sums(s: For, buffer: str) -> bool:
-    return any(isinstance(p, Store) and p.buffer == buffer for p in walk(s)) and _reads(s, buffer)
+    return any(p.buffer == buffer for p in stores(s)) and _reads(s, buffer)
 
 
 def _reads(s: Stmt, buffer: str) -> bool:
-    return any(isinstance(e, Load) and e.buffer == buffer for e in walk_exprs(s))
+    return any(e.buffer == buffer for e in loads(s))
 
 
 def _touches(s: Stmt, buffer: str) -> bool:
-    return _reads(s, buffer) or any(isinstance(p, Store) and p.buffer == buffer for p in walk(s))
+    return _reads(s, buffer) or any(p.buffer == buffer for p in stores(s))
 
 
 def _without_stores(s: Stmt, buffer: str) -> Stmt:

@@ -8,7 +8,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store, Type
-from opgen.loop.walk import loads, map_stmt, stores, walk, walk_exprs
+from opgen.loop.walk import allocs_in, loads, map_stmt, stores, walk_exprs
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, with_body
 from opgen.schedule.written import require_written
@@ -27,7 +27,7 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     """
     if buffer in {o.name for o in kernel.outputs}:
         return _wide_output(kernel, next(o for o in kernel.outputs if o.name == buffer), name or f"{buffer}_wide")
-    local = {s.buffer.name: s.buffer for s in walk(kernel.body) if isinstance(s, Alloc)}
+    local = {s.buffer.name: s.buffer for s in allocs_in(kernel.body)}
     known = {i.name: i for i in kernel.inputs} | local
     if buffer not in known:
         known_names = (*known, *(o.name for o in kernel.outputs))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 
 from opgen.loop.nodes import Buffer, Const, For, If, Kernel, Let, Store
-from opgen.loop.walk import free_vars, walk
+from opgen.loop.walk import free_vars, stores, walk
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import Box
 from opgen.schedule.errors import ScheduleError
@@ -16,7 +16,7 @@ def require_written(kernel: Kernel, step: str, output: Buffer) -> None:
     """Refuse a step unless an output is written as a whole, so that no element of a copy is copied out without a value:
     by one store that is unconditional, in each dimension along loops that count through it.
     """
-    found = [s for s in walk(kernel.body) if isinstance(s, Store) and s.buffer == output.name]
+    found = [s for s in stores(kernel.body) if s.buffer == output.name]
     around = [s for s in walk(kernel.body) if isinstance(s, For | If | Let) and len(found) == 1 and found[0] in walk(s)]
     loops = {s.var: constant_extent(s) for s in around if isinstance(s, For) and s.start == Const(0)}
     whole = len(found) == 1 and found[0].mask is None and len(loops) == len(around)

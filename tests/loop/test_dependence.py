@@ -111,7 +111,7 @@ def test_iterations_called_independent_touch_different_elements(seed: int) -> No
         found += 1
         touched: dict[int, int] = {}
         branch = next(s for s in walk(loop) if isinstance(s, If))
-        store = next(stores(loop))
+        store = stores(loop)[0]
         for i in range(n):
             for j in range(m):
                 for at in range(k):

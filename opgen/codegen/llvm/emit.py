@@ -23,8 +23,8 @@ from opgen.codegen.llvm.function import Function, Module, Threads
 from opgen.codegen.llvm.target import Target, data_layout
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.dtypes import FLOAT64, INT64
-from opgen.loop.nodes import For, Kernel, Type
-from opgen.loop.walk import walk
+from opgen.loop.nodes import Kernel, Type
+from opgen.loop.walk import loops_in
 
 _LIBRARY = frozenset(
     [
@@ -60,7 +60,7 @@ def entry_name(kernel: Kernel) -> str:
 def emit(kernel: Kernel, target: Target) -> str:
     """The LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError)."""
     module = Module(entry_name(kernel), target)
-    threaded = any(isinstance(s, For) and s.kind == "parallel" for s in walk(kernel.body))
+    threaded = any(s.kind == "parallel" for s in loops_in(kernel.body))
     work = _emit_work(module, kernel, threaded)
     entry = _emit_entry(module, kernel, threaded)
     return "\n\n".join(

@@ -15,7 +15,7 @@ from opgen.codegen.llvm.function import Function, Poly, Tiles
 from opgen.codegen.llvm.memory import address_of, flattened
 from opgen.loop.analysis.tiles import EDGE, PAIR, Fill, Move, Multiply, Operation, Region, operation
 from opgen.loop.nodes import Alloc, Const, For, Load, Stmt, Store
-from opgen.loop.walk import expressions, parts, walk, walk_expr
+from opgen.loop.walk import expressions, loops_in, parts, walk, walk_expr
 
 REGISTERS = 8
 """Each of up to `EDGE` rows of as many pairs, or numbers of the same size."""
@@ -25,7 +25,7 @@ def plan(fn: Function, s: Alloc) -> Tiles | None:
     """The registers for a buffer and the instructions for all that is done to it; None if there are none, or threads
     that share a loop meanwhile would need them.
     """
-    shared = any(isinstance(p, For) and p.kind == "parallel" for p in walk(s.body))
+    shared = any(p.kind == "parallel" for p in loops_in(s.body))
     if fn.tiles is not None or shared or not fn.module.target.has_tiles:
         return None
     nests = list(_nests(s.body, s.buffer.name))

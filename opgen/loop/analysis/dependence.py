@@ -20,7 +20,7 @@ from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.analysis.polynomial import atom, polynomial
 from opgen.loop.analysis.steps import steps_apart
 from opgen.loop.nodes import INDEX, Alloc, Barrier, Binary, Block, Const, Expr, For, If, Let, Load, Stmt, Store, Var
-from opgen.loop.walk import expressions, free_vars, map_expr, substitute_expr, walk, walk_expr
+from opgen.loop.walk import expressions, free_vars, map_expr, skeleton, substitute_expr, walk_expr
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def independent(loop: For, context: Context) -> bool:
 
 def why_dependent(loop: For, context: Context) -> str | None:
     """Why iterations may depend on each other, in a sentence's words; None if they are certain not to."""
-    if any(isinstance(s, Barrier) for s in walk(loop.body)):
+    if any(isinstance(s, Barrier) for s in skeleton(loop.body)):
         return f"a barrier stands in the loop over '{loop.var}'"
     iterations = _Iterations(loop, context)
     accesses = list(_accesses(loop.body, (), frozenset()))

@@ -9,7 +9,7 @@ from math import prod
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
-from opgen.loop.walk import free_vars, loads, parts, stores, walk, walk_expr
+from opgen.loop.walk import allocs_in, free_vars, holds_loop, loads, loops_in, parts, skeleton, stores, walk_expr
 from opgen.passes.unroll import constant_extent
 
 FULL = 0.9
@@ -39,11 +39,11 @@ class Nest:
     @cached_property
     def inner_loops(self) -> tuple[For, ...]:
         """The loops of the core, in program order."""
-        return tuple(s for s in walk(self.core) if isinstance(s, For))
+        return tuple(loops_in(self.core))
 
     @cached_property
     def allocations(self) -> tuple[Alloc, ...]:
-        return tuple(s for s in walk(self.core) if isinstance(s, Alloc))
+        return tuple(allocs_in(self.core))
 
     @cached_property
     def outside_loads(self) -> tuple[Load, ...]:
@@ -76,7 +76,7 @@ class Nest:
 
     @cached_property
     def conditions(self) -> tuple[Expr, ...]:
-        return (*self.guards, *(s.condition for s in walk(self.core) if isinstance(s, If)))
+        return (*self.guards, *(s.condition for s in skeleton(self.core) if isinstance(s, If)))
 
 
 def nests(kernel: Kernel) -> list[Nest]:
@@ -91,7 +91,7 @@ def inner_nests(kernel: Kernel) -> list[Nest]:
 
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     """The outermost nest whose last loop holds other nests, of which one has a loop: a block; None if there is none."""
-    return next((n for n in nests(kernel) if any(isinstance(s, For) and s.var == loop for s in walk(n.core))), None)
+    return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)
 
 
 def _opened(nest: Nest) -> Iterator[Nest]:
@@ -104,7 +104,7 @@ def _opened(nest: Nest) -> Iterator[Nest]:
 
 def _shapes(kernel: Kernel) -> Shapes:
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
-    return shapes | {s.buffer.name: s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc)}
+    return shapes | {s.buffer.name: s.buffer.shape for s in allocs_in(kernel.body)}
 
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
@@ -147,7 +147,7 @@ def _conditional(s: Stmt, inside: bool) -> Iterator[str]:
     match s:
         case For():
             if inside:
-                yield from (p.var for p in walk(s) if isinstance(p, For))
+                yield from (p.var for p in loops_in(s))
         case If():
             inside = inside or any(isinstance(e, Load) for e in walk_expr(s.condition))
             yield from _conditional(s.then, inside)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Kernel, Load, Var
-from opgen.loop.walk import free_vars, stores, walk
+from opgen.loop.nodes import Kernel, Load, Var
+from opgen.loop.walk import allocs_in, free_vars, stores
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.auto.nests import Nest, inner_nests
 
@@ -24,7 +24,7 @@ class Sources:
     _within: dict[int, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        heap = (s.buffer for s in walk(self.kernel.body) if isinstance(s, Alloc) and s.buffer.space == "heap")
+        heap = (s.buffer for s in allocs_in(self.kernel.body) if s.buffer.space == "heap")
         self.local = frozenset(buffer.name for buffer in heap)
         self.nests = inner_nests(self.kernel)
         for nest in self.nests:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Alloc, Kernel
-from opgen.loop.walk import walk
+from opgen.loop.nodes import Kernel
+from opgen.loop.walk import allocs_in
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, inner_nests, nests
 from opgen.schedule.errors import ScheduleError
@@ -63,7 +63,7 @@ class Trial:
 
     def fresh(self, name: str) -> str:
         """A name that no loop or buffer has."""
-        taken = {*loop_names(self.kernel), *(s.buffer.name for s in walk(self.kernel.body) if isinstance(s, Alloc))}
+        taken = {*loop_names(self.kernel), *(s.buffer.name for s in allocs_in(self.kernel.body))}
         while name in taken:
             name += "_"
         return name

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from opgen.loop.nodes import Alloc, Kernel
-from opgen.loop.walk import walk
+from opgen.loop.nodes import Kernel
+from opgen.loop.walk import allocs_in
 from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, move_inside
 from opgen.schedule.auto.chain.blocks import Blocks
@@ -29,7 +29,7 @@ PARALLEL = 2
 
 def has_intermediates(kernel: Kernel) -> bool:
     """Whether nests feed each other through memory."""
-    return any(isinstance(s, Alloc) and s.buffer.space == "heap" for s in walk(kernel.body))
+    return any(s.buffer.space == "heap" for s in allocs_in(kernel.body))
 
 
 def is_chain(kernel: Kernel, machine: Machine) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import prod
 
 from opgen.loop.nodes import For
-from opgen.loop.walk import walk
+from opgen.loop.walk import loops_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.chain.blocks import ROOM, START, Blocks
@@ -36,7 +36,7 @@ class SumBlocks(Blocks):
     def of(nest: Nest, sources: Sources, machine: Machine) -> SumBlocks | None:
         """The blocks of a nest, if it is one sum for each result."""
         inside = nest.inner_loops
-        nested = all(any(p is inner for p in walk(outer)) for outer, inner in pairwise(inside))
+        nested = all(any(p is inner for p in loops_in(outer)) for outer, inner in pairwise(inside))
         if not inside or not nested or len(nest.allocations) != 1 or len(nest.results) != 1:
             return None
         return SumBlocks(nest, tuple(s.var for s in inside), sources, machine)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from opgen.dtypes import BFLOAT16
-from opgen.loop.nodes import Alloc, Const, Load
-from opgen.loop.walk import loads, walk
+from opgen.loop.nodes import Const, Load
+from opgen.loop.walk import allocs_in, loads
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import TURNS
@@ -144,7 +144,7 @@ class Pairs:
 
     def _near(self, trial: Trial, copy: str) -> bool:
         """Whether a block of the copy leaves room in the second cache."""
-        buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
+        buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
         pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
         return 0 < pairs * PAIR <= self.machine.l2.size // 2
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.loop.nodes import Alloc, For
-from opgen.loop.walk import walk
+from opgen.loop.walk import allocs_in, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
@@ -21,8 +20,8 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     """Make a copy in square blocks of up to as many elements as a vector has, or row by row where these stay as they
     are, and run its outer loops in parallel, or the loops `around` it; whether that was legal.
     """
-    loops = {s.var: constant_extent(s) for s in walk(trial.kernel.body) if isinstance(s, For)}
-    buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == copy)
+    loops = {s.var: constant_extent(s) for s in loops_in(trial.kernel.body)}
+    buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
     rank = len(buffer.shape)
     outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops.get(n, 1) != 1]
     last = [f"{copy}_{d}" for d in range(rank - 2, rank)]

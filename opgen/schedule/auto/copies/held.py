@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from opgen.loop.nodes import Alloc, Const, Load
-from opgen.loop.walk import walk
+from opgen.loop.nodes import Const, Load
+from opgen.loop.walk import allocs_in
 from opgen.schedule.auto.nests import depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Split, Stage, Step, Unroll, Vectorize
@@ -48,5 +48,5 @@ def _lane_axis(load: Load, vector: str) -> int | None:
 
 
 def _bytes(trial: Trial, name: str) -> int:
-    buffer = next(s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.name == name)
+    buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == name)
     return prod(int(e.value) for e in buffer.shape if isinstance(e, Const)) * buffer.dtype.bytes

@@ -6,11 +6,13 @@ uses it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
-from math import prod
+from functools import cache, partial
+from math import inf, prod
 
-from opgen.loop.nodes import Alloc, Buffer, Const, For, Kernel, Load, Var
-from opgen.loop.walk import loads, walk
+from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Load, Var
+from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
@@ -155,24 +157,28 @@ def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Ma
     if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
         return None
     most = OVERLAP * _bytes(marks.kernel, made[0].buffer)
-    extents = {s.var: constant_extent(s) or 1 for s in walk(marks.kernel.body) if isinstance(s, For)}
+    extents = {s.var: constant_extent(s) or 1 for s in loops_in(marks.kernel.body)}
     nest = next(n for n in inner_nests(marks.kernel) if set(loops) <= set(n.names))
     uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
     changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
     for loop in changing:
         around = prod(extents[n] for n in changing[: changing.index(loop)])
-        for size in (e for e in range(2, extents[loop]) if extents[loop] % e == 0):
-            if not _shared_out(around * (extents[loop] // size), machine):
-                continue
-            panels = Trial(marks.kernel)
-            outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
-            pack = replace(made[0], at=outer)
-            if not panels.take(Split(loop, size, "exact", outer, inner), pack):
-                break
-            size_of_one = _size(_allocated(panels.kernel, pack.name).buffer)
-            if size_of_one <= machine.l2.size // 2 and _copied(panels.kernel, pack.name) <= most:
-                return loop, size
+        sizes = [e for e in range(2, extents[loop]) if extents[loop] % e == 0]
+        sizes = [size for size in sizes if _shared_out(around * (extents[loop] // size), machine)]
+        copied = cache(partial(_in_blocks, marks.kernel, made[0], loop))
+        least = bisect_left(sizes, True, key=lambda size: copied(size)[1] <= most)  # larger blocks share more
+        if least < len(sizes) and copied(sizes[least])[0] <= machine.l2.size // 2:
+            return loop, sizes[least]
     return None
+
+
+def _in_blocks(kernel: Kernel, pack: Pack, loop: str, size: int) -> tuple[float, float]:
+    """The bytes of a panel for so many iterations of a loop, and of all panels; infinite where there can be none."""
+    panels = Trial(kernel)
+    outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
+    if not panels.take(Split(loop, size, "exact", outer, inner), replace(pack, at=outer)):
+        return inf, inf
+    return _size(_allocated(panels.kernel, pack.name).buffer), _copied(panels.kernel, pack.name)
 
 
 def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
@@ -218,12 +224,12 @@ def _size(buffer: Buffer) -> int:
 def _copied(kernel: Kernel, panel: str) -> int:
     """The bytes of all panels that the loops around one make."""
     found = _allocated(kernel, panel)
-    around = [s for s in walk(kernel.body) if isinstance(s, For) and any(p is found for p in walk(s))]
+    around = [s for s in loops_in(kernel.body) if any(p is found for p in skeleton(s))]
     return _size(found.buffer) * prod(constant_extent(s) or 1 for s in around)
 
 
 def _allocated(kernel: Kernel, name: str) -> Alloc:
-    return next(s for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == name)
+    return next(s for s in allocs_in(kernel.body) if s.buffer.name == name)
 
 
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:

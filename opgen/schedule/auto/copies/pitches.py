@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
 
 from opgen.loop.analysis.places import at_places
-from opgen.loop.nodes import Alloc, Const, Expr, For, Let, Ramp, Stmt, Store
-from opgen.loop.walk import free_vars, loads, parts, substitute_expr, walk
+from opgen.loop.nodes import Const, Expr, For, Let, Ramp, Stmt, Store
+from opgen.loop.walk import allocs_in, free_vars, loads, parts, substitute_expr
 from opgen.machine import Machine
 from opgen.machine.model import Cache
 from opgen.passes.unroll import constant_extent
@@ -42,7 +42,7 @@ Region = np.ndarray
 def pitched(trial: Trial, machine: Machine) -> None:
     """Make room in the intermediates of a scheduled kernel whose parts crowd few sets."""
     large: dict[str, tuple[int, Shape]] = {}
-    for buffer in (s.buffer for s in walk(trial.kernel.body) if isinstance(s, Alloc) and s.buffer.space == "heap"):
+    for buffer in (s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.space == "heap"):
         shape = tuple(int(e.value) for e in buffer.shape if isinstance(e, Const))
         if len(shape) == len(buffer.shape) > 1 and buffer.dtype.bytes * prod(shape) > machine.l1.size:
             large[buffer.name] = buffer.dtype.bytes, shape
@@ -66,13 +66,12 @@ class _Pitches:
 
     def best(self) -> Shape:
         """The sizes of the dimensions for which fewest lines find no place, beside the memory they take."""
-        crowded = self._crowded(self.shape)
-        least, best = crowded - FELT, self.shape
-        for shape in sorted(self._candidates(), key=prod):
+        least, best = self._crowded(self.shape, inf) - FELT, self.shape
+        for shape in sorted(dict.fromkeys(self._candidates()), key=prod):
             memory = prod(shape) / prod(self.shape) - 1
             if memory >= min(least, MOST):
                 break
-            cost = memory + self._crowded(shape)
+            cost = memory + self._crowded(shape, least - memory)
             if cost < least:
                 least, best = cost, shape
         return best
@@ -88,18 +87,24 @@ class _Pitches:
                     shape[-1] += last
                     yield tuple(shape)
 
-    def _crowded(self, shape: Shape) -> float:
-        """The share of lines that find no place, summed over regions and caches."""
-        strides = [self.element * prod(shape[d + 1 :]) for d in range(len(shape))]
-        each = (np.tensordot(strides, region, 1) for region in self.regions)
-        return sum((_left_out(places, cache) for places in each for cache in self.caches), 0.0)
+    def _crowded(self, shape: Shape, most: float) -> float:
+        """The share of lines that find no place, summed over regions and caches; or at least `most`, if it is more."""
+        strides = np.array([self.element * prod(shape[d + 1 :]) for d in range(len(shape))])
+        total = 0.0
+        for region in self.regions:
+            if total >= most:
+                break
+            places = np.sort(strides @ region)
+            total = sum((_left_out(places, cache) for cache in self.caches), total)
+        return total
 
 
 def _left_out(places: np.ndarray, cache: Cache) -> float:
-    """The share of the lines at some places that is left out if half of a cache's ways are for them; 0 if they are too
-    many for the cache anyway.
+    """The share of the lines at some places, in order, that is left out if half of a cache's ways are for them; 0 if
+    they are too many for the cache anyway.
     """
-    lines = np.unique(places // cache.line)
+    lines = places // cache.line
+    lines = lines[np.flatnonzero(np.diff(lines, prepend=-1))]
     if lines.size * cache.line > USED * cache.size:
         return 0
     in_sets = np.bincount(lines % cache.sets)

@@ -7,9 +7,9 @@ fetched once, and is near for all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import gcd, prod
 from typing import Literal, TypeAlias, get_args
@@ -43,19 +43,25 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
     if marks.before != marks.ready:
         return
     made = trial.steps[marks.before :]
-    serial = [s for s in made if not isinstance(s, Parallel | Fuse)]
-    unshared = Trial(marks.kernel)
-    if not unshared.take(*serial):
-        return
+
+    @cache
+    def unshared() -> Trial:
+        """The tile without threads: made only if a panel may pay."""
+        serial = Trial(marks.kernel)
+        serial.take(*(s for s in made if not isinstance(s, Parallel | Fuse)))
+        return serial
+
     paying = [p for p in _panels(nest, made, vector, machine, unshared) if p.pays(made)]
     for how, panel in product(HOW, paying):
-        again = Trial(unshared.kernel, list(unshared.steps))
+        again = Trial(unshared().kernel, list(unshared().steps))
         if panel.make(again, how):
             trial.adopt(again, marks.before)
             return
 
 
-def _panels(nest: Nest, made: list[Step], vector: str, machine: Machine, trial: Trial) -> Iterator[RowPanel]:
+def _panels(
+    nest: Nest, made: list[Step], vector: str, machine: Machine, unshared: Callable[[], Trial]
+) -> Iterator[RowPanel]:
     """Of each operand of a tile, if it has two: what a block of the loop along it reads; in one iteration of what is
     carried outside of the block, where all is too much for the second cache.
     """
@@ -67,7 +73,7 @@ def _panels(nest: Nest, made: list[Step], vector: str, machine: Machine, trial: 
         if len(along) == 1 and (along[0].loop == vector) == lanes:
             panel = RowPanel(nest, rows[0], along[0], machine, lanes)
             large = panel.pieces is not None and 2 * panel.pieces.bytes > machine.l2.size
-            yield replace(panel, outside=_around(along[0].outer, trial)) if large else panel
+            yield replace(panel, outside=_around(along[0].outer, unshared())) if large else panel
 
 
 def _around(blocks: str, trial: Trial) -> frozenset[str]:
