@@ -7,10 +7,10 @@ in, each as far as the facts about it and those before let it go in the directio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from opgen.loop.analysis.intervals import Intervals
+from opgen.loop.analysis.intervals import Interval, Intervals
 from opgen.loop.analysis.polynomial import Atom, Polynomial
 
 Values = dict[Atom, int]
@@ -27,29 +27,47 @@ class Examples:
     facts: tuple[Polynomial, ...]
     intervals: Intervals
     order: dict[str, int]
+    _points: dict[frozenset[Atom], Values | None] = field(default_factory=dict)
 
     def against(self, goal: Polynomial) -> bool:
         """Whether an example against `goal >= 0` is found."""
-        linear = all(a.kind == "var" for a in goal.atoms)
+        own = _variables((goal,))
+        rising = frozenset(v for v in own if _slope(goal, v) > 0)
+        falling = frozenset(v for v in own if _slope(goal, v) < 0)
+        unclear = frozenset(_variables(p for a in goal.atoms for p in a.operands))
+        ways = (falling, rising, falling ^ unclear) if any(a.kind != "var" for a in goal.atoms) else (falling,)
+        return any(self._refutes(goal, own, up) for up in ways)
+
+    def _refutes(self, goal: Polynomial, own: set[Atom], up: frozenset[Atom]) -> bool:
+        """Whether the goal fails where the variables `up` are as great as they may be, and the others as little."""
+        values = self._point(up.intersection(self._known))
+        if values is None:
+            return False
+        free = own - self._known.keys()
+        if free:
+            values = {**values, **{v: _end(self.intervals.atom(v), v in up) for v in free}}
         try:
-            return self._refutes(goal, 1) or (not linear and self._refutes(goal, -1))
+            return self._value(goal, values) < 0
         except _UnknownError:
             return False
 
-    def _refutes(self, goal: Polynomial, direction: int) -> bool:
+    def _point(self, up: frozenset[Atom]) -> Values | None:
+        """Values of the variables of the facts, of which some are great, if all facts hold for them."""
+        if up not in self._points:
+            self._points[up] = self._found(up)
+        return self._points[up]
+
+    def _found(self, up: frozenset[Atom]) -> Values | None:
         values: Values = {}
-        own = _variables((goal,))
-        variables: Iterable[Atom] = (
-            self._known if own <= self._known.keys() else sorted({*self._known, *own}, key=self._place)
-        )
-        for v in variables:
-            low, high = self._limits(v, values)
-            if low is not None and high is not None and low > high:
-                return False
-            down = v not in own or direction * _slope(goal, v) >= 0
-            chosen = (low, high) if down else (high, low)
-            values[v] = next((x for x in chosen if x is not None), 0)
-        return self._value(goal, values) < 0 and all(self._value(f, values) >= 0 for f in self.facts)
+        try:
+            for v in self._known:
+                low, high = limits = self._limits(v, values)
+                if low is not None and high is not None and low > high:
+                    return None
+                values[v] = _end(limits, v in up)
+            return values if all(self._value(f, values) >= 0 for f in self.facts) else None
+        except _UnknownError:
+            return None
 
     def _place(self, v: Atom) -> tuple[int, str]:
         return self.order.get(v.key, -1), v.key
@@ -70,7 +88,7 @@ class Examples:
                 about.setdefault(inner, []).append((c, rest))
         return about
 
-    def _limits(self, v: Atom, values: Values) -> tuple[int | None, int | None]:
+    def _limits(self, v: Atom, values: Values) -> Interval:
         low, high = self.intervals.atom(v)
         for c, rest in self._about.get(v, ()):
             r = self._value(rest, values)
@@ -104,6 +122,12 @@ class Examples:
             found = next((x for x in self.intervals.atom(a) if x is not None), 0)
         values[a] = found
         return found
+
+
+def _end(limits: Interval, great: bool) -> int:
+    """The greatest or the least number within limits, the other end where there is none."""
+    low, high = limits
+    return next((x for x in ((high, low) if great else (low, high)) if x is not None), 0)
 
 
 def _variables(polynomials: Iterable[Polynomial]) -> set[Atom]:

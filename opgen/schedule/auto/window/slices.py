@@ -35,6 +35,8 @@ class Slices:
 
     def run(self) -> bool:
         """All steps; after False some may have been taken."""
+        if not {e.buffer for e in self.apart} <= {buffer.name for buffer in self.trial.kernel.buffers}:
+            return False  # only arguments are copied
         fresh, extent = self.trial.fresh, self.nest.extent(self.loop) or 0
         outer, inner = fresh(f"{self.loop}_s"), fresh(f"{self.loop}_i")
         tail: Tail = "exact" if extent % self.lanes == 0 else "overlap"
