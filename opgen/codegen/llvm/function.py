@@ -92,7 +92,8 @@ class Module:
 class Function:
     """A function being written: what its variables and buffers stand for, the heap blocks it must free, the
     buffers it loads from, the elements' numbers at some indices, and their pointers, while the variables and the branch
-    stay the same; the buffer that is in tile registers, and how these are configured at the function's entry.
+    stay the same (at `fixed` indices always); the buffer that is in tile registers, and how these are configured at the
+    function's entry.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially.
@@ -109,6 +110,7 @@ class Function:
     live: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
     places: dict[object, tuple[Lanes, int]] = field(default_factory=dict)
+    fixed: dict[object, tuple[Lanes, int]] = field(default_factory=dict)
     addresses: dict[tuple[str, int], tuple[Poly, str, int]] = field(default_factory=dict)
     tiles: Tiles | None = None
     configured: bytes | None = None
