@@ -9,7 +9,7 @@ from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.examples import Examples
 from opgen.loop.analysis.intervals import Intervals
-from opgen.loop.analysis.polynomial import Polynomial, atom
+from opgen.loop.analysis.polynomial import Polynomial, atom, polynomial
 from opgen.loop.nodes import Expr, Var
 
 NAMES = ("x", "y", "z")
@@ -61,3 +61,14 @@ def test_conditions_with_quotients_and_remainders_are_decided_as_before() -> Non
     assert not proved(b.compare("eq", b.mod(b.sub(x, y), 2), 0))
     assert proved(b.compare("lt", b.mod(b.add(x, y), 2), 2))
     assert proved(b.compare("le", b.minimum(x, y), y))
+
+
+def test_a_place_in_a_row_of_a_fused_loop_is_seen_to_be_the_first_while_other_variables_are_least() -> None:
+    fused, tap = Polynomial.of(atom("var", Var("x"))), Polynomial.of(atom("var", Var("y")))
+    facts = (fused, -fused + 15, tap, -tap + 2)
+    place = polynomial(b.mod(b.var("x"), 4)) + tap
+    examples = _examples(facts)
+    assert examples.against(place - 1)
+    assert examples.against(-place + 4)
+    assert not examples.against(place)
+    assert not examples.against(-place + 5)
