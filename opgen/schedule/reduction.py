@@ -86,7 +86,7 @@ class Search:
             raise shape
         acc = core.buffer.name
         begun = {p.buffer for p in stores(start)} == {acc} and not any(loops_in(start))
-        result = next(stores(end), None)
+        result = next(iter(stores(end)), None)
         used = {e.buffer for s in (middle, end) for e in loads(s)} | {p.buffer for p in stores(middle)}
         if not begun or result is None or not _stores_once(end) or result.buffer in used:
             raise shape
