@@ -72,7 +72,7 @@ kernel others(n: int64 in [1, inf], x: float32[8, 6], w: float32[n, 6]) -> (
     s[p] = many[]
 """
 
-NOT_A_REDUCTION = "it is not the outermost loop of a reduction whose accumulator goes to a result as it is"
+NOT_A_REDUCTION = "it is not the outermost loop of a reduction whose accumulator can wait in a result"
 REFUSALS = {
     "divide nowhere at=i": "divide: there is no loop 'nowhere'",
     "divide i at=i": "divide i: it cannot go outside of itself",

@@ -24,7 +24,7 @@ from opgen.codegen.llvm.types import listed, memory_type, vector
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.joined import whole_of
 from opgen.loop.nodes import Buffer, Const, Expr, Load, Prefetch, Ramp, Var
-from opgen.loop.walk import free_vars, walk_expr
+from opgen.loop.walk import walk_expr
 
 
 def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool) -> None:
@@ -38,22 +38,27 @@ def bind(fn: Function, buffer: Buffer, ref: str, alignment: int, readonly: bool)
 
 def flattened(fn: Function, memory: Memory, indices: tuple[Expr, ...]) -> tuple[Lanes, int]:
     """Row-major: the element's number, and the number of lanes.  Unrolled copies ask for the same places."""
-    key = (memory.ref, *[i.value if isinstance(i, Const) and i.type.lanes == 1 else _mark(i) for i in indices])
+    literals = [_literal(i) for i in indices]
+    key = (memory.ref, *[(id(i),) if n is None else n for i, n in zip(indices, literals, strict=True)])
     found = fn.places.get(key) or fn.fixed.get(key)
     if found is None:
         found = _flattened_anew(fn, memory, indices)
-        if not any(map(free_vars, indices)):
+        if None not in literals:
             fn.fixed[key] = found
         elif not any(changes(fn, i) for i in indices):
             fn.places[key] = found
     return found
 
 
-def _mark(e: Expr) -> tuple[object, ...]:
-    """What tells an index from others: lanes at literal places, as in registers, are the same wherever they stand."""
-    if isinstance(e, Ramp) and isinstance(e.base, Const) and isinstance(e.stride, Const):
-        return e.base.value, e.stride.value, e.lanes
-    return (id(e),)
+def _literal(e: Expr) -> object:
+    """What an index is that is the same wherever it stands, as those of registers are; None for any other."""
+    match e:
+        case Const() if e.type.lanes == 1:
+            return e.value
+        case Ramp(Const() as base, Const() as stride):
+            return base.value, stride.value, e.lanes
+        case _:
+            return None
 
 
 def changes(fn: Function, e: Expr) -> bool:

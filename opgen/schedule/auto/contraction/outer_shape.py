@@ -74,11 +74,14 @@ class OuterShape(LaneNest, ABC):
             return False
         if any(depends(c, n) for c in nest.conditions for n in (self.vector, self.loop)):
             return False
-        if self.reads[0].dtype.bytes < self.element and not self.copied:
-            return False  # only panels are wide
         kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self.scalars >= TILES * SCALARS
-        return kept and enough and self.width % (VECTORS * self.lanes) == 0 and self.near
+        return kept and enough and self.width % (VECTORS * self.lanes) == 0 and self.near and self._wide
+
+    @property
+    def _wide(self) -> bool:
+        """Whether vectors are read in the type that is computed with: as panels are."""
+        return self.reads[0].dtype.bytes == self.element or self.copied
 
     @property
     def near(self) -> bool:
