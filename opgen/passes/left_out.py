@@ -43,17 +43,17 @@ def _moved(e: Expr, shapes: Shapes) -> Expr:
             choices = [(left, right), (right, left)]
             choices.sort(key=lambda p: isinstance(p[1], Broadcast) or _loosened(p[1], condition, shapes) != p[1])
             for factor, selected in reversed(choices):
-                if _zero_unless(condition, factor):
+                if zero_unless(condition, factor):
                     zero = b.const(-0.0, total.type.dtype, total.type.lanes)
                     kept = Select(condition, _loosened(selected, condition, shapes), zero)
                     return Call("fma", (factor, kept, total) if factor is left else (kept, factor, total))
     return e
 
 
-def _zero_unless(condition: Expr, e: Expr) -> bool:
+def zero_unless(condition: Expr, e: Expr) -> bool:
     """Whether an expression is +0 in the lanes in which a condition does not hold."""
     if isinstance(e, Cast) and e.type.dtype.is_float and e.operand.type.dtype.is_float:
-        return _zero_unless(condition, e.operand)
+        return zero_unless(condition, e.operand)
     return isinstance(e, Load) and e.mask is not None and set(conjuncts(condition)) <= set(conjuncts(e.mask))
 
 

@@ -7,7 +7,7 @@ functions so that LLVM does not replace or fold them.
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import bfloat16
+from opgen.codegen.llvm import bfloat16, masked
 from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
@@ -20,6 +20,10 @@ _LIBRARY = ("pow", "sin", "cos")
 
 def call(fn: Function, e: Call) -> Value:
     """Emit a call of a function of the loop IR."""
+    part = masked.left_out(e) if masked.has_masks(fn, e.type) else None
+    if part is not None:
+        whole = Call("fma", part[0])
+        return masked.keep(fn, part[1], call(fn, whole), fn.value(e.arguments[2]))
     arguments = [bfloat16.operand(fn, a) if e.function == "fma" else fn.value(a) for a in e.arguments]
     of = arguments[0].type
     if any(a.type != of for a in arguments):
