@@ -15,7 +15,7 @@ from opgen.loop.walk import free_vars, holds_loop, parts, skeleton, substitute_e
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.box import accesses, bounding_box
+from opgen.schedule.box import accesses, at_most, bounding_box, covering_box
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import buffer_at, require_loops, rewrite_loops
 
@@ -102,11 +102,12 @@ class _Prefetch:
         s = self.outer
         inside = context.with_loop(s.var, s.start, s.stop)
         found = accesses(s.body, self.buffer)
-        box = bounding_box(found, inside) if found else None
-        if box is None:
+        if not found or bounding_box(found, inside) is None:
             raise self._refuse(f"it is not known what '{s.var}' reads of it")
+        box = covering_box(found, whole.shape, inside)
         sizes = [_constant(e) for e in whole.shape]
-        extents = [e for e in map(_constant, box.extents) if e is not None]
+        most = [at_most(e, inside) for e in box.most]
+        extents = [e for e in map(_constant, most) if e is not None]
         together = len(extents) - 1
         while together > 0 and len(extents) == len(sizes) and extents[together] == sizes[together]:
             together -= 1
@@ -117,7 +118,8 @@ class _Prefetch:
                 "name an outer loop",
             )
         following = fold_all(b.minimum(b.add(b.var(s.var), 1), b.sub(s.stop, 1)))
-        first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in box.low)
+        low = (b.minimum(e, b.sub(size, n)) for e, size, n in zip(box.low, whole.shape, most, strict=True))
+        first = tuple(simplify_expr(substitute_expr(e, {s.var: following}), inside) for e in low)
         if not first or not prod(extents):
             raise self._refuse(f"'{s.var}' reads no row of it")
         named = {p.var.name for p in skeleton(s.body) if isinstance(p, Let)}

@@ -142,12 +142,14 @@ class CpuNest:
         marks = self._widened(self.trial.nest(tile.row), tile.row, kernel, start, len(self.trial.steps))
         others = tuple(n for n in tile.nest.names if n not in (tile.row, tile.held))
         block = blocked_rows(self.trial, marks, others, self.machine)
-        if not replace(tile, block=block).tile():
+        tile = replace(tile, block=block)
+        if not tile.tile():
             return False
         if block is None:
             panelled_items(self.trial, marks, others, self.machine)
         else:
-            panelled(self.trial, marks, f"{block[0]}_b", self.machine)
+            panelled(self.trial, marks, f"{block[0]}_b", self.machine, asked_in=tile.nest.inner_loops[-1].var)
+        tile.finish()
         return True
 
     def _widened(self, nest: Nest, vector: str, kernel: Kernel, start: int, packed: int) -> Marks:

@@ -18,7 +18,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll, Vectorize, Widen
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
 TURNS = 4
 """Blocks for each core at least: fewer would leave cores idle at the end."""
@@ -181,9 +181,12 @@ def _in_blocks(kernel: Kernel, pack: Pack, loop: str, size: int) -> tuple[float,
     return _size(_allocated(panels.kernel, pack.name).buffer), _copied(panels.kernel, pack.name)
 
 
-def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = ()) -> None:
+def panelled(
+    trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = (), asked_in: str = ""
+) -> None:
     """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
-    input is large and threads can share them out.
+    input is large and threads can share them out.  If it lies beyond the second cache, a loop `asked_in` asks for what
+    the next panel copies.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
@@ -194,7 +197,8 @@ def panelled(trial: Trial, marks: Marks, blocks: str, machine: Machine, covered:
     between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
     wide = len(between) < marks.ready - marks.packed
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
-    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered):
+    asked_in = asked_in if _bytes(marks.kernel, pack.buffer) > machine.l2.size else ""
+    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered, asked_in):
         trial.adopt(again, marks.before)
 
 
@@ -232,9 +236,11 @@ def _allocated(kernel: Kernel, name: str) -> Alloc:
     return next(s for s in allocs_in(kernel.body) if s.buffer.name == name)
 
 
-def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
+def _made(
+    trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...], asked_in: str
+) -> bool:
     """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
-    that use the same panel.
+    that use the same panel; the next one is asked for in a loop, if one is named.
     """
     nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
     if nest is None:
@@ -251,6 +257,8 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, c
     name = trial.fresh(f"{pack.buffer}_panel")
     if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
         return False
+    if asked_in:
+        trial.take(Prefetch(pack.buffer, blocks, asked_in))
     carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
     shared = [n for n in (*changing, blocks) if n not in carried]
     if not transposed_blocks(trial, name, machine.vector_bytes, shared):
