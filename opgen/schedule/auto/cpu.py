@@ -64,7 +64,7 @@ from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
-from opgen.schedule.steps import Parallel, Unroll, Widen
+from opgen.schedule.steps import Parallel, Prefetch, Unroll, Widen
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
@@ -148,7 +148,8 @@ class CpuNest:
         if block is None:
             panelled_items(self.trial, marks, others, self.machine)
         else:
-            panelled(self.trial, marks, f"{block[0]}_b", self.machine, asked_in=tile.nest.inner_loops[-1].var)
+            at = f"{block[0]}_b"
+            panelled(self.trial, marks, at, self.machine, asking=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
         tile.finish()
         return True
 

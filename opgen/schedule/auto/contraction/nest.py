@@ -8,7 +8,7 @@ what they read (`plan.py`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
@@ -17,9 +17,9 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
-from opgen.schedule.auto.contraction.plan import Plan, Planner, Shape
+from opgen.schedule.auto.contraction.plan import Block, Plan, Planner, Shape
 from opgen.schedule.auto.contraction.tile import LONG, TileRule
-from opgen.schedule.auto.copies.prepare import Phases
+from opgen.schedule.auto.copies.prepare import Phases, elements
 from opgen.schedule.auto.copies.row_panel import AGAIN
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse
@@ -35,6 +35,8 @@ TRIED = 4
 """Plans that are tried before the one that needs no estimate."""
 NEAR = 1.05
 """Times the least estimate: what makes up for such a difference decides."""
+FEW = 64
+"""Positions that are too few for what it takes to turn rows from afar not to be felt."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 
@@ -103,7 +105,26 @@ class Contraction:
         if not self._rule.in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
-        return [*ranked[:TRIED], plain]
+        return [*self._short(ranked, known), *ranked[:TRIED], plain]
+
+    def _short(self, ranked: Sequence[Plan], reductions: Mapping[str, int]) -> list[Plan]:
+        """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come turned from beyond
+        the second one for few positions: no panel is written to the second cache then.
+        """
+        rows = {e.buffer: e.dtype.bytes for e in self.nest.outside_loads if depends(e.indices, self.vector)}
+        positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
+        best = next((p for p in ranked if p.order[:1] == (self.vector,) and p.block is None), None)
+        if best is None or len(best.order) < 2 or positions > FEW or not self._carries or len(rows) != 1:
+            return []
+        ((buffer, element),), terms = rows.items(), [*reductions][-1]
+        given = {i.name for i in self.trial.kernel.inputs}
+        if buffer in given or elements(self.nest, buffer) * element <= self.machine.l2.size:
+            return []
+        fit = self.machine.l1.size // (3 * self.tile[self.vector] * element)
+        size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
+        if size < self.lanes or size == reductions[terms]:
+            return []
+        return [Plan(best.order, tuple(reductions), Block(terms, size), inside=1)]
 
     def _again(self, plan: Plan) -> bool:
         """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""

@@ -7,6 +7,7 @@ uses it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf, prod
@@ -27,6 +28,8 @@ PART = 1 / 8
 """The share of the second cache from which a panel takes room from what else waits there."""
 PIECE = 256
 """Bytes of each row that a part of a panel copies at least: whole lines, a few next to each other."""
+ASKING = 4
+"""Terms of which one asks for a line."""
 
 OVERLAP = 5 / 4
 """The most that panels may copy together, of what there is: rows at their borders may be in several."""
@@ -71,10 +74,23 @@ def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str
 
 
 def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
-    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays."""
-    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
-    if split is not None and split.tail == "exact":
+    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays; where terms
+    are in blocks inside of that, one for each of these, while what the next of the former reads is asked for.
+    """
+    tile = trial.steps[marks.ready :]
+    split = next((s for s in tile if isinstance(s, Split) and s.loop == vector), None)
+    if split is None or split.tail != "exact":
+        return
+    block = next((s for s in walk(trial.kernel.body) if isinstance(s, For) and s.var == split.outer), None)
+    within = set() if block is None else {s.var for s in walk(block.body) if isinstance(s, For)}
+    carried = {s.loop for s in tile if isinstance(s, Carry)} & within
+    terms = next((s for s in tile if isinstance(s, Split) and s.outer in carried), None)
+    if terms is None:
         panelled(trial, marks, split.outer, machine)
+        return
+    several, one = trial.fresh(f"{terms.inner}_o"), trial.fresh(f"{terms.inner}_i")
+    asking = (Split(terms.inner, ASKING, "exact", several, one), Prefetch("", split.outer, several), Unroll(one))
+    panelled(trial, marks, terms.outer, machine, asking=asking)
 
 
 def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
@@ -182,11 +198,15 @@ def _in_blocks(kernel: Kernel, pack: Pack, loop: str, size: int) -> tuple[float,
 
 
 def panelled(
-    trial: Trial, marks: Marks, blocks: str, machine: Machine, covered: tuple[str, ...] = (), asked_in: str = ""
+    trial: Trial,
+    marks: Marks,
+    blocks: str,
+    machine: Machine,
+    covered: tuple[str, ...] = (),
+    asking: Sequence[Step] = (),
 ) -> None:
     """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
-    input is large and threads can share them out.  If it lies beyond the second cache, a loop `asked_in` asks for what
-    the next panel copies.
+    input is large and threads can share them out.  Steps of `asking` ask early for what lies beyond the second cache.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
@@ -197,8 +217,12 @@ def panelled(
     between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
     wide = len(between) < marks.ready - marks.packed
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
-    asked_in = asked_in if _bytes(marks.kernel, pack.buffer) > machine.l2.size else ""
-    if again.take(*between, *serial) and _made(again, pack, blocks, wide, machine, covered, asked_in):
+    bodies = next((k for k, s in enumerate(serial) if isinstance(s, Unroll)), len(serial))  # loops are whole until then
+    far = _bytes(marks.kernel, pack.buffer) > machine.l2.size
+    early = [replace(s, buffer=pack.buffer) if isinstance(s, Prefetch) else s for s in asking if far]
+    taken = again.take(*between, *serial[:bodies])
+    again.take(*early)
+    if taken and again.take(*serial[bodies:]) and _made(again, pack, blocks, wide, machine, covered):
         trial.adopt(again, marks.before)
 
 
@@ -236,11 +260,9 @@ def _allocated(kernel: Kernel, name: str) -> Alloc:
     return next(s for s in allocs_in(kernel.body) if s.buffer.name == name)
 
 
-def _made(
-    trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...], asked_in: str
-) -> bool:
+def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
     """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
-    that use the same panel; the next one is asked for in a loop, if one is named.
+    that use the same panel.
     """
     nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
     if nest is None:
@@ -257,8 +279,6 @@ def _made(
     name = trial.fresh(f"{pack.buffer}_panel")
     if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
         return False
-    if asked_in:
-        trial.take(Prefetch(pack.buffer, blocks, asked_in))
     carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
     shared = [n for n in (*changing, blocks) if n not in carried]
     if not transposed_blocks(trial, name, machine.vector_bytes, shared):
