@@ -15,6 +15,7 @@ window/         a reduction in which every read depends on the lanes: `nest.py`
                 or one of few results, summed along the rows of a map: `row_sums.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
 generic/        any of these, of sizes that are not known: `nest.py`, `few.py`
+transposed      no reduction, and what is read lies across what is written: `transposed.py`
 elementwise     anything else whose results lie consecutively: `elementwise.py`
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
@@ -59,6 +60,7 @@ from opgen.schedule.auto.nests import (
     worth_lanes,
 )
 from opgen.schedule.auto.rows import Rows
+from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
@@ -97,9 +99,9 @@ class CpuNest:
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and (self._turned(across) or self._reduction(across)):
             return
-        if self._elementwise.across() or (
-            vector is not None and (self._reduction(vector) or self._elementwise.along(vector))
-        ):
+        if self.trial.attempt(Transposed(self.nest, self.trial, self.machine).run):
+            return
+        if self._elementwise.across() or (vector is not None and self._along(vector)):
             return
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
@@ -134,6 +136,10 @@ class CpuNest:
         """Images and results turned as a whole, where that takes little beside the arithmetic."""
         maps = TurnedMaps(self.nest, self.trial, vector, self.machine, self._alone)
         return self._sums and self.trial.attempt(maps.run)
+
+    def _along(self, vector: str) -> bool:
+        """Lanes along the loop along which results lie."""
+        return self._reduction(vector) or self._elementwise.along(vector)
 
     def _few_packed(self, tile: Few) -> bool:
         kernel, start = self.trial.kernel, len(self.trial.steps)

@@ -1,0 +1,120 @@
+"""Nests that memory bounds, scheduled automatically: bit for bit what the unscheduled program gives."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
+import numpy as np
+import pytest
+
+from opgen.loop.bind import bind
+from opgen.loop.nodes import Kernel
+from opgen.loop.verify import verify
+from opgen.machine import Machine, typical
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import parse_schedule
+from opgen.spec import load
+from tests.harness import Call
+
+PLAIN = load(Path(__file__).parents[1] / "specs" / "plain.op")
+DTYPES = ["float32", "float64", "float16", "bfloat16"]
+Shapes = dict[str, tuple[int, ...]]
+
+
+def kernel_of(name: str, shapes: Shapes, dtype: str = "float32") -> tuple[Kernel, dict[str, float]]:
+    """The kernel of a call, sizes in place, and the values of what is left of its parameters."""
+    lowered, values = Call(PLAIN, PLAIN.op(name), shapes, {}, dtype=dtype).kernel()
+    kernel = simplify(bind(lowered, {n: v for n, v in values.items() if not isinstance(v, float)}))
+    return kernel, {n: v for n, v in values.items() if isinstance(v, float)}
+
+
+def few_bits(shapes: Shapes, dtype: str, seed: int) -> dict[str, np.ndarray]:
+    """Random quarters from -2 to 2, so that no order of a sum rounds."""
+    rng = np.random.default_rng(seed)
+    return {n: (rng.integers(-8, 9, shapes[n]) / 4).astype(dtype) for n in sorted(shapes)}
+
+
+def assert_same(name: str, shapes: Shapes, dtype: str, seed: int, machine: Machine | None = None) -> str:
+    """Compiled, at guard pages, with one and two threads; gives the schedule's text."""
+    kernel, values = kernel_of(name, shapes, dtype)
+    schedule, after = scheduled(kernel, "cpu", machine)
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = few_bits(shapes, dtype, seed)
+    (expected,) = run_kernel(legalize(kernel), arrays, values, 1).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, arrays, values, threads, guarded=True).values()
+        same = np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+        assert same, f"seed {seed}, {name} {shapes} {dtype}\n{schedule}"
+    return str(schedule)
+
+
+# Transpositions -----------------------------------------------------------------------------------
+
+
+def shapes_across(name: str, rng: random.Random) -> Shapes:
+    """Sizes that blocks divide, that leave remainders, and smaller than any block."""
+    sizes = [3, 4, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 128, 130, 200]
+    a, b = rng.choice(sizes), rng.choice(sizes)
+    match name:
+        case "Transpose":
+            return {"x": (a, b)}
+        case "TransposeAdd":
+            return {"x": (a, b), "z": (b, a)}
+        case "TransposeBias":
+            return {"x": (a, b), "bias": (a,)}
+        case "FlipOrder":
+            return {"x": (a, rng.randint(1, 5), b)}
+    image = (rng.randint(1, 9), rng.choice([2, 4, 7, 14]))
+    count = rng.choice([1, 2, 3])
+    return {"x": (count, *image, a) if name == "ToChannelsFirst" else (count, a, *image)}
+
+
+def sides_of(name: str, x: tuple[int, ...]) -> tuple[int, int]:
+    """The sides of what is turned."""
+    match name:
+        case "ToChannelsFirst":
+            return prod(x[1:3]), x[3]
+        case "ToChannelsLast":
+            return x[1], prod(x[2:])
+    return x[0], x[-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["Transpose", "TransposeAdd", "TransposeBias", "FlipOrder", "ToChannelsFirst", "ToChannelsLast"]
+)
+@pytest.mark.parametrize("seed", range(16))
+def test_transpositions(name: str, seed: int) -> None:
+    rng = random.Random(f"{seed} {name}")
+    shapes = shapes_across(name, rng)
+    machine = typical(rng.choice([64, 64, 32, 16]))
+    text = assert_same(name, shapes, DTYPES[seed % 4], seed, machine)
+    sides = sides_of(name, shapes["x"])
+    assert ("transpose " in text) == (min(*sides, machine.vector_bytes // np.dtype(DTYPES[seed % 4]).itemsize) >= 4)
+
+
+def test_blocks_that_threads_share() -> None:
+    """Loops that larger blocks divide are outermost; where there are none, parts of one that threads share."""
+    whole, _ = kernel_of("Transpose", {"x": (1000, 1024)})
+    text = str(scheduled(whole, "cpu", typical())[0])
+    assert "split j 64 tail=exact -> j_b, j_s\n" in text
+    assert "parallel j_b\n" in text
+    ragged, _ = kernel_of("Transpose", {"x": (1000, 300)})
+    text = str(scheduled(ragged, "cpu", typical())[0])
+    assert "split i 500 tail=exact -> i_p, i_r\n" in text
+    assert "parallel i_p\n" in text
+    assert "split j 64 tail=overlap -> j_b, j_s\n" in text
+
+
+def test_dimensions_that_lie_together_are_one() -> None:
+    kernel, _ = kernel_of("ToChannelsFirst", {"x": (2, 7, 7, 64)})
+    text = str(scheduled(kernel, "cpu", typical())[0])
+    assert "flatten h, w -> h_w\n" in text
+    assert "transpose h_w_s_i, c_s_i\n" in text
