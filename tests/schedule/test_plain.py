@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
@@ -54,6 +56,12 @@ def assert_same(name: str, shapes: Shapes, dtype: str, seed: int, machine: Machi
         same = np.array_equal(found.view(np.uint8), expected.view(np.uint8))
         assert same, f"seed {seed}, {name} {shapes} {dtype}\n{schedule}"
     return str(schedule)
+
+
+def tiny_caches() -> Machine:
+    """Caches so small that small arrays come from afar."""
+    usual = typical()
+    return replace(usual, l1=Cache(1 << 13, 8, 64, 220e9), l2=Cache(1 << 14, 8, 64, 118e9))
 
 
 # Transpositions -----------------------------------------------------------------------------------
@@ -118,3 +126,40 @@ def test_dimensions_that_lie_together_are_one() -> None:
     text = str(scheduled(kernel, "cpu", typical())[0])
     assert "flatten h, w -> h_w\n" in text
     assert "transpose h_w_s_i, c_s_i\n" in text
+
+
+# Sums over rows -----------------------------------------------------------------------------------
+
+
+def shapes_of_rows(name: str, rng: random.Random) -> Shapes:
+    rows = rng.choice([1, 2, 5, 8, 16, 33, 64, 100, 256])
+    columns = rng.choice([1, 2, 5, 8, 10, 16, 24, 33, 64, 100, 160, 256, 300, 512, 1000])
+    match name:
+        case "VecMat":
+            return {"a": (rows,), "b": (rows, columns)}
+        case "BiasGrad" | "AvgPoolAll":
+            return {"x": (rng.choice([1, 2, 8]), rng.randint(1, 7), rng.choice([1, 4, 8]), columns)}
+    return {"x": (rows, columns)}
+
+
+@pytest.mark.parametrize("name", ["VecMat", "SumFirst", "MaxFirst", "BiasGrad", "AvgPoolAll"])
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_over_rows(name: str, far: bool, seed: int) -> None:
+    rng = random.Random(f"{seed} {name} {far}")
+    bytes_of_vector = rng.choice([64, 64, 32])
+    machine = replace(tiny_caches() if far else typical(), vector_bytes=bytes_of_vector)
+    assert_same(name, shapes_of_rows(name, rng), DTYPES[seed % 4], seed, machine)
+
+
+def test_rows_that_come_from_afar_are_read_in_order() -> None:
+    """Sums wait beside some whole rows at a time, of which threads have a part each; narrow ones in registers."""
+    wide, _ = kernel_of("VecMat", {"a": (1024,), "b": (1024, 1024)})
+    text = str(scheduled(wide, "cpu", typical())[0])
+    assert "rfactor k_p 2 -> acc_part\n" in text
+    assert "reorder k_p_l, k_r_b, j_o, k_r_t, j_v, j_l\n" in text
+    assert text.endswith("parallel k_p_l\n")
+    narrow, _ = kernel_of("BiasGrad", {"x": (8, 56, 56, 64)})
+    text = str(scheduled(narrow, "cpu", typical())[0])
+    assert "flatten n, h_w -> n_h_w\n" in text
+    assert "reorder n_h_w_p_l, n_h_w_r, c_v, c_l\n" in text

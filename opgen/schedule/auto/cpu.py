@@ -16,6 +16,7 @@ window/         a reduction in which every read depends on the lanes: `nest.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
 generic/        any of these, of sizes that are not known: `nest.py`, `few.py`
 transposed      no reduction, and what is read lies across what is written: `transposed.py`
+columns         sums of rows that share nothing: `columns.py`
 elementwise     anything else whose results lie consecutively: `elementwise.py`
 rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
 """
@@ -28,6 +29,7 @@ from math import prod
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.columns import Columns
 from opgen.schedule.auto.contraction.few import Few, few
 from opgen.schedule.auto.contraction.flat import Flat
 from opgen.schedule.auto.contraction.nest import Contraction
@@ -139,7 +141,14 @@ class CpuNest:
 
     def _along(self, vector: str) -> bool:
         """Lanes along the loop along which results lie."""
-        return self._reduction(vector) or self._elementwise.along(vector)
+        return self._reduction(vector) or self._columns(vector) or self._elementwise.along(vector)
+
+    def _columns(self, vector: str) -> bool:
+        """Sums of rows that share nothing, lanes along the rows."""
+        lanes, extent = self._lanes(None), self.nest.extent(vector) or 0
+        while lanes > 1 and lanes >= 2 * max(1, extent):
+            lanes //= 2
+        return lanes > 1 and Columns(self.nest, self.trial, vector, lanes, self.machine).run()
 
     def _few_packed(self, tile: Few) -> bool:
         kernel, start = self.trial.kernel, len(self.trial.steps)

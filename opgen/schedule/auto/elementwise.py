@@ -1,7 +1,4 @@
-"""Nests that do not reduce, and what no other class takes: lanes along one loop, everything else as it was.
-
-Only sums of rows that share nothing have several vectors side by side.
-"""
+"""Nests that do not reduce, and what no other class takes: lanes along one loop, everything else as it was."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.copies.panel import Marks, panelled_across
 from opgen.schedule.auto.copies.prepare import pack_shared
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, reduces, width_in_bytes, worth_lanes
+from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes, worth_lanes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Reorder, Split, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
 
 PARALLEL = 2
 """Most loops that are fused into the parallel one."""
@@ -44,8 +41,6 @@ class Elementwise:
             nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
         if lanes < 2 or not worth_lanes(nest, vector):
             return False
-        if self._rows(nest, vector, lanes):
-            return True
         outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
         others = [n for n in nest.names if n != vector]
         order = () if vector == nest.names[-1] else (Reorder((*others, outer, inner)),)
@@ -58,33 +53,6 @@ class Elementwise:
                 panelled_across(self.trial, marks, vector, self.machine)
                 return True
         return False
-
-    def _rows(self, nest: Nest, vector: str, lanes: int) -> bool:
-        """Sums of rows that share nothing: several vectors of a row side by side, none of which waits for another."""
-        extents = [nest.extent(n) for n in nest.names]
-        loads = nest.outside_loads
-        if not reduces(nest) or None in extents or nest.conditions or len(nest.allocations) != 1:
-            return False
-        if not all(depends(e.indices, vector) and is_contiguous(e, vector, nest.shapes) for e in loads):
-            return False
-        vectors, rest = divmod(nest.extent(vector) or 0, lanes)
-        most = min(vectors, self.machine.registers // 2)
-        together = max((n for n in range(1, most + 1) if vectors % n == 0), default=1)
-        if rest or together == 1:
-            return False
-        outer, part = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_i")
-        across, lane = self.trial.fresh(f"{vector}_v"), self.trial.fresh(f"{vector}_l")
-        others = [n for n in nest.names if n != vector]
-        taken = self.trial.take(
-            Split(vector, together * lanes, "exact", outer, part),
-            Split(part, lanes, "exact", across, lane),
-            Reorder((*others, outer, *(s.var for s in nest.inner_loops), across, lane)),
-            Unroll(across),
-            Vectorize(lane),
-        )
-        if taken:
-            self.trial.fused_prefix([*others, outer][:PARALLEL], Parallel)
-        return taken
 
     def across(self) -> bool:
         """Lanes along what is read, where results lie across it."""
