@@ -14,11 +14,13 @@ from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
 from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, schedule_chain
+from opgen.schedule.auto.chain.rows import RowChain
 from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nests
+from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.schedule import Schedule
 from opgen.schedule.steps import Pack
@@ -58,6 +60,9 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
         CpuNest(nest, trial, machine).run()
 
     kernel = trial.kernel
+    rows = RowChain.of(Sources(kernel), machine) if has_intermediates(kernel) else None
+    if rows is not None and trial.attempt(lambda: rows.run(trial, alone)):
+        return
     if is_chain(kernel, machine):
         schedule_chain(trial, machine, alone)
     else:

@@ -163,3 +163,40 @@ def test_rows_that_come_from_afar_are_read_in_order() -> None:
     text = str(scheduled(narrow, "cpu", typical())[0])
     assert "flatten n, h_w -> n_h_w\n" in text
     assert "reorder n_h_w_p_l, n_h_w_r, c_v, c_l\n" in text
+
+
+# Rows -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Softmax", "LogSumExp", "LayerNorm", "RmsNorm"])
+@pytest.mark.parametrize("seed", range(6))
+def test_rows(name: str, seed: int) -> None:
+    """Within the rounding of sums that are added up in another order, with the same bits for any number of threads."""
+    rng = random.Random(f"{seed} {name}")
+    rows, columns = rng.choice([1, 2, 7, 8, 40, 64]), rng.choice([1, 3, 16, 40, 100, 128, 300])
+    shapes: Shapes = {"x": (rows, columns)}
+    if name.endswith("Norm"):
+        shapes["gamma"] = (columns,)
+    if name == "LayerNorm":
+        shapes["beta"] = (columns,)
+    dtype = DTYPES[seed % 2]
+    kernel, values = kernel_of(name, shapes, dtype)
+    schedule, after = scheduled(kernel, "cpu", typical())
+    assert parse_schedule(str(schedule)) == schedule
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    arrays = few_bits(shapes, dtype, seed)
+    (expected,) = run_kernel(legalize(kernel), arrays, values, 1).values()
+    one, two = (next(iter(run_kernel(legal, arrays, values, n, guarded=True).values())) for n in (1, 2))
+    assert np.array_equal(one, two)
+    precision = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(one, expected, rtol=precision, atol=precision)
+
+
+@pytest.mark.parametrize("name", ["Softmax", "LayerNorm"])
+def test_each_row_goes_its_own_way(name: str) -> None:
+    shapes: Shapes = {"x": (128, 768)} | ({"gamma": (768,), "beta": (768,)} if name == "LayerNorm" else {})
+    text = str(scheduled(kernel_of(name, shapes)[0], "cpu", typical())[0])
+    assert "parallel i\n" in text
+    assert text.count("compute_at ") == (3 if name == "Softmax" else 2)
+    assert text.count("space=stack") == (name == "Softmax")

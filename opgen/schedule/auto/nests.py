@@ -89,6 +89,12 @@ def inner_nests(kernel: Kernel) -> list[Nest]:
     return [n for nest in nests(kernel) for n in _opened(nest)]
 
 
+def nests_within(kernel: Kernel) -> Iterator[Nest]:
+    """The nests that begin with any loop of a kernel, the outermost first."""
+    shapes = _shapes(kernel)
+    return (_nest(s, shapes) for s in walk(kernel.body) if isinstance(s, For))
+
+
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     """The outermost nest whose last loop holds other nests, of which one has a loop: a block; None if there is none."""
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)

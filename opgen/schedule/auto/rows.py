@@ -27,8 +27,8 @@ class Rows:
     """Registers of partial results that hide the latency of one operation."""
 
     def run(self) -> bool:
-        loop = self._along()
-        if loop is None or len(self.nest.allocations) != 1:
+        loop = self.along(self.nest)
+        if loop is None:
             return False
         partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
         if not in_partial_sums(self.trial, loop.var, constant_extent(loop), partial, self.lanes, self.chains):
@@ -36,13 +36,14 @@ class Rows:
         self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)
         return True
 
-    def _along(self) -> For | None:
+    @staticmethod
+    def along(nest: Nest) -> For | None:
         """The innermost loop of the reduction, if most of what it reads lies consecutively along it."""
-        if not self.nest.inner_loops:
+        if not nest.inner_loops or len(nest.allocations) != 1:
             return None
-        loop = self.nest.inner_loops[-1]
-        touched = [e for e in self.nest.outside_loads if depends(e.indices, loop.var)]
-        consecutive = sum(is_contiguous(e, loop.var, self.nest.shapes) for e in touched)
+        loop = nest.inner_loops[-1]
+        touched = [e for e in nest.outside_loads if depends(e.indices, loop.var)]
+        consecutive = sum(is_contiguous(e, loop.var, nest.shapes) for e in touched)
         return loop if touched and 2 * consecutive > len(touched) else None
 
 

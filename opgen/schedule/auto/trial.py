@@ -9,7 +9,7 @@ from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
 from opgen.loop.walk import allocs_in
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import Nest, inner_nests, nests
+from opgen.schedule.auto.nests import Nest, inner_nests, nests, nests_within
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Fuse, Step
@@ -56,7 +56,7 @@ class Trial:
 
     def nest(self, loop: str) -> Nest:
         """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""
-        for nest in (*inner_nests(self.kernel), *nests(self.kernel)):
+        for nest in (*inner_nests(self.kernel), *nests(self.kernel), *nests_within(self.kernel)):
             if loop in nest.names:
                 return nest
         raise InternalError(f"no nest holds the loop '{loop}' any more")

@@ -1,0 +1,155 @@
+"""Chains in which each row goes its own way: normalised rows, softmax.
+
+Around all nests stands one loop over rows, in which what the last nest needs of the intermediates is made, so that a
+row comes from afar once, and all but the first pass over it find it in the first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.nodes import Const, Load, Space, Var
+from opgen.loop.walk import free_vars
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.elementwise import lanes_of
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, reduces
+from opgen.schedule.auto.rows import Rows, in_partial_sums
+from opgen.schedule.auto.sources import Sources, along
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import ComputeAt, Parallel
+
+PARALLEL = 2
+"""Most loops that are fused into the parallel one."""
+TURNS = 4
+"""Rows for each core, if their number is no multiple of that of the cores."""
+
+
+@dataclass(frozen=True)
+class RowChain:
+    """The nests of a kernel, the last of them with the loops over `rows`; `followers` are those of the others."""
+
+    sources: Sources
+    last: Nest
+    rows: tuple[str, ...]
+    followers: dict[int, dict[str, str]]
+    machine: Machine
+
+    @staticmethod
+    def of(sources: Sources, machine: Machine) -> RowChain | None:
+        """The rows of a chain, if all nests have their part in each, and none has more than its part."""
+        nests = sources.nests
+        ends = [nest for nest in nests if sources.made_by(nest) is None]
+        known = all(nest.extent(n) is not None for nest in nests for n in nest.names)
+        if len(ends) != 1 or ends[0] is not nests[-1] or not known or len(nests) < 2:
+            return None
+        last = ends[0]
+        vector = contiguous_loop(last)
+        lanes = vector is not None and not (reduces(last) and Rows.along(last) is not None)
+        names = [n for n in last.names if not (lanes and n == vector)]
+        for count in range(len(names), 0, -1):
+            followers = _followers(sources, last, tuple(names[:count]))
+            found = None if followers is None else RowChain(sources, last, tuple(names[:count]), followers, machine)
+            if found is not None and found._pays:
+                return found
+        return None
+
+    def run(self, trial: Trial, alone: Callable[[Nest], None]) -> bool:
+        """Make the loop over rows, and all that is in it; whether that was legal."""
+        row, count = self.rows[-1], self.last.extent(self.rows[0]) or 1
+        enough = count % self.machine.cores == 0 or count >= TURNS * self.machine.cores
+        before = [Parallel(self.rows[0])] if enough or len(self.rows) == 1 else []
+        made = (ComputeAt(buffer, row, self._space(buffer)) for buffer in reversed(self.sources.writers))
+        self._summed(self.last, trial)
+        if not trial.take(*before, *made):
+            return False
+        if not before:
+            trial.fused_prefix(self.rows[:PARALLEL], Parallel)
+        for nest in self.sources.nests:
+            own = self._own(nest)
+            if own:
+                alone(trial.nest(own[-1]))
+            elif nest is not self.last:
+                self._summed(nest, trial)
+        return True
+
+    def _summed(self, nest: Nest, trial: Trial) -> None:
+        """A row's sum, if there is one, in lanes."""
+        if not nest.inner_loops:
+            return
+        loop, lanes = nest.inner_loops[-1], lanes_of(nest, self.machine, None)
+        partial = trial.fresh(f"{nest.allocations[0].buffer.name}_partial")
+        in_partial_sums(trial, loop.var, constant_extent(loop), partial, lanes, self.machine.latency)
+
+    def _own(self, nest: Nest) -> list[str]:
+        """The loops of a nest within a row."""
+        rows = self.followers[id(nest)].values()
+        return [n for n in nest.names if n not in rows]
+
+    @property
+    def _pays(self) -> bool:
+        """Whether lanes go along rows in each nest, what rows have in common is near, and a row stays so."""
+        nests, l1, l2 = self.sources.nests, self.machine.l1.size, self.machine.l2.size
+        shared = {e.buffer for nest in nests for e in nest.outside_loads if self._common(nest, e)}
+        read = {e.buffer for nest in nests for e in nest.outside_loads} | set(self.sources.writers)
+        rows = prod(self.last.extent(n) or 1 for n in self.rows)
+        row = sum(map(self._bytes, read - shared)) // rows
+        return (
+            all(map(self._goes_along, nests))
+            and sum(map(self._bytes, shared)) <= l1 // 2
+            and row <= l2 // 2
+            and rows >= TURNS * self.machine.cores
+        )
+
+    def _common(self, nest: Nest, load: Load) -> bool:
+        return not any(depends(load.indices, n) for n in self.followers[id(nest)].values())
+
+    def _goes_along(self, nest: Nest) -> bool:
+        own = self._own(nest)
+        if own:
+            return not reduces(nest) and contiguous_loop(nest) in own
+        return not nest.inner_loops or Rows.along(nest) is not None
+
+    def _space(self, buffer: str) -> Space:
+        """Where a row of an intermediate waits."""
+        rows = prod(self.last.extent(n) or 1 for n in self.rows)
+        size = self._bytes(buffer) // rows
+        if size == self._element(buffer):
+            return "register"
+        return "stack" if size <= self.machine.l1.size else "heap"
+
+    def _element(self, buffer: str) -> int:
+        return next(s.value.type.dtype.bytes for s in self.sources.writers[buffer].results if s.buffer == buffer)
+
+    def _bytes(self, buffer: str) -> int:
+        """The size of a buffer."""
+        count = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.last.shapes[buffer])
+        read = (e.dtype.bytes for nest in self.sources.nests for e in nest.outside_loads if e.buffer == buffer)
+        return count * next(read, 4)
+
+
+def _followers(sources: Sources, last: Nest, rows: tuple[str, ...]) -> dict[int, dict[str, str]] | None:
+    """For each nest of a chain the loop that runs along each loop over rows of the last one; None if there is none."""
+    found = {id(last): {n: n for n in rows}}
+    for buffer in reversed(sources.writers):
+        writer = sources.writers[buffer]
+        for reader in sources.readers.get(buffer, []):
+            loops = found.get(id(reader))
+            own = None if loops is None else _followed(sources, buffer, reader, loops)
+            if own is None or found.setdefault(id(writer), own) != own:
+                return None
+    return found if len(found) == len(sources.nests) else None
+
+
+def _followed(sources: Sources, buffer: str, reader: Nest, loops: dict[str, str]) -> dict[str, str] | None:
+    """The loops that make the row of an intermediate that a reader's row reads; None if it reads others, too."""
+    found: dict[str, str] = {}
+    for load in (e for e in reader.outside_loads if e.buffer == buffer):
+        for row, loop in loops.items():
+            axes = [d for d, index in enumerate(load.indices) if loop in free_vars(index)]
+            own = along(sources.writers[buffer], buffer, axes[0]) if len(axes) == 1 else None
+            if own is None or load.indices[axes[0]] != Var(loop) or found.setdefault(row, own) != own:
+                return None
+    return found
