@@ -200,3 +200,20 @@ def test_each_row_goes_its_own_way(name: str) -> None:
     assert "parallel i\n" in text
     assert text.count("compute_at ") == (3 if name == "Softmax" else 2)
     assert text.count("space=stack") == (name == "Softmax")
+
+
+# Results past the caches ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Transpose", "TransposeBias", "Blend"])
+@pytest.mark.parametrize("columns", [64, 100])
+def test_large_results_go_past_the_caches(name: str, columns: int) -> None:
+    """Where rows of them are whole lines; and only of more than the last cache keeps."""
+    shapes: Shapes = {"x": (columns, 80)}
+    if name == "TransposeBias":
+        shapes["bias"] = (columns,)
+    if name == "Blend":
+        shapes = {"x": (80, columns), "row": (80,), "column": (columns,)}
+    small = replace(tiny_caches(), l3=Cache(1 << 14, 16, 64, 96e9))
+    assert ("stream y\n" in assert_same(name, shapes, "float32", columns, small)) == (columns == 64)
+    assert "stream" not in assert_same(name, shapes, "float32", columns)

@@ -9,6 +9,7 @@ from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.copies.panel import Marks, panelled_across
 from opgen.schedule.auto.copies.prepare import pack_shared
 from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes, worth_lanes
+from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
@@ -51,6 +52,8 @@ class Elementwise:
             if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
                 self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
                 panelled_across(self.trial, marks, vector, self.machine)
+                if not reduces(self.nest):
+                    past_caches(self.nest, vector, self.trial, self.machine)
                 return True
         return False
 

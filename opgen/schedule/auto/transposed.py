@@ -15,6 +15,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import SMALLEST, transposed_blocks
 from opgen.schedule.auto.elementwise import lanes_of
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, own_axis, reduces
+from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Flatten, Pack, Parallel, Reorder, Split, Step, Transpose, Vectorize
 
@@ -22,7 +23,7 @@ ROWS = 64
 """Edge of a larger block: of so many rows of what is read, and of what is written, the second cache keeps lines, and
 the processor the pages, even if they lie a power of two apart."""
 TURNS = 4
-"""Parts for each core, if their number is no multiple of that of the cores."""
+"""Most parts for each core."""
 PARALLEL = 2
 """Most loops that are fused into the parallel one."""
 WASTE = 1.08
@@ -103,7 +104,10 @@ class Blocks:
         if not single or self._edge < SMALLEST or not buffers <= {i.name for i in self.trial.kernel.inputs}:
             return False
         inner = self._blocked()
-        return inner is not None and (self._turned() if self._plain else self._computed(inner, loads))
+        if inner is None or not (self._turned() if self._plain else self._computed(inner, loads)):
+            return False
+        past_caches(self.nest, self.row, self.trial, self.machine)
+        return True
 
     @cached_property
     def _plain(self) -> bool:
@@ -130,10 +134,10 @@ class Blocks:
         return max(n for n in sizes if done[n] <= WASTE * min(done.values()))
 
     def _part(self, loop: str) -> int:
-        """How many equal parts of a loop keep all cores busy, if larger blocks overlap in it."""
+        """How many equal parts of a loop keep cores busy best, if larger blocks overlap in it."""
         extent, cores = self._extent(loop), self.machine.cores
-        counts = (n for n in range(cores, extent // ROWS + 1) if extent % n == 0)
-        return next((n for n in counts if n % cores == 0 or n >= TURNS * cores), 1)
+        counts = [n for n in range(1, min(extent // ROWS, TURNS * cores) + 1) if extent % n == 0]
+        return max(counts, key=lambda n: n / (-(-n // cores) * cores), default=1)
 
     def _blocked(self) -> str | None:
         """Make larger blocks, those outermost that threads share; the innermost loop over them."""

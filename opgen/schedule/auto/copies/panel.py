@@ -81,8 +81,8 @@ def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) 
     split = next((s for s in tile if isinstance(s, Split) and s.loop == vector), None)
     if split is None or split.tail != "exact":
         return
-    block = next((s for s in walk(trial.kernel.body) if isinstance(s, For) and s.var == split.outer), None)
-    within = set() if block is None else {s.var for s in walk(block.body) if isinstance(s, For)}
+    block = next((s for s in loops_in(trial.kernel.body) if s.var == split.outer), None)
+    within = set() if block is None else {s.var for s in loops_in(block.body)}
     carried = {s.loop for s in tile if isinstance(s, Carry)} & within
     terms = next((s for s in tile if isinstance(s, Split) and s.outer in carried), None)
     if terms is None:

@@ -1,0 +1,24 @@
+"""Results that the last cache would not hold: whole lines of them go past it, and need not be read before."""
+
+from __future__ import annotations
+
+from opgen.machine import Machine
+from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Stream
+
+FAR = 2
+"""The part of the last cache that a nest can count on: others use it, too."""
+WORTH = 2
+"""Results that are this part of what is read, or more, are worth a way of their own."""
+
+
+def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine) -> None:
+    """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept."""
+    read, touched = read_bytes(nest), touched_bytes(nest)
+    row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
+    whole = machine.vector_bytes == machine.l1.line and row == {0}
+    narrow = any(s.value.type.dtype.compute_type != s.value.type.dtype for s in nest.results)
+    if whole and not narrow and touched > machine.l3.size // FAR and touched - read >= read / WORTH:
+        outputs = {o.name for o in trial.kernel.outputs}
+        trial.take(*(Stream(s.buffer) for s in nest.results if s.buffer in outputs))
