@@ -92,7 +92,7 @@ def inner_nests(kernel: Kernel) -> list[Nest]:
 def nests_within(kernel: Kernel) -> Iterator[Nest]:
     """The nests that begin with any loop of a kernel, the outermost first."""
     shapes = _shapes(kernel)
-    return (_nest(s, shapes) for s in walk(kernel.body) if isinstance(s, For))
+    return (_nest(s, shapes) for s in loops_in(kernel.body))
 
 
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:

@@ -90,7 +90,7 @@ class Phases:
     def _gather(self) -> None:
         """Have the scalars of one term next to each other, if all of them take much of the first cache."""
         inputs = {i.name for i in self.trial.kernel.inputs}
-        for load in dict.fromkeys(e for e in self.nest.outside_loads if not depends(e.indices, self.row)):
+        for load in dict.fromkeys(e for e in self.nest.summed if not depends(e.indices, self.row)):
             if elements(self.nest, load.buffer) * load.dtype.bytes * SHARE <= self.l1:
                 continue
             last = [d for d, e in enumerate(load.indices) if free_vars(e) & {self.taps, self.held}]

@@ -111,7 +111,7 @@ class Contraction:
         """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come turned from beyond
         the second one for few positions: no panel is written to the second cache then.
         """
-        rows = {e.buffer: e.dtype.bytes for e in self.nest.outside_loads if depends(e.indices, self.vector)}
+        rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
         best = next((p for p in ranked if p.order[:1] == (self.vector,) and p.block is None), None)
         if best is None or len(best.order) < 2 or positions > FEW or not self._carries or len(rows) != 1:

@@ -67,7 +67,7 @@ class GenericFew:
         return self._tiled(border, f"_{suffix}", vectors)
 
     def _followed(self, row: str) -> list[Load]:
-        return list(dict.fromkeys(e for e in self.nest.outside_loads if depends(e.indices, row)))
+        return list(dict.fromkeys(e for e in self.nest.summed if depends(e.indices, row)))
 
     def _packed(self, load: Load, row: str, at: str) -> bool:
         """Have what follows the row read consecutively."""

@@ -87,7 +87,7 @@ class GenericNest:
         inputs = {i.name: i for i in self.trial.kernel.inputs}
         if not mixes(nest, self.vector):
             return []
-        for load in dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, self.vector)):
+        for load in dict.fromkeys(e for e in nest.summed if depends(e.indices, self.vector)):
             axis = own_axis(load, self.vector)
             if axis is None or load.buffer not in inputs or any(load.buffer == p.buffer.name for p in found):
                 return []
@@ -197,7 +197,7 @@ def _multiple(nest: Nest, vector: str, step: int) -> Expr:
 
 def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
     """Whether what is read once for all lanes lies consecutively along the tile."""
-    scalars = [e for e in nest.outside_loads if not depends(e.indices, vector) and depends(e.indices, tile)]
+    scalars = [e for e in nest.summed if not depends(e.indices, vector) and depends(e.indices, tile)]
     return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
 
 

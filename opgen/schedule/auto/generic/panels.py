@@ -20,12 +20,12 @@ from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Transpose, Vect
 
 def mixes(nest: Nest, vector: str) -> bool:
     """Whether some reads are the same for all lanes."""
-    return any(not depends(e.indices, vector) for e in nest.outside_loads)
+    return any(not depends(e.indices, vector) for e in nest.summed)
 
 
 def rows(nest: Nest, vector: str) -> list[Load]:
     """What the lanes read: consecutively, or along a dimension of its own, so that a copy can be read consecutively."""
-    touched = dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, vector))
+    touched = dict.fromkeys(e for e in nest.summed if depends(e.indices, vector))
     packable = (e for e in touched if is_contiguous(e, vector, nest.shapes) or _strided(e, vector))
     return list(packable)
 
