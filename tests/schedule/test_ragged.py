@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from opgen.machine import Machine
+from opgen.spec import load
+from tests.harness import Call
 from tests.schedule.test_auto import assert_scheduled_is_the_same
 from tests.schedule.test_epilogues import AFAR, SMALL, WIDE, conv, made, rows, slope
 
@@ -34,6 +37,13 @@ def test_sums_of_outer_products() -> None:
     text = assert_scheduled_is_the_same(slope((1, 12, 28, 128), 150), 0, WIDE)
     assert "partition k -22 -> left" in text
     assert "carry" in text
+
+
+def test_sums_with_one_loop_over_results_are_no_products() -> None:
+    """Columns that are added up, their number no multiple of a tile's."""
+    plain = load(Path(__file__).parents[1] / "specs" / "plain.op")
+    text = assert_scheduled_is_the_same(Call(plain, plain.op("SumFirst"), {"x": (784, 300)}, dtype="float32"), 0, WIDE)
+    assert "left" not in text
 
 
 def test_few_whole_tiles_are_not_worth_two_nests() -> None:

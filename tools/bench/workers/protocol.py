@@ -37,24 +37,29 @@ class Given:
         self._case = case
         self._seed = seed
 
-    def _numbers(self, name: str, number: int) -> np.ndarray:
+    def _numbers(self, shape: list[int], number: int) -> np.ndarray:
         rng = np.random.default_rng((self._seed, number))
-        return np.asarray(rng.standard_normal(self._case[name], dtype=np.float32))
+        return np.asarray(rng.standard_normal(shape, dtype=np.float32))
+
+    @cached_property
+    def inputs(self) -> list[np.ndarray]:
+        """Of an op that is no convolution, in the order of its arguments."""
+        return [self._numbers(shape, number) for number, shape in enumerate(self._case["shapes"])]
 
     @cached_property
     def images(self) -> np.ndarray:
         """[batch, height, width, channels]"""
-        return self._numbers("input_shape", 0)
+        return self._numbers(self._case["input_shape"], 0)
 
     @cached_property
     def filter(self) -> np.ndarray:
         """[height, width, in_channels, out_channels or multiplier]"""
-        return self._numbers("filter_shape", 1)
+        return self._numbers(self._case["filter_shape"], 1)
 
     @cached_property
     def gradient(self) -> np.ndarray:
         """Of the output: [batch, height, width, channels]"""
-        return self._numbers("output_shape", 2)
+        return self._numbers(self._case["output_shape"], 2)
 
 
 @dataclass(frozen=True)

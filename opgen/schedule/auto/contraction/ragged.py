@@ -25,7 +25,8 @@ class Ragged(LaneNest):
     def run(self) -> bool:
         width = self.nest.extent(self.vector) or 0
         left = width % (VECTORS * self.lanes)
-        return 0 < left <= (1 - LEAST) * width and self.trial.attempt(lambda: self._take(left))
+        fits = len(self.nest.names) > 1 and 0 < left <= (1 - LEAST) * width
+        return fits and self.trial.attempt(lambda: self._take(left))
 
     def _take(self, left: int) -> bool:
         trial, others = self.trial, [n for n in self.nest.names if n != self.vector]
