@@ -1,4 +1,4 @@
-"""Chains in which each row goes its own way: normalised rows, softmax.
+"""Chains in which each row goes its own way, as where rows are normalised.
 
 Around all nests stands one loop over rows, in which what the last nest needs of the intermediates is made, so that a
 row comes from afar once, and all but the first pass over it find it in the first cache.
