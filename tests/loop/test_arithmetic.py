@@ -109,7 +109,7 @@ def test_fma32_near_ties(a: float, b: float, nudge: int) -> None:
     """c is chosen so that the sum is next to the middle of two float32 numbers."""
     product = Fraction(a) * Fraction(b)
     near = np.float32(rounded(product, FLOAT32))
-    if not np.isfinite(near) or near == 0:
+    if not np.isfinite(near) or abs(near) == np.finfo(np.float32).max or near == 0:
         return
     c = float(np.float32(np.spacing(near) / 2)) * (1 if nudge > 0 else -1)
     for x in (c, float(np.nextafter(np.float32(c), np.float32(0)))):

@@ -55,4 +55,4 @@ def test_what_waits_for_memory_is_done_in_small_tiles() -> None:
     slow = replace(WIDE, l3=replace(WIDE.l3, bytes_per_second=2e10))
     assert "split x 7 tail=exact" in text_of(dense((8, 56, 56, 64), 32), slow)
     assert "split x 14 tail=exact" in text_of(dense((1, 28, 28, 64), 32), slow)
-    assert "split x 14 tail=exact" in text_of(dense((8, 28, 28, 128), 480), slow)
+    assert "split x 14 tail=exact" in text_of(dense((8, 28, 28, 128), 96), slow)

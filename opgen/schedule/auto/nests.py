@@ -12,7 +12,7 @@ from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If
 from opgen.loop.walk import allocs_in, free_vars, holds_loop, loads, loops_in, parts, skeleton, stores, walk_expr
 from opgen.passes.unroll import constant_extent
 
-FULL = 0.9
+FULL = 0.95
 """The share of lanes at work along results from which no other loop suits lanes better."""
 
 Shapes = Mapping[str, tuple[Expr, ...]]

@@ -27,7 +27,14 @@ SEVERAL = (2, 3, 5, 7)
 class OuterProducts(OuterShape):
     def run(self) -> bool:
         """All steps, or none."""
-        return self.fits and (self.trial.attempt(self._joined) or (self.block > 0 and self.trial.attempt(self.tiled)))
+        return self.fits and (
+            self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
+        )
+
+    @property
+    def _comes_apart(self) -> bool:
+        """Whether there are blocks of places: the only loop over them may have a prime number."""
+        return self.block > 0 and (self.enough or len(self.places) > 1)
 
     def _joined(self) -> bool:
         """All steps, with one loop over all places, of which blocks of any size can be made."""
