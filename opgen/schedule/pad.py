@@ -8,7 +8,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
-from opgen.loop.walk import allocs_in, loads, map_stmt, parts, stores, walk, with_parts
+from opgen.loop.walk import allocs_in, loads, map_stmt, parts, stores, with_parts
 from opgen.lower.finite import unless_finite
 from opgen.lower.mathematics import Names
 from opgen.passes.scope import entered
@@ -131,11 +131,8 @@ class _Pad:
             return None
         if not all(_factor(p, self.source.name, self._inputs) for p in added):
             return None
-        inside = context
-        for p in walk(s.then):
-            if isinstance(p, For):
-                inside = inside.with_loop(p.var, p.start, p.stop)
-        kept = [c for c in conjuncts(s.condition) if not all(self._says_inside(c, e, inside) for e in reads)]
+        places = [(e, inside) for p, inside in _in_loops(s.then, context) for e in self._reads(p)]
+        kept = [c for c in conjuncts(s.condition) if not all(self._says_inside(c, *place) for place in places)]
         if len(kept) == len(conjuncts(s.condition)):
             return None
         left = _all(kept)
@@ -220,6 +217,15 @@ def _stores(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
         yield s, context
     for p, inner in entered(s, context):
         yield from _stores(p, inner)
+
+
+def _in_loops(s: Stmt, context: Context) -> Iterator[tuple[Store, Context]]:
+    """The stores in a statement, with what is known of the loops around each: parts of a loop share a name."""
+    if isinstance(s, Store):
+        yield s, context
+    inside = context.with_loop(s.var, s.start, s.stop) if isinstance(s, For) else context
+    for p in parts(s):
+        yield from _in_loops(p, inside)
 
 
 def _factor(s: Store, buffer: str, inputs: set[str]) -> str | None:

@@ -124,3 +124,21 @@ def test_what_zeros_could_not_take_the_place_of_is_refused(step: str) -> None:
     with pytest.raises(ScheduleError, match="no sum of products with it is under a condition"):
         apply(parse_kernel(FACTORS.format(step=step)), parse_schedule("pad x 0"))
     apply(parse_kernel(FACTORS.format(step="acc[] = fma(f[r], x[i + r - 1], acc[])")), parse_schedule("pad x 0"))
+
+
+PARTS = """
+kernel parts(x: float32[3, 4], f: float32[4, 5]) -> (y: float32[3, 5]):
+  for i in 0..3:
+    for j in 0..5:
+      alloc acc: float32[] register
+      acc[] = 0.0f32
+      if j >= 1:
+        for k in 0..4:
+          acc[] = fma(x[i, k], f[k, j], acc[])
+      y[i, j] = acc[]
+"""
+
+
+def test_parts_of_a_loop_that_share_a_name_do_not_contradict_each_other() -> None:
+    with pytest.raises(ScheduleError, match="no sum of products with it is under a condition"):
+        apply(parse_kernel(PARTS), parse_schedule("reorder j, k, i\npartition i -1\npad x 0"))
