@@ -28,7 +28,7 @@ def carry(kernel: Kernel, loop: str, at: str) -> Kernel:
     require_loops(kernel, "carry", [loop, at])
     if loop == at:
         raise ScheduleError(f"carry {loop}: it cannot be carried out of itself", "name a loop over results")
-    search = Search("carry", loop)
+    search = Search(kernel, "carry", loop)
     return rewrite_loops(kernel, at, lambda s, context: _carried(search.run(s, context)))
 
 

@@ -39,7 +39,7 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kerne
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
         raise ScheduleError(f"divide {loop}: it cannot go outside of itself", "name a loop over results")
-    step = _Divide(Search("divide", loop), name or f"{loop}_sums", kernel)
+    step = _Divide(Search(kernel, "divide", loop), name or f"{loop}_sums", kernel)
     return rewrite_loops(kernel, at, lambda s, context: step.rewrite(step.search.run(s, context)))
 
 

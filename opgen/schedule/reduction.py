@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Binary, BinaryOp, Block, Call, Expr, For, If, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Binary, BinaryOp, Block, Call, Expr, For, If, Kernel, Load, Stmt, Store
 from opgen.loop.walk import expressions, free_vars, loads, loops_in, stores, walk_expr
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import is_independent
@@ -43,6 +43,7 @@ class Reduction(NamedTuple):
 class Search:
     """What `primitive` moves `loop` out of."""
 
+    kernel: Kernel
     primitive: str
     loop: str
 
@@ -53,6 +54,8 @@ class Search:
         """The reduction inside loops over results of which `s` is the outermost."""
         around, core = self._results(s, context)
         found = self._core(around, core)
+        if any(o.name == found.result.buffer and o.space == "streamed" for o in self.kernel.outputs):
+            raise self.refuse(f"'{found.result.buffer}' goes past the caches", f"{self.primitive} before")
         self._require_free(found, context)
         return found
 

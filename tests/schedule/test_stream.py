@@ -115,3 +115,24 @@ def test_an_output_that_is_read_is_not_streamed() -> None:
     kernel = parse_kernel(text)
     wrong = replace(kernel, outputs=(replace(kernel.outputs[0], space="streamed"), *kernel.outputs[1:]))
     assert [p.message for p in problems(wrong)] == ["the output 'y' is streamed, and read"]
+
+
+SUMS = """
+kernel sums(x: float32[6, 8]) -> (y: float32[6]):
+  for i in 0..6:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for j in 0..8:
+      acc[] = acc[] + x[i, j]
+    y[i] = max(acc[], 0.0f32)
+"""
+
+
+@pytest.mark.parametrize("step", ["carry", "divide"])
+def test_sums_do_not_wait_in_what_is_streamed(step: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(SUMS), parse_schedule(f"stream y\n{step} j at=i"))
+    assert refusal.value.message == f"{step} j: 'y' goes past the caches"
+    if step == "divide":
+        before = parse_kernel(SUMS.replace("max(acc[], 0.0f32)", "acc[]"))
+        assert_same(before, apply(before, parse_schedule("divide j at=i\nstream y")), {}, 0)
