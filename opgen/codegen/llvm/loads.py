@@ -190,7 +190,22 @@ def _masked_load(fn: Function, memory: Memory, offset: Poly, count: int, mask: s
     mangled = f"llvm.masked.load.v{count}{suffix(element, 1)}.p0"
     symbol = fn.module.declare(mangled, f"{whole} @{mangled}(ptr, i32, {on}, {whole})")
     call = f"call {whole} {symbol}(ptr {address}, i32 {alignment}, {on} {mask}, {whole} zeroinitializer)"
-    return _read(fn, memory, "value", call)
+    value = _read(fn, memory, "value", call)
+    return _apart(fn, memory, whole, value) if _may_be_folded(fn, memory.buffer.dtype.bits, count) else value
+
+
+def _may_be_folded(fn: Function, bits: int, count: int) -> bool:
+    """Whether LLVM may make one instruction of a masked load and masked arithmetic."""
+    target = fn.module.target
+    masks = target.has("avx512vl") or (bits * count == 512 and target.has("avx512f"))
+    return masks and bits >= 32 and bits * count in (128, 256, 512)
+
+
+def _apart(fn: Function, memory: Memory, whole: str, value: str) -> str:
+    """A loaded vector that stays an instruction of its own: what LLVM 22 folds into masked arithmetic it may unfold,
+    where registers are few, into a load without the mask, which reads beyond the end of an array.
+    """
+    return _read(fn, memory, "apart", f'call {whole} asm "", "=v,0"({whole} {value})')
 
 
 def _gather(fn: Function, memory: Memory, at: Lanes, count: int, mask: str) -> str:

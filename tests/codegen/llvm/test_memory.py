@@ -32,6 +32,10 @@ from opgen.loop.nodes import (
     Type,
     Var,
 )
+from opgen.loop.parse import parse_kernel
+from opgen.passes.legalize import legalize
+from opgen.runtime.run import run_kernel
+from opgen.schedule.schedule import apply, parse_schedule
 from tests.codegen.llvm.guard import Guarded
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.test_conversions import NUMPY
@@ -295,3 +299,27 @@ def test_broken_accesses_are_refused(store: Store, message: str) -> None:
     x, y = Buffer("x", FLOAT32, (Const(4),)), Buffer("y", FLOAT32, (Const(4),))
     with pytest.raises(InternalError, match=f"^{message}$"):
         emit(Kernel("broken", (x,), (y,), (), store), Target.generic())
+
+
+PIECES = """
+kernel pieces(x: float32[3, 257]) -> (y: float32[3]):
+  for i in 0..3:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for j in 0..257:
+      acc[] = acc[] + x[i, j]
+    y[i] = acc[]
+"""
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_masked_loads_stay_masked_beside_masked_arithmetic(lanes: int) -> None:
+    """Where registers are few LLVM takes what it folded apart again, and then forgets the mask."""
+    steps = ["rfactor j 64 -> part", "partition j_o -1"]
+    for loop, ends in (("j_l", ("j_u", "j_v")), ("part_i", ("part_u", "part_v"))):
+        steps += [f"split {loop} {lanes} tail=exact -> {', '.join(ends)}", f"vectorize {ends[1]}", f"unroll {ends[0]}"]
+    steps += [f"vectorize part_{n}" for n in (32, 16, 8, 4, 2)]
+    kernel = parse_kernel(PIECES)
+    legal = legalize(apply(kernel, parse_schedule("\n".join(steps))))
+    x = np.arange(771, dtype=np.float32).reshape(3, 257)
+    assert np.array_equal(run_kernel(legal, {"x": x}, {}, 1, guarded=True)["y"], x.sum(1))
