@@ -5,8 +5,9 @@
 
 * A buffer allocated inside the loop gets a last dimension of one element a lane.
 * An `If` whose condition differs from lane to lane becomes a mask on loads and stores; nested conditions are and-ed.  A
-  store to a buffer of the loop's own becomes a select instead (every lane owns its element, so nothing can race), and
-  only for the conditions met since the allocation: what other lanes hold there is never seen.
+  mask is worked out before anything in the branch runs.  A store to a buffer of the loop's own becomes a select instead
+  (every lane owns its element, so nothing can race), and only for the conditions met since the allocation: what other
+  lanes hold there is never seen.
   So does a masked store to a buffer in registers that was allocated outside the loop, of elements side by side.
 * A load that is the same for all lanes stays scalar where it is proved to be in bounds without the masks.
 * Loops inside must have the same bounds in all lanes; stores must differ from lane to lane, or have masks that leave
@@ -17,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from opgen.diagnostics import InternalError
+from opgen.dtypes import BOOL
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import (
@@ -53,6 +56,7 @@ from opgen.loop.walk import (
     expressions,
     loops_in,
     operands,
+    stores,
     substitute_expr,
     walk_expr,
     with_expressions,
@@ -190,11 +194,26 @@ class _Vectorizer:
             negative = replace(scope, context=scope.context.with_condition(fold(b.negate(condition))))
             otherwise = None if s.otherwise is None else self.stmt(s.otherwise, negative)
             return b.when(condition, self.stmt(s.then, positive), otherwise)
+        if not isinstance(s.then, Store) or s.otherwise is not None:
+            changed = {p.buffer for p in stores(s)}
+            if any(isinstance(e, Load) and e.buffer in changed for e in walk_expr(condition)):
+                return self._remembered(condition, s, scope)
+        return self._masked_branch(condition, s, scope)
+
+    def _masked_branch(self, condition: Expr, s: If, scope: _Scope) -> Stmt:
         then = self.stmt(s.then, replace(scope, masks=(*scope.masks, condition)))
         if s.otherwise is None:
             return then
         opposite = fold(Unary("not", condition))
         return b.block((then, self.stmt(s.otherwise, replace(scope, masks=(*scope.masks, opposite)))))
+
+    def _remembered(self, condition: Expr, s: If, scope: _Scope) -> Stmt:
+        """A branch that changes what its condition reads: the mask is worked out once, and kept."""
+        names = (f"{self._var}_held_{n}" for n in count())
+        name = next(n for n in names if n not in scope.shapes)
+        buffer = Buffer(name, BOOL, (Const(self._lanes),), "register")
+        body = self._masked_branch(Load(name, (self._lane(),), BOOL), s, self._with_private(scope, buffer))
+        return Alloc(buffer, b.block((Store(name, (self._lane(),), condition), body)))
 
     def _nested(self, condition: Binary, then: Stmt, scope: _Scope) -> Stmt:
         """What is the same in all lanes is tested around what is not, so that it stays a branch."""

@@ -50,6 +50,18 @@ def test_a_condition_of_some_lanes_is_a_mask() -> None:
     )
 
 
+def test_a_mask_is_worked_out_before_what_its_branch_changes() -> None:
+    branch = "if y[i] > w[i]:\n      y[i] = w[i]\n    else:\n      y[i] = x[i + 4]"
+    text = f"vector for i in 0..4:\n    y[i] = x[i]\n    {branch}"
+    assert expanded(text, vectorize) == (
+        "y[ramp(0, 1, 4)] = x[ramp(0, 1, 4)]\n"
+        "alloc i_held_0: bool[4] register\n"
+        "i_held_0[ramp(0, 1, 4)] = y[ramp(0, 1, 4)] > w[ramp(0, 1, 4)]\n"
+        "y[ramp(0, 1, 4) if i_held_0[ramp(0, 1, 4)]] = w[ramp(0, 1, 4) if i_held_0[ramp(0, 1, 4)]]\n"
+        "y[ramp(0, 1, 4) if not i_held_0[ramp(0, 1, 4)]] = x[ramp(4, 1, 4) if not i_held_0[ramp(0, 1, 4)]]"
+    )
+
+
 def test_local_buffers_get_lanes_and_no_masks_from_outside() -> None:
     text = (
         "vector for i in 0..4:\n    if p + i < n:\n      alloc t: float32[] register\n      t[] = 0.0f32\n"

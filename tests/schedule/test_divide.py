@@ -31,6 +31,30 @@ def test_parts_of_a_product(seed: int) -> None:
     assert_same(kernel, legalize(after), {}, seed, f"{sizes}\n{text}")
 
 
+BRANCHES = """
+kernel branches(a: float32[3, 4], b: float32[4, 9], bias: float32[9]) -> (y: float32[3, 9]):
+  for i in 0..3:
+    for j in 0..9:
+      alloc acc: float32[] register
+      acc[] = 0.0f32
+      for k in 0..4:
+        acc[] = fma(a[i, k], b[k, j], acc[])
+      if acc[] > bias[j]:
+        y[i, j] = acc[]*acc[] - 9.0f32
+      else:
+        y[i, j] = bias[j]
+"""
+
+
+@pytest.mark.parametrize("more", ["", "vectorize sums_j", "split sums_j 4 tail=guard\nvectorize sums_j_i"])
+@pytest.mark.parametrize("seed", range(3))
+def test_branches_on_the_sum_that_is_stored(seed: int, more: str) -> None:
+    kernel = parse_kernel(BRANCHES)
+    after = apply(kernel, parse_schedule(f"divide k at=j -> sums\n{more}"))
+    assert_same(kernel, after, {}, seed)
+    assert_same(kernel, legalize(after), {}, seed)
+
+
 OTHERS = """
 kernel others(n: int64 in [1, inf], x: float32[8, 6], w: float32[n, 6]) -> (
              y: float32[8], z: float32[8], u: float32[8], v: float32[n], t: float32[8], s: float32[1000]):
