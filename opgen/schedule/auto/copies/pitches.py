@@ -105,7 +105,7 @@ def _left_out(places: np.ndarray, cache: Cache) -> float:
     """
     lines = places // cache.line
     lines = lines[np.flatnonzero(np.diff(lines, prepend=-1))]
-    if lines.size * cache.line > USED * cache.size:
+    if not 0 < lines.size * cache.line <= USED * cache.size:
         return 0
     in_sets = np.bincount(lines % cache.sets)
     return float(np.maximum(in_sets - cache.ways // 2, 0).sum() / lines.size)
