@@ -192,7 +192,7 @@ def _before_nest(body: Stmt, loop: str, copies: list[_Copy]) -> Stmt:
             case Let():
                 return Let(s.var, s.value, visit(s.body))
             case Block():
-                return b.block(visit(p) if _holds(p, loop) else p for p in s.statements)
+                return b.block(visit(p) if holds_loop(p, loop) else p for p in s.statements)
             case _:
                 _require_finished(s, loop, copies)
                 made = b.block((*(copy.fill() for copy in copies), s))
@@ -209,10 +209,6 @@ def _require_finished(nest: Stmt, loop: str, copies: list[_Copy]) -> None:
     for copy in copies:
         if copy.source.name in made:
             raise _refusal(loop, f"'{copy.source.name}' is written in the nest that would read a copy of it")
-
-
-def _holds(s: Stmt, loop: str) -> bool:
-    return holds_loop(s, loop)
 
 
 def _refusal(loop: str, why: str) -> ScheduleError:

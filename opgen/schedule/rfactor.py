@@ -106,7 +106,7 @@ class _Plan:
 
     def _within(self, s: Stmt) -> Stmt:
         statements = s.statements if isinstance(s, Block) else (s,)
-        return b.block(self._wrapped(p) if _holds(p, self.loop.var) else p for p in statements)
+        return b.block(self._wrapped(p) if holds_loop(p, self.loop.var) else p for p in statements)
 
     def _wrapped(self, s: Stmt) -> Stmt:
         """The reduction's outermost loop, and what goes before and after it."""
@@ -163,7 +163,3 @@ def _identity(op: BinaryOp, like: Expr) -> Expr:
     if dtype.is_float:
         return b.const(math.inf if op == "min" else -math.inf, dtype)
     return b.const(2 ** (dtype.bits - 1) - 1 if op == "min" else -(2 ** (dtype.bits - 1)), dtype)
-
-
-def _holds(s: Stmt, loop: str) -> bool:
-    return holds_loop(s, loop)

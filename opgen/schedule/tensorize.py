@@ -86,7 +86,7 @@ class _Tensorize:
 
     def _products(self, s: Stmt) -> Iterator[For]:
         """The loops over rows that hold steps of the reduction."""
-        return (p for p in loops_in(s) if p.var == self.rows and _holds(p, self.depth))
+        return (p for p in loops_in(s) if p.var == self.rows and holds_loop(p, self.depth))
 
     def _begun(self, before: list[Stmt], acc: Buffer) -> tuple[list[Stmt], Stmt]:
         """What stands before the sums, and what the tiles begin with: zeros if all of `acc` that is defined is 0."""
@@ -117,12 +117,12 @@ class _Tensorize:
     def _tiled(self, s: Stmt, acc: Buffer) -> Stmt:
         """The statement with its nests as products of tiles."""
         self._require_no_lanes(s)
-        if isinstance(s, For) and s.var == self.rows and _holds(s, self.depth):
+        if isinstance(s, For) and s.var == self.rows and holds_loop(s, self.depth):
             return self._product(s, acc)
         return with_parts(s, tuple(self._tiled(p, acc) for p in parts(s)))
 
     def _require_no_lanes(self, s: Stmt) -> None:
-        if isinstance(s, For) and s.kind == "vector" and _holds(s, self.depth):
+        if isinstance(s, For) and s.kind == "vector" and holds_loop(s, self.depth):
             raise self.refusal(f"the loop '{s.var}' around it is {s.kind}")
 
     def _product(self, s: For, acc: Buffer) -> Stmt:
@@ -155,10 +155,6 @@ def _last_two(o: Multiply, acc: Buffer) -> bool:
     steps = o.target.rows[-2:] == (1, 0) and o.target.columns[-2:] == (0, 1)
     others = any(o.target.rows[:-2]) or any(o.target.columns[:-2])
     return steps and not others and acc.shape[-2:] == (Const(o.rows), Const(o.columns))
-
-
-def _holds(s: For, loop: str) -> bool:
-    return holds_loop(s, loop)
 
 
 def _sums(s: For, buffer: str) -> bool:
