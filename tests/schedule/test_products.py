@@ -55,6 +55,13 @@ def test_narrow_rows_are_wide_in_panels(dtype: str) -> None:
         assert "widen filter ->" not in text
 
 
+def test_pairs_come_before_wide_panels() -> None:
+    """Where the CPU has a dot product of pairs that pays; float16 has none."""
+    pairs = replace(WIDE, pairs=True)
+    assert "pair c ->" in assert_scheduled_is_the_same(dense((1, 12, 12, 64), 128, None, "bfloat16"), 0, pairs)
+    assert "filter_panel_wide" in assert_scheduled_is_the_same(dense((1, 12, 12, 64), 128, None, "float16"), 0, pairs)
+
+
 @pytest.mark.parametrize("direction", [None, "input", "filter"])
 def test_channels_first_is_the_same(direction: str | None) -> None:
     assert_scheduled_is_the_same(dense((1, 8, 64, 64), 64, direction, order="NCHW"), 1, SMALL)

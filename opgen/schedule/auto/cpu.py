@@ -217,10 +217,10 @@ class CpuNest:
             return True
         if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
             return True
-        if self.trial.attempt(lambda: self._in_wide_sums(nest, vector, lanes)):
-            return True
         pairs = Pairs(nest, vector, self.trial, self.machine)
         if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):
+            return True
+        if self.trial.attempt(lambda: self._in_wide_sums(nest, vector, lanes)):
             return True
         kernel, start = self.trial.kernel, len(self.trial.steps)
         nest = pack_strided(nest, vector, self.trial, self.machine.vector_bytes)
