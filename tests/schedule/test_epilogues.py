@@ -51,8 +51,10 @@ def made(plain: Call) -> Call:
     return Call(OPS, OPS.op(f"{plain.op.name}Made"), shapes, plain.attrs, dtype=plain.dtype)
 
 
-def conv(image: tuple[int, ...], outputs: int, taps: int = 1, **options: object) -> Call:
-    return call("Conv", input=image, filter=(taps, taps, image[3], outputs), **options)  # type: ignore[arg-type]
+def conv(
+    image: tuple[int, ...], outputs: int, taps: int = 1, dtype: str = "float32", order: str = "NHWC", stride: int = 1
+) -> Call:
+    return call("Conv", dtype, order, stride, input=image, filter=(taps, taps, image[3], outputs))
 
 
 def slope(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
@@ -63,8 +65,10 @@ def rows(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
     return call("Rows", dtype, x=image, table=(outputs, image[3]))
 
 
-def depthwise(image: tuple[int, ...], taps: int = 3, **options: object) -> Call:
-    return call("Depthwise", input=image, filter=(taps, taps, image[3]), **options)  # type: ignore[arg-type]
+def depthwise(
+    image: tuple[int, ...], taps: int = 3, dtype: str = "float32", order: str = "NHWC", stride: int = 1
+) -> Call:
+    return call("Depthwise", dtype, order, stride, input=image, filter=(taps, taps, image[3]))
 
 
 KINDS: Mapping[str, tuple[Call, Machine, str]] = {
@@ -102,11 +106,11 @@ def test_any_size(seed: int, machine: Machine) -> None:
     rng = random.Random(seed)
     dtype = rng.choice(["float32", "float32", "float64", "bfloat16", "float16"])
     image = (rng.choice([1, 2]), rng.randint(3, 12), rng.choice([5, 8, 14, 19]), rng.choice([3, 16, 20, 64]))
-    outputs, options = rng.choice([3, 16, 40, 64, 128]), {"order": rng.choice(["NHWC", "NCHW"]), "dtype": dtype}
+    outputs, order = rng.choice([3, 16, 40, 64, 128]), rng.choice(["NHWC", "NCHW"])
     taps, stride = rng.choice([1, 3]), rng.choice([1, 2])
     calls = [
-        conv(image, outputs, taps, stride=stride, **options),
-        depthwise(image, taps, stride=stride, **options),
+        conv(image, outputs, taps, dtype, order, stride),
+        depthwise(image, taps, dtype, order, stride),
         slope(image, outputs, dtype),
         rows(image, outputs, dtype),
     ]

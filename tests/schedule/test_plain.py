@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import prod
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 import pytest
 

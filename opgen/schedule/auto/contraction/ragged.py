@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from opgen.schedule.auto.contraction.products import VECTORS
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.steps import Flatten, Partition, Reorder
 
-VECTORS = 4
-"""Of a tile: those that are left over are fewer."""
 LEAST = 3 / 4
 """The part of the results that whole tiles must make."""
 
