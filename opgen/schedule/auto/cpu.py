@@ -44,7 +44,7 @@ from opgen.schedule.auto.contraction.tile_products import TileProducts
 from opgen.schedule.auto.contraction.turned_maps import TurnedMaps
 from opgen.schedule.auto.copies.lined_up import lined_up
 from opgen.schedule.auto.copies.panel import Marks, blocked_rows, panelled, panelled_items, panelled_vectors
-from opgen.schedule.auto.copies.prepare import pack_strided, split_phases, widen_reused
+from opgen.schedule.auto.copies.prepare import elements, pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.copies.results import turned
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.elementwise import PARALLEL, Elementwise, lanes_of
@@ -231,6 +231,8 @@ class CpuNest:
         special = (Streamed, Taps, OuterProducts) if len(self.trial.steps) == start else (OuterProducts,)
         if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in special):
             return True
+        if self._in_wide_panels(marks, vector, lanes):
+            return True
         if not self._tiled(nest, vector, lanes):
             return False
         turned(self.trial, marks, vector, self.machine)
@@ -238,6 +240,24 @@ class CpuNest:
         panelled_rows(self.trial, marks, nest, vector, self.machine)
         lined_up(self.trial, marks.before, nest, vector, lanes, self.machine)
         return True
+
+    def _in_wide_panels(self, marks: Marks, vector: str, lanes: int) -> bool:
+        """Where a copy of rows in a wider type crowds the second cache: none but panels, of what a block of the tile
+        reads.
+        """
+        if not marks.before == marks.packed < marks.ready:
+            return False
+        again = replace(self, trial=Trial(marks.kernel))
+        trial, nest = again.trial, again.trial.nest(vector)
+        rows = [e for e in nest.summed if depends(e.indices, vector)]
+        if all(2 * elements(nest, e.buffer) * e.dtype.compute_type.bytes < self.machine.l2.size for e in rows):
+            return False
+        for copy in widen_reused(nest, vector, trial, [e for e in nest.summed if not depends(e.indices, vector)]):
+            again._alone(trial.nest(copy))
+        nest, ready = trial.nest(vector), Marks(trial.kernel, *[len(trial.steps)] * 3)
+        if not again._tiled(nest, vector, lanes) or not panelled_rows(trial, ready, nest, vector, self.machine):
+            return False
+        return self.trial.adopt(trial, marks.before)
 
     def _in_wide_sums(self, nest: Nest, vector: str, lanes: int) -> bool:
         """Narrow operands as wide ones: scalars in a wide copy, rows in wide panels; sums wait in wide results."""

@@ -38,6 +38,11 @@ class Access:
     element: int
     strides: Mapping[str, int]
 
+    def of(self, element: int) -> Access:
+        """The same, of elements of another size."""
+        strides = {n: s // self.element * element for n, s in self.strides.items()}
+        return Access(self.buffer, element, strides)
+
 
 @dataclass(frozen=True)
 class Region:

@@ -36,12 +36,12 @@ How: TypeAlias = Literal["once", "moved", "anew"]
 HOW: tuple[How, ...] = get_args(How)
 
 
-def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> None:
+def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> bool:
     """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
-    which scalars lie; `nest` is as it was before.
+    which scalars lie; `nest` is as it was before.  Whether it was done.
     """
     if marks.before != marks.ready:
-        return
+        return False
     made = trial.steps[marks.before :]
 
     @cache
@@ -56,7 +56,8 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
         again = Trial(unshared().kernel, list(unshared().steps))
         if panel.make(again, how):
             trial.adopt(again, marks.before)
-            return
+            return True
+    return False
 
 
 def _panels(
@@ -154,6 +155,11 @@ class RowPanel:
         return [e for e in nest.summed if e.buffer == self.rows.buffer]
 
     @property
+    def _element(self) -> int:
+        """Bytes of an element as a panel has it, or else a copy of all."""
+        return self.rows.dtype.compute_type.bytes
+
+    @property
     def _width(self) -> int:
         """Elements of a piece."""
         return self.split.factor
@@ -172,7 +178,7 @@ class RowPanel:
         terms = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops if s.var not in self.outside]
         terms += [Loop(n, self.nest.extent(n) or 1) for n in loops]
         access = next(a for a in found if a.buffer == self.rows.buffer and along in a.strides)
-        return region(access, [*terms, Loop(along, self._width)])
+        return region(access.of(self._element), [*terms, Loop(along, self._width)])
 
     def _tile(self, steps: list[Step]) -> dict[str, int]:
         """How many iterations of each loop over results but that along the rows a tile holds."""
@@ -191,19 +197,19 @@ class RowPanel:
 
     def _arithmetic(self, steps: list[Step]) -> float:
         """The seconds that a tile computes with one piece."""
-        bytes_ = prod(self._tile(steps).values()) * self._width * self.rows.dtype.compute_type.bytes
+        bytes_ = prod(self._tile(steps).values()) * self._width * self._element
         return bytes_ / self.machine.vector_bytes / self.machine.fma_per_second
 
     @property
     def _rate(self) -> float:
         """Bytes a second from where the rows lie."""
         whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
-        level = self.machine.l2 if whole * self.rows.dtype.bytes <= self.machine.l2.size else self.machine.l3
+        level = self.machine.l2 if whole * self._element <= self.machine.l2.size else self.machine.l3
         return level.bytes_per_second
 
     def _fetched(self, steps: list[Step]) -> int:
         """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""
         if self.lanes:
-            return self._width * self.rows.dtype.bytes
-        vectors = prod(self._tile(steps).values()) * self.rows.dtype.bytes
-        return vectors + max(self._width * self.rows.dtype.bytes, self.machine.l1.line)
+            return self._width * self._element
+        vectors = prod(self._tile(steps).values()) * self._element
+        return vectors + max(self._width * self._element, self.machine.l1.line)
