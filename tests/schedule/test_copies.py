@@ -140,6 +140,29 @@ def test_what_lanes_read_of_rows_far_apart_is_copied_in_panels() -> None:
     assert "panel" not in assert_right(rows_of("float32", 1, 35, 96, 24), 0, False, CROWDED)  # three: not for two cores
 
 
+NARROW = replace(CROWDED, l2=Cache(96 << 10, 8, 64, 20e9))
+"""CROWDED, with a second cache that a copy of rows in a wider type would fill."""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_rows_are_wide_in_panels_where_all_of_them_would_crowd_the_cache(dtype: str) -> None:
+    kernel = rows_of(dtype, 1, 35, 256, 48)
+    panels, whole = assert_right(kernel, 0, False, NARROW), assert_right(kernel, 0, False, CROWDED)
+    assert "widen b_panel -> b_panel_wide" in panels
+    assert "widen b ->" not in panels
+    assert "widen a -> a_wide" in panels  # scalars, which each block reads
+    assert "widen b -> b_wide" in whole
+    assert "panel" not in whole
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("seed", range(6))
+def test_wide_panels_of_any_size(seed: int, dtype: str) -> None:
+    rng = random.Random(seed)
+    groups, m, n = rng.choice([1, 2]), rng.choice([28, 31, 35]), rng.choice([128, 136, 256])
+    assert_right(rows_of(dtype, groups, m, n, rng.choice([33, 48, 51])), seed, False, NARROW)
+
+
 COLUMNS = """
 kernel columns(a: {T}[{G}, {P}, {M}], b: {T}[{G}, {P}, {N}]) -> (c: {T}[{M}, {N}]):
   for i in 0..{M}:

@@ -68,7 +68,7 @@ from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
-from opgen.schedule.steps import Parallel, Prefetch, Unroll, Widen
+from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
@@ -254,10 +254,18 @@ class CpuNest:
             return False
         for copy in widen_reused(nest, vector, trial, [e for e in nest.summed if not depends(e.indices, vector)]):
             again._alone(trial.nest(copy))
-        nest, ready = trial.nest(vector), Marks(trial.kernel, *[len(trial.steps)] * 3)
-        if not again._tiled(nest, vector, lanes) or not panelled_rows(trial, ready, nest, vector, self.machine):
-            return False
-        return self.trial.adopt(trial, marks.before)
+        return again._in_panels(vector, lanes) and self.trial.adopt(trial, marks.before)
+
+    def _in_panels(self, vector: str, lanes: int) -> bool:
+        """A tile that reads rows from panels."""
+        nest, ready = self.trial.nest(vector), len(self.trial.steps)
+        marks = Marks(self.trial.kernel, ready, ready, ready)
+        return self._tiled(nest, vector, lanes) and panelled_rows(self.trial, marks, nest, vector, self.machine)
+
+    def _carried(self, vector: str, lanes: int) -> bool:
+        """A tile that reads rows from panels, and whose sums wait in the results."""
+        start = len(self.trial.steps)
+        return self._in_panels(vector, lanes) and any(isinstance(s, Carry) for s in self.trial.steps[start:])
 
     def _in_wide_sums(self, nest: Nest, vector: str, lanes: int) -> bool:
         """Narrow operands as wide ones: scalars in a wide copy, rows in wide panels; sums wait in wide results."""
@@ -274,7 +282,7 @@ class CpuNest:
         if not self.trial.take(Widen(results[0].buffer, wide)):
             return False
         of = (self.trial.nest(vector), *of[1:])
-        if not any(kind(*of).run() for kind in (Streamed, Taps, OuterProducts)):
+        if not any(kind(*of).run() for kind in (Streamed, Taps, OuterProducts)) and not self._carried(vector, lanes):
             return False
         self._alone(self.trial.nest(f"{wide}_0"))
         return True
