@@ -1,8 +1,8 @@
 """Kernels' object code, kept on disk between processes.
 
 The cache lies in $OPGEN_CACHE_DIR, else $XDG_CACHE_HOME/opgen, else ~/.cache/opgen.  OPGEN_CACHE=off turns it off, and
-OPGEN_CACHE_MIB bounds its size (the entries used longest ago go first).  It is never the reason for an error: a damaged
-entry is built anew, and where nothing can be kept, each process builds for itself.
+OPGEN_CACHE_MIB bounds its size (the entries used longest ago go first).  What it holds is never the reason for an
+error: a damaged entry is built anew, and where nothing can be kept, each process builds for itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opgen.diagnostics import UserError
 from opgen.runtime import directory, entry, toolchain
 from opgen.runtime.place import location as location
 from opgen.runtime.version import VERSION
@@ -194,7 +195,9 @@ def _files(d: int, pattern: re.Pattern[str]) -> Iterator[_File]:
 
 def _limit() -> int:
     text = os.environ.get("OPGEN_CACHE_MIB", "").strip()
-    return (int(text) if text.isascii() and text.isdigit() else DEFAULT_MIB) << 20
+    if text and not (text.isascii() and text.isdigit()):
+        raise UserError(f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {text!r}")
+    return (int(text) if text else DEFAULT_MIB) << 20
 
 
 @functools.lru_cache(maxsize=16)

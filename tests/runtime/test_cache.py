@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from opgen.diagnostics import UserError
 from opgen.runtime import cache, entry
 from opgen.runtime.cache import CacheStats, CacheWarning, KernelCache, key_of
 
@@ -310,6 +311,13 @@ def test_the_environment_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch,
     assert (cache.default().path, cache.default().limit) == (tmp_path / "x", 3 << 20)
     monkeypatch.setenv("OPGEN_CACHE", "off")
     assert cache.default().path is None
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "²"])
+def test_a_size_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("OPGEN_CACHE_MIB", text)
+    with pytest.raises(UserError, match=f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {text!r}"):
+        cache.default()
 
 
 # Keys ------------------------------------------------------------------------------------------------------------
