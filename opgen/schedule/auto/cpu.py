@@ -257,10 +257,13 @@ class CpuNest:
         return again._in_panels(vector, lanes) and self.trial.adopt(trial, marks.before)
 
     def _in_panels(self, vector: str, lanes: int) -> bool:
-        """A tile that reads rows from panels."""
+        """A tile that reads narrow rows from wide panels."""
         nest, ready = self.trial.nest(vector), len(self.trial.steps)
         marks = Marks(self.trial.kernel, ready, ready, ready)
-        return self._tiled(nest, vector, lanes) and panelled_rows(self.trial, marks, nest, vector, self.machine)
+        if not self._tiled(nest, vector, lanes):
+            return False
+        panelled_rows(self.trial, marks, nest, vector, self.machine)
+        return any(isinstance(s, Widen) for s in self.trial.steps[ready:])
 
     def _carried(self, vector: str, lanes: int) -> bool:
         """A tile that reads rows from panels, and whose sums wait in the results."""

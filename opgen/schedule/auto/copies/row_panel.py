@@ -36,12 +36,12 @@ How: TypeAlias = Literal["once", "moved", "anew"]
 HOW: tuple[How, ...] = get_args(How)
 
 
-def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> bool:
+def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> None:
     """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
-    which scalars lie; `nest` is as it was before.  Whether it was done.
+    which scalars lie; `nest` is as it was before.
     """
     if marks.before != marks.ready:
-        return False
+        return
     made = trial.steps[marks.before :]
 
     @cache
@@ -56,8 +56,7 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
         again = Trial(unshared().kernel, list(unshared().steps))
         if panel.make(again, how):
             trial.adopt(again, marks.before)
-            return True
-    return False
+            return
 
 
 def _panels(
