@@ -112,7 +112,8 @@ def _row(op: str, shapes: Sequence[Sequence[int]], workers: Sequence[Worker], ro
     with tempfile.TemporaryDirectory() as folder:
         results = [Path(folder) / f"{k}.npy" for k in range(len(workers))]
         for worker, result in zip(workers, results, strict=True):
-            worker.ask({"do": "prepare", "variant": "ops", "case": case, "seed": SEED, "result": str(result)})
+            given = {"variant": "ops", "case": case, "seed": SEED, "offset": 0}
+            worker.ask({"do": "prepare", **given, "result": str(result)})
         ours, *others = map(np.load, results)
     for theirs in others:
         error = float(np.abs(ours - theirs).max() / np.abs(theirs).max())

@@ -52,6 +52,8 @@ _CPU_DEVICES = (1, 3, 11)  # DLPack: CPU memory, pinned for CUDA, pinned for ROC
 _FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
 READABLE = 0x1 | 0x100
 """The bits of `ndarray.flags.num` that say C-contiguous and aligned."""
+_SIZES = frozenset(np.dtype(c).num for c in "ilq")
+"""numpy's numbers of the types int32 and int64, under all of C's names; `dtype.name` takes 2 us."""
 
 
 class TensorChecks(OpChecks):
@@ -201,7 +203,7 @@ def plain_vector(value: object) -> object:
 
     An array's fingerprint holds its shape only, and of sizes the values count.
     """
-    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.name in ("int32", "int64"):
+    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.num in _SIZES:
         return value.tolist()
     return value
 

@@ -18,7 +18,7 @@ from tools import reference
 from tools.bench import __main__ as bench
 from tools.bench import peers
 from tools.bench.contestants import Contestant, Worker, WorkerError, limits_worker, own_worker, peer_worker, places
-from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, QUICK, Case, Choice, read_cases
+from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, QUICK, Case, Choice, Tensors, read_cases
 from tools.bench.limits import Limits
 from tools.bench.limits import measure as measure_limits
 from tools.bench.results import read_json
@@ -69,7 +69,7 @@ def test_an_unknown_layer_is_refused() -> None:
 
 def check(contestant: Contestant, case: Case, path: Path) -> None:
     """Prepares the case and compares the result with an independent float64 reference."""
-    contestant.prepare(case, 3, path)
+    contestant.prepare(case, Tensors(3), path)
     given = Given(case.as_json(), 3)
     call = reference.Call([1, case.stride, case.stride, 1], [1, 1, 1, 1], case.padding, (), "NHWC")
     shape = case.filter_shape if case.kind == "dense" else reference.channelwise(case.filter_shape)
@@ -133,18 +133,29 @@ def test_each_library_that_is_there_computes_the_same(kind: peers.Kind, tmp_path
 
 
 def test_a_sitting_gives_each_contestant_a_median(worker: Worker) -> None:
-    row = measure(SMALL, 1, [Contestant(worker, "generated")], 0, rounds=2)
+    row = measure(SMALL, 1, [Contestant(worker, "generated")], Tensors(), rounds=2)
     assert set(row.seconds) == set(row.spread) == {"opgen"}
     assert 0 < row.seconds["opgen"] < 1
     assert row.spread["opgen"] >= 0
     assert (row.refused, row.disagree) == ({}, {})
 
 
+@pytest.mark.parametrize("offset", [0, 16, 48])
+def test_arguments_begin_where_they_are_told_to(offset: int) -> None:
+    given, plain = Given(SMALL.as_json(), 3, offset), Given(SMALL.as_json(), 3)
+    assert {a.ctypes.data % 64 for a in (given.images, given.filter, given.gradient)} == {offset}
+    turned = given.placed(given.images.transpose(0, 3, 1, 2), np.float16)
+    assert turned.ctypes.data % 64 == offset
+    assert turned.flags.c_contiguous
+    np.testing.assert_array_equal(given.images, plain.images)
+    np.testing.assert_array_equal(turned, plain.images.transpose(0, 3, 1, 2).astype(np.float16))
+
+
 def test_the_machine_takes_its_turns_too(worker: Worker) -> None:
     machine = limits_worker(1)
     try:
         yardsticks = [Contestant(machine, variant) for variant in machine.variants]
-        row = measure(SMALL, 1, [Contestant(worker, "generated")], 0, 2, yardsticks)
+        row = measure(SMALL, 1, [Contestant(worker, "generated")], Tensors(), 2, yardsticks)
     finally:
         machine.close()
     assert set(row.seconds) == set(row.spread) == {"opgen"}
@@ -156,10 +167,10 @@ def test_the_machine_takes_its_turns_too(worker: Worker) -> None:
 
 def test_what_a_worker_refuses_is_a_row_and_not_the_end(worker: Worker) -> None:
     case = Case("impossible", "dense", 1, 2, 2, 3, 8, 5, 5, 1, "VALID")
-    row = measure(case, 1, [Contestant(worker, "generated")], 0, rounds=1)
+    row = measure(case, 1, [Contestant(worker, "generated")], Tensors(), rounds=1)
     assert row.seconds == {}
     assert "a window no taller than the padded input" in row.refused["opgen"]
-    assert measure(SMALL, 1, [Contestant(worker, "generated")], 0, rounds=1).seconds
+    assert measure(SMALL, 1, [Contestant(worker, "generated")], Tensors(), rounds=1).seconds
 
 
 def test_a_worker_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -193,7 +204,7 @@ class Scripted(Contestant):
     def title(self) -> str:
         return self.variant
 
-    def prepare(self, case: Case, seed: int, result: Path | None) -> float:
+    def prepare(self, case: Case, tensors: Tensors, result: Path | None) -> float:
         if np.isnan(self.result):
             raise WorkerError("not today")
         if result is not None:
@@ -211,7 +222,7 @@ class Scripted(Contestant):
 def test_contestants_take_turns_and_each_begins_once() -> None:
     log: list[str] = []
     scripted = [Scripted.of(*x, log) for x in (("a", 0.001, 1.0), ("b", 0.5, 1.0), ("c", 0.001, np.nan))]
-    row = measure(SMALL, 1, scripted, 0, rounds=2)
+    row = measure(SMALL, 1, scripted, Tensors(), rounds=2)
     assert log == ["a3", "b1", "b1", "a3", "a forgets", "b forgets"]
     assert row.seconds == {"a": 0.001, "b": 0.5}
     assert row.refused == {"c": "not today"}
@@ -227,14 +238,14 @@ def test_a_contestant_that_dies_is_refused_and_the_others_go_on() -> None:
 
     dying = object.__new__(Dying)
     dying.__dict__.update(variant="d", seconds=0.001, result=1.0, log=[])
-    row = measure(SMALL, 1, [dying, Scripted.of("a", 0.5, 1.0, [])], 0, rounds=3)
+    row = measure(SMALL, 1, [dying, Scripted.of("a", 0.5, 1.0, [])], Tensors(), rounds=3)
     assert row.seconds == {"a": 0.5}
     assert row.refused == {"d": "the worker ended with exit code -11"}
 
 
 def test_results_that_differ_are_found() -> None:
     scripted = [Scripted.of(*x, []) for x in (("a", 0.001, 1.0), ("b", 0.001, 1.0 + 1e-6), ("c", 0.001, 1.1))]
-    row = measure(SMALL, 1, scripted, 0, rounds=1)
+    row = measure(SMALL, 1, scripted, Tensors(), rounds=1)
     assert set(row.disagree) == {"c"}
     assert row.disagree["c"] == pytest.approx(0.1, rel=1e-5)
 

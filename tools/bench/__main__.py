@@ -26,6 +26,7 @@ from tools.bench.layers import (
     DataFormat,
     Direction,
     DType,
+    Tensors,
     read_cases,
 )
 from tools.bench.peers import VARIABLE, PeerError, find
@@ -49,6 +50,9 @@ THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="[default: float32]")
 @click.option("--rounds", type=click.IntRange(1), help="Turns that each contestant gets at a case  [default: 7]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
+@click.option("--offset", type=click.Choice(["0", "16", "32", "48"]), default="0", show_default=True,
+              help="Bytes behind a cache line at which arguments begin: 0 as results of libraries do, 16 as most of "
+              "numpy's arrays.")  # fmt: skip
 @click.option("--peer-python", "pythons", multiple=True, metavar="[NAME=]PYTHON",
               help="The interpreter that has a library to compare with: torch, tf, jax or ort; without a name, any of "
               f"them. May be given several times.  [default: ${VARIABLE}, else this interpreter]")  # fmt: skip
@@ -73,6 +77,7 @@ def main(
     dtypes: tuple[str, ...],
     rounds: int | None,
     seed: int,
+    offset: str,
     pythons: tuple[str, ...],
     module: Path,
     with_overheads: bool,
@@ -95,6 +100,7 @@ def main(
         cast("tuple[DataFormat, ...]", formats or ("NHWC",)),
         cast("tuple[DType, ...]", dtypes or ("float32",)),
     )
+    tensors = Tensors(seed, int(offset))
     console = Console(width=None if sys.stdout.isatty() else 220)
     with reported():
         if picture is not None:
@@ -106,11 +112,12 @@ def main(
         elif explained is not None:
             for case in explained_cases(layers, explained, choice):
                 for number in threads or (1,):
-                    tell(console, case, number, module, rounds or 7, seed)
+                    tell(console, case, number, module, rounds or 7, tensors)
         else:
             cases = tuple(read_cases(layers, choice, names or (QUICK if quick else ())))
             repeats = 0 if not with_overheads else 1 if quick else 5
-            options = sitting.Options(cases, threads or (1, 2), rounds or (3 if quick else 7), seed, module, repeats)
+            turns = rounds or (3 if quick else 7)
+            options = sitting.Options(cases, threads or (1, 2), turns, tensors, module, repeats)
             finish(console, sit(options, pythons, output if append else None), output, picture)
 
 
@@ -155,14 +162,14 @@ def explained_cases(layers: Path, place: str, choice: Choice) -> list[Case]:
     return read_cases(layers, Choice(choice.batches, (direction,), choice.formats, choice.dtypes), (layer,))
 
 
-def tell(console: Console, case: Case, threads: int, module: Path, rounds: int, seed: int) -> None:
+def tell(console: Console, case: Case, threads: int, module: Path, rounds: int, tensors: Tensors) -> None:
     """One row, explained and measured."""
     try:
         worker = own_worker(module, threads)
     except WorkerError as error:
         raise click.ClickException(f"the generated module does not start: {error}") from error
     try:
-        row = measure(case, threads, [Contestant(worker, worker.variants[0])], seed, rounds)
+        row = measure(case, threads, [Contestant(worker, worker.variants[0])], tensors, rounds)
     finally:
         worker.close()
     explain.show(console, explain.explain(case, threads), next(iter(row.seconds.values()), None))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench.layers import Case
+from tools.bench.layers import Case, Tensors
 from tools.bench.peers import Peer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -98,14 +98,15 @@ class Contestant:
         several = len(self.worker.variants) > 1
         return f"{self.worker.library} {self.variant}" if several else self.worker.library
 
-    def prepare(self, case: Case, seed: int, result: Path | None) -> float:
+    def prepare(self, case: Case, tensors: Tensors, result: Path | None) -> float:
         """Makes the call ready (built, warm); its result goes to the path if one is given.  Seconds of one call."""
         answer = self.worker.ask(
             {
                 "do": "prepare",
                 "variant": self.variant,
                 "case": case.as_json(),
-                "seed": seed,
+                "seed": tensors.seed,
+                "offset": tensors.offset,
                 "result": str(result) if result else "",
             }
         )

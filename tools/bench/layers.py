@@ -113,6 +113,17 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Tensors:
+    """The arguments of all cases: random numbers from a seed, in arrays that begin so many bytes behind a cache line.
+
+    0 is where libraries put their own results, 16 where numpy puts most of its arrays.
+    """
+
+    seed: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which cases of the layers are wanted: every combination of these."""
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.bench.contestants import Contestant
-from tools.bench.layers import TINY
+from tools.bench.layers import TINY, Tensors
 from tools.bench.results import Overhead
 from tools.bench.session import measure
 
@@ -25,7 +25,7 @@ FIRST_CALLS = Path(__file__).resolve().parent / "workers" / "first_calls.py"
 
 def tiny_calls(contestants: Sequence[Contestant], rounds: int) -> list[Overhead]:
     """The time of a call that computes next to nothing; ours should take no longer than PyTorch's in the same run."""
-    row = measure(TINY, 1, contestants, 0, 3 * rounds)
+    row = measure(TINY, 1, contestants, Tensors(), 3 * rounds)
     for title, reason in row.refused.items():
         print(f"refused by {title}: a tiny call: {reason}", file=sys.stderr)
     bound = min((s for title, s in row.seconds.items() if title.startswith("PyTorch")), default=TINY_SECONDS)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tools.bench import limits
 from tools.bench.contestants import Contestant, WorkerError
-from tools.bench.layers import Case, DType
+from tools.bench.layers import Case, DType, Tensors
 from tools.bench.results import Row
 
 Times: TypeAlias = dict[str, list[float]]
@@ -30,7 +30,7 @@ def measure(
     case: Case,
     threads: int,
     contestants: Sequence[Contestant],
-    seed: int,
+    tensors: Tensors,
     rounds: int,
     yardsticks: Sequence[Contestant] = (),
 ) -> Row:
@@ -45,14 +45,14 @@ def measure(
         results = {c.title: Path(folder) / f"{number}.npy" for number, c in enumerate(contestants)}
         for c in contestants:
             try:
-                samples[c.title] = 1 if c.prepare(case, seed, results[c.title]) > LONG else 3
+                samples[c.title] = 1 if c.prepare(case, tensors, results[c.title]) > LONG else 3
                 ready[c.title] = c
             except WorkerError as error:
                 refused[c.title] = str(error)
         disagree = differences(case, {title: results[title] for title in ready})
     measures = {c.variant: c for c in yardsticks}
     for variant, c in measures.items():
-        c.prepare(case, seed, None)
+        c.prepare(case, tensors, None)
         samples[variant] = 1
     ready = {**measures, **ready}
     taken = _take_turns(ready, refused, rounds, samples)

@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from tools.bench import limits, overheads
 from tools.bench.contestants import Contestant, Worker, WorkerError, limits_worker, own_worker, peer_worker
-from tools.bench.layers import Case
+from tools.bench.layers import Case, Tensors
 from tools.bench.peers import Found
 from tools.bench.results import Overhead, Results, Row
 from tools.bench.session import measure
@@ -26,7 +26,7 @@ class Options:
     cases: tuple[Case, ...]
     threads: tuple[int, ...]
     rounds: int
-    seed: int
+    tensors: Tensors
     module: Path
     overheads: int
     """How many times each overhead is measured; 0: none of them."""
@@ -77,9 +77,8 @@ def run(options: Options, found: Found) -> Results:
             with team(options.module, found, threads) as members:
                 for case in options.cases:
                     progress.update(task, advance=1, description=f"{case.name}, {threads} threads")
-                    rows.append(
-                        measure(case, threads, members.contestants, options.seed, options.rounds, members.yardsticks)
-                    )
+                    turns = (options.tensors, options.rounds, members.yardsticks)
+                    rows.append(measure(case, threads, members.contestants, *turns))
                 titles |= dict.fromkeys(c.title for c in members.contestants)
                 versions |= members.versions
                 missing |= members.missing

@@ -34,7 +34,7 @@ class Generated(Library):
         dtype, first = DTYPES[case["dtype"]], case["data_format"] == "NCHW"
 
         def images(x: np.ndarray) -> np.ndarray:
-            return np.ascontiguousarray(x.transpose(TO_NCHW) if first else x, dtype)
+            return given.placed(x.transpose(TO_NCHW) if first else x, dtype)
 
         def read(result: np.ndarray) -> np.ndarray:
             plain = np.asarray(result, np.float64 if case["dtype"] == "float64" else np.float32)
@@ -50,11 +50,11 @@ class Generated(Library):
     ) -> Callable[[], Any]:
         name = "conv2d" if case["kind"] == "dense" else "depthwise_conv2d_native"
         if case["direction"] == "forward":
-            forward, x, w = getattr(self.ops, name), images(given.images), given.filter.astype(dtype)
+            forward, x, w = getattr(self.ops, name), images(given.images), given.placed(given.filter, dtype)
             return lambda: forward(x, w, **named)
         function, g = getattr(self.ops, f"{name}_backprop_{case['direction']}"), images(given.gradient)
         if case["direction"] == "input":
-            w, sizes = given.filter.astype(dtype), np.array(images_shape(case), np.int32)
+            w, sizes = given.placed(given.filter, dtype), np.array(images_shape(case), np.int32)
             return lambda: function(sizes, w, g, **named)
         x, sizes = images(given.images), np.array(case["filter_shape"], np.int32)
         return lambda: function(x, sizes, g, **named)

@@ -1,7 +1,7 @@
 """How a worker talks: one JSON object a line, a request on stdin, its answer on stdout.
 
     {"do": "hello"}                                     -> {"library", "version", "variants"}
-    {"do": "prepare", "variant", "case", "seed", "result"} -> {"calls", "seconds"}  (the result goes to that .npy file)
+    {"do": "prepare", "variant", "case", "seed", "offset", "result"} -> {"calls", "seconds"}  (`result`: an .npy file)
     {"do": "time", "variant", "samples"}                -> {"seconds": [one a sample, for one call]}
     {"do": "forget"}                                    -> {}  (drops the calls that were prepared)
     {"do": "quit"}
@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+LINE = 64
+"""Bytes of a cache line."""
 SAMPLE_SECONDS = 0.001
 """Calls shorter than this are timed several at once, so that the clock does not weigh."""
 
@@ -33,13 +35,18 @@ class RefusalError(Exception):
 class Given:
     """The tensors of a case, float32 and NHWC: the same numbers in every worker.  Made when they are asked for."""
 
-    def __init__(self, case: dict[str, Any], seed: int) -> None:
+    def __init__(self, case: dict[str, Any], seed: int, offset: int = 0) -> None:
         self._case = case
         self._seed = seed
+        self._offset = offset
 
     def _numbers(self, shape: list[int], number: int) -> np.ndarray:
         rng = np.random.default_rng((self._seed, number))
-        return np.asarray(rng.standard_normal(shape, dtype=np.float32))
+        return placed(rng.standard_normal(shape, dtype=np.float32), self._offset)
+
+    def placed(self, array: np.ndarray, dtype: Any) -> np.ndarray:
+        """An array in a type and in the order of its dimensions, where the tensors of the case begin."""
+        return placed(array.astype(dtype), self._offset)
 
     @cached_property
     def inputs(self) -> list[np.ndarray]:
@@ -60,6 +67,15 @@ class Given:
     def gradient(self) -> np.ndarray:
         """Of the output: [batch, height, width, channels]"""
         return self._numbers(self._case["output_shape"], 2)
+
+
+def placed(array: np.ndarray, offset: int) -> np.ndarray:
+    """A copy, C-contiguous, that begins so many bytes behind a cache line."""
+    memory = np.empty(array.nbytes + 2 * LINE, np.uint8)
+    begin = -memory.ctypes.data % LINE + offset
+    found = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    return found
 
 
 @dataclass(frozen=True)
@@ -122,7 +138,7 @@ def answer(library: Library, request: dict[str, Any], state: dict[str, Prepared]
     variant = str(request["variant"])
     if request["do"] == "prepare":
         case = request["case"]
-        call = library.prepare(variant, case, Given(case, request["seed"]))
+        call = library.prepare(variant, case, Given(case, request["seed"], request["offset"]))
         if request["result"]:
             np.save(request["result"], call.read(call.run()))
         state[variant] = Prepared(call)
