@@ -23,6 +23,9 @@ ROOM = 0.75
 """The part of the second cache that a block may fill together with what stays from block to block."""
 SHARES = 4
 """The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
+MADE = 1.5
+"""The most that the last cache takes and gives of intermediates, in memory's rate: its own is of what is read in order.
+"""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Blocks:
         piece, shared = sum(map(self._size, moved)) / blocks, self._shared
         second = self.machine.l2.size
         far = min(1.0, max(0.0, (piece / second - self.room) / (1 - self.room)))
-        rates = self._rate(min(piece, second)), self._rate(max(piece, second + 1))
+        rates = self._rate(min(piece, second)), self._rate_of_made(max(piece, second + 1))
         made = (2 + 2 * far) * piece * ((1 - far) / rates[0] + far / rates[1])
         seconds = blocks * (made + shared / self._rate(shared + piece) + START)
         seconds += self._scattered(blocks)
@@ -162,6 +165,10 @@ class Blocks:
         if size <= m.l2.size:
             return m.l2.bytes_per_second
         return m.l3.bytes_per_second if size * SHARES <= m.l3.size else m.memory_bytes_per_second
+
+    def _rate_of_made(self, size: float) -> float:
+        """The rate of intermediates from beyond the second cache."""
+        return min(self._rate(size), MADE * self.machine.memory_bytes_per_second)
 
     def _size(self, buffer: str) -> int:
         """The bytes of a buffer."""

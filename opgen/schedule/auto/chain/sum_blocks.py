@@ -65,13 +65,15 @@ class SumBlocks(Blocks):
         """
         piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
         room = 1 if self._is_outer else ROOM
-        passes = 2 if piece <= room * self.machine.l2.size else 4
         sums = 0 if blocks == 1 else 2 * results / self._rate_within(ROOM, results + piece)
         if self._is_outer:
             part = piece / self._apart
             near = part <= NEAR * self.machine.l1.size
             sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
-        each = passes * piece / self._rate_within(room, piece) + sums + START * (1 + len(moved))
+        second = self.machine.l2.size
+        far = piece > room * second
+        made = 4 * piece / self._rate_of_made(max(piece, second + 1)) if far else 2 * piece / self._rate(piece)
+        each = made + sums + START * (1 + len(moved))
         return blocks * each + self._scattered(blocks)
 
     def _rate_within(self, room: float, size: float) -> float:

@@ -33,7 +33,7 @@ from opgen.schedule.steps import (
     Vectorize,
 )
 
-TILES = ((3, 8), (4, 6), (2, 8))
+TILES = ((3, 8), (4, 6), (2, 8), (3, 4))
 """Vectors of places by results of a tile, of which as few loads as possible serve as many multiply-adds."""
 OPERANDS = 4
 """Registers that are not for accumulators."""
@@ -45,7 +45,7 @@ REST = 1 / 16
 """Most of the places that may be left over by whole vectors."""
 CHAINS = 4
 """Vectors of partial sums for a place that is left over: other results are under way, too."""
-FELT = 1 / 16
+FELT = 1 / 20
 """The part of the arithmetic's time that reading the table must take."""
 
 

@@ -37,14 +37,20 @@ from opgen.schedule.steps import (
     Vectorize,
 )
 
-FELT = 1 / 16
+FELT = 1 / 20
 """The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
 APART = 2
 """How many times that it must be where the copies that tiles read take time of their own."""
+FEW = 64
+"""Positions for which rows come from so far that copies pay wherever rows are felt."""
+PIECES = 4
+"""How many times as long the last cache takes for rows in pieces, a block of vectors of each, as in order."""
 ENOUGH = 128
 """Positions that make up for panels of rows that are not felt."""
 NEAR = 3 / 4
 """The share of the first cache for what a tile reads in a block."""
+AROUND = 9 / 8
+"""As `NEAR`, where tiles read all of a block in one order: a little of it may come from the second cache."""
 BLOCKS = (256, 128, 64, 32, 16)
 """Terms of a block."""
 RATES = (4, 2)
@@ -110,7 +116,7 @@ class Streamed(LaneNest):
         if 2 * count * (self.nest.extent(self.vector) or 1) * rows.compute_type.bytes > m.l2.size:
             return False
         arithmetic = self._rows * count / rows.bytes / self.lanes / m.fma_per_second
-        felt = APART * FELT if self._conditional else FELT
+        felt = APART * FELT if self._conditional and count > FEW else FELT
         return self._rows / m.l3.bytes_per_second > felt * arithmetic
 
     def _positions_are_many(self) -> bool:
@@ -149,9 +155,9 @@ class Streamed(LaneNest):
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
         extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
-        vectors = self._vectors or 1
+        vectors, share = self._vectors or 1, NEAR if self._conditional else AROUND
         each = (vectors * self.lanes + self._room(vectors)) * element
-        return next((n for n in BLOCKS if extent % n == 0 and n * each <= NEAR * self.machine.l1.size), None)
+        return next((n for n in BLOCKS if extent % n == 0 and n * each <= share * self.machine.l1.size), None)
 
     def _take(self) -> bool:
         """In order: blocks of terms outermost; else blocks of vectors."""
@@ -240,7 +246,7 @@ class Streamed(LaneNest):
         """Whether a tile computes sooner than the rows that it uses come."""
         m, last = self.machine, list(self._positions.values())[-1]
         positions = last if self._conditional else self._room(self._vectors or 1)
-        return m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
+        return PIECES * m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
 
     def _asked(self, around: str, terms: str) -> None:
         """Ask early for what the next block of terms reads, evenly: a line every so many terms, whose bodies stand side
