@@ -107,14 +107,13 @@ def test_blocks_and_registers() -> None:
     kernel = kernel_of(Call(TILES, TILES.op("Tiles"), shapes, dtype="float32"))
     assert is_chain(kernel, typical())
     text = str(scheduled(kernel, "cpu", typical())[0])
-    assert "split y_q 2 tail=exact -> y_q_b, y_q_t\n" in text
-    assert "compute_at products at=y_q_b space=heap again=false\n" in text
-    assert "compute_at patches at=y_q_b space=heap again=false\n" in text
+    assert "compute_at products at=y_q space=heap again=false\n" in text
+    assert "compute_at patches at=y_q space=heap again=false\n" in text
     assert "compute_at columns_of_image at=patches_c_o space=register again=false\n" in text
     assert "compute_at columns_of_taps at=weights_k_o space=register again=false\n" in text
     assert "compute_at weights" not in text
     after = apply(kernel, parse_schedule(text), check=False)
-    (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q_b")
+    (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q")
     heap = {s.buffer.name for s in walk(blocks) if isinstance(s, Alloc) and s.buffer.space == "heap"}
     assert blocks.kind == "parallel"
     assert heap == {"products", "patches"}

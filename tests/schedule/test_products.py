@@ -12,7 +12,8 @@ from opgen.machine.model import Cache
 from tests.harness import Call
 from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same, gradient
 
-WIDE = typical(64)
+WIDE = replace(typical(64), latency=8)
+"""With two units that multiply and add: blocks stay in the first cache."""
 ALONE = replace(WIDE, cores=1)
 SMALL = replace(WIDE, l1=replace(WIDE.l1, size=8 << 10), l2=replace(WIDE.l2, size=64 << 10))
 """So small that everything comes from beyond the second cache."""
@@ -129,6 +130,24 @@ def test_sums_wait_while_blocks_go_by() -> None:
     assert "".join(asked) in text
     assert "partition c_o 1 -> rest\nfill grad_output_panel in=n_y_x_i\nsplit n_y_x_i_rest 2 tail=exact" in text
     assert text.endswith("parallel k_o\n")
+
+
+def test_blocks_are_larger_where_one_unit_multiplies() -> None:
+    """Of 1568 places: panels in the first cache, or in a sixteenth of the second where arithmetic hides fetching."""
+    blocks = {}
+    for latency in (4, 8):
+        machine = replace(typical(64), latency=latency, cores=1)
+        text = assert_scheduled_is_the_same(dense((2, 28, 28, 64), 128, "filter"), 1, machine)
+        blocks[latency] = int(text.split("split n_y_x ")[1].split()[0])
+    assert blocks == {4: 224, 8: 56}
+
+
+def test_results_that_leave_the_last_cache_go_past_it() -> None:
+    """With what is read, more than a quarter of it; not sums that wait in them."""
+    machine = replace(SMALL, l3=replace(SMALL.l3, size=512 << 10))
+    assert assert_scheduled_is_the_same(dense((2, 14, 14, 32), 128), 1, machine).endswith("stream output\n")
+    assert "stream" not in assert_scheduled_is_the_same(dense((2, 14, 14, 32), 128), 1, SMALL)
+    assert "stream" not in assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, machine)
 
 
 def test_vectors_that_lie_together_are_copied_for_many_tiles_only() -> None:

@@ -61,6 +61,7 @@ from opgen.schedule.auto.nests import (
     reduces,
     worth_lanes,
 )
+from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
@@ -70,6 +71,8 @@ from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
+SUMMED = 4
+"""The part of the last cache that a contraction can count on: stores that wait for lines are felt beside arithmetic."""
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
 
@@ -210,7 +213,11 @@ class CpuNest:
         lanes = self._lanes(width)
         if width is None or lanes < 2 or not self._sums:
             return False
-        return self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes))
+        if not self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes)):
+            return False
+        if any(not depends(e.indices, vector) for e in nest.summed):  # windows decide themselves
+            past_caches(nest, vector, self.trial, self.machine, SUMMED)
+        return True
 
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
         if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products)):

@@ -13,12 +13,14 @@ WORTH = 2
 """Results that are this part of what is read, or more, are worth a way of their own."""
 
 
-def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine) -> None:
-    """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept."""
+def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, far: int = FAR) -> None:
+    """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept: more
+    than one `far`th of the last cache with what is read.
+    """
     read, touched = read_bytes(nest), touched_bytes(nest)
     row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
     whole = machine.vector_bytes == machine.l1.line and row == {0}
     narrow = any(s.value.type.dtype.compute_type != s.value.type.dtype for s in nest.results)
-    if whole and not narrow and touched > machine.l3.size // FAR and touched - read >= read / WORTH:
+    if whole and not narrow and touched > machine.l3.size // far and touched - read >= read / WORTH:
         outputs = {o.name for o in trial.kernel.outputs}
         trial.take(*(Stream(s.buffer) for s in nest.results if s.buffer in outputs))

@@ -124,8 +124,8 @@ class Prepared:
         return (time.perf_counter() - begin) / self.calls
 
     def samples(self, count: int) -> list[float]:
-        """Seconds for one call, `count` times, after one call that warms the caches again."""
-        self.run()
+        """Seconds for one call, `count` times, after as many calls as a sample has, which warm the caches again."""
+        self._sample()
         return [self._sample() for _ in range(count)]
 
 

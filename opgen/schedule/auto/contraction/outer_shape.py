@@ -30,6 +30,10 @@ PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 PARTS = 16
 """Most parts of the places."""
+ALONE = 4
+"""Multiply-adds under way on a core with one unit for them: there arithmetic hides fetching from the second cache."""
+STREAMED = 1 / 16
+"""The share of the second cache for a block's panel then."""
 NEAR = 1 / 4
 """The share of the second cache for a panel of all places, of vectors or of a group of scalars."""
 
@@ -138,8 +142,10 @@ class OuterShape(LaneNest, ABC):
     @property
     def _most(self) -> int:
         """The most iterations of a block."""
-        place = VECTORS * self.lanes * self.element + LINE
-        return int(USED * self.machine.l1.size) // (self.row * place)
+        m, vectors = self.machine, VECTORS * self.lanes * self.element
+        near = int(USED * m.l1.size) // (vectors + LINE)
+        streamed = int(STREAMED * m.l2.size) // vectors if m.latency <= ALONE else 0
+        return max(near, streamed) // self.row
 
     @property
     def rows(self) -> For:
