@@ -142,10 +142,21 @@ class OuterShape(LaneNest, ABC):
     @property
     def _most(self) -> int:
         """The most iterations of a block."""
-        m, vectors = self.machine, VECTORS * self.lanes * self.element
-        near = int(USED * m.l1.size) // (vectors + LINE)
-        streamed = int(STREAMED * m.l2.size) // vectors if m.latency <= ALONE else 0
-        return max(near, streamed) // self.row
+        vectors = VECTORS * self.lanes * self.element
+        near = int(USED * self.machine.l1.size) // (vectors + LINE)
+        return max(near, self._streamed // vectors) // self.row
+
+    @property
+    def _streamed(self) -> int:
+        """Bytes of a panel in the second cache, if that serves: half as many where operands come from afar, and there
+        is no room for those of two blocks and the results.
+        """
+        m, most = self.machine, int(STREAMED * self.machine.l2.size)
+        if m.latency > ALONE:
+            return 0
+        places = most // (VECTORS * self.lanes * self.element)
+        held = 2 * places * (self.scalars + self.width) + self.products
+        return most // 2 if self.afar and held * self.element > m.l2.size else most
 
     @property
     def rows(self) -> For:
