@@ -7,6 +7,8 @@ from math import gcd
 
 KIB = 1024
 MIB = 1024 * KIB
+STEPS = 4
+"""Of a multiply-add: so many are under way in one unit."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Machine:
     """Whether it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
     tiles: bool = False
     """Whether it has a matrix unit for tiles of bfloat16 pairs (AMX), and the system lets this process use it."""
+
+    @property
+    def one_unit(self) -> bool:
+        """Whether one unit of a core multiplies and adds vectors, rather than two: each takes four steps."""
+        return self.latency <= STEPS
 
     @property
     def flops(self) -> float:

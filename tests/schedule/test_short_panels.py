@@ -48,6 +48,14 @@ def test_blocks_of_terms(channels: int, results: int) -> None:
         assert np.array_equal(found, expected)
 
 
+def test_panels_are_larger_where_one_unit_multiplies() -> None:
+    """A third of the first cache, or a thirty-second of the second one, for a block of 32 vectors' elements."""
+    kernel, _ = by_input(7, 256, 512)
+    large = replace(MACHINE, l2=Cache(1 << 20, 16, 64, 118e9))
+    for latency, terms in ((4, 256), (8, 64)):
+        assert f"split k {terms} " in str(scheduled(kernel, "cpu", replace(large, latency=latency))[0])
+
+
 @pytest.mark.parametrize(("edge", "results"), [(14, 256), (7, 32)])
 def test_many_positions_or_near_rows_have_none(edge: int, results: int) -> None:
     kernel, _ = by_input(edge, 256, results)

@@ -81,6 +81,16 @@ def test_copies_apart_must_be_felt_more() -> None:
     assert is_streamed(assert_scheduled_is_the_same(dense((1, 5, 5, 256), 64, taps=3), 0, fast))
 
 
+def test_few_positions_read_rows_in_place_where_one_unit_multiplies() -> None:
+    """With a border; the next block's lines are asked for all the same."""
+    for latency, copied in ((4, False), (8, True)):
+        machine = replace(AFAR, l2=Cache(64 << 10, 8, 64, 118e9), latency=latency)
+        text = assert_scheduled_is_the_same(dense((1, 7, 7, 256), 128, taps=3), 0, machine)
+        assert is_streamed(text)
+        assert "prefetch filter" in text
+        assert ("filter_panel" in text) == copied
+
+
 def test_many_positions_have_blocks_of_vectors_outermost() -> None:
     """What they read is made by the first tile, too; with strides, positions do not lie one after the other."""
     machine = replace(AFAR, l2=Cache(128 << 10, 8, 64, 118e9))

@@ -37,6 +37,8 @@ NEAR = 1.05
 """Times the least estimate: what makes up for such a difference decides."""
 FEW = 64
 """Positions that are too few for what it takes to turn rows from afar not to be felt."""
+STREAMED = 32
+"""The part of the second cache for a panel of a block of terms, where arithmetic hides reading it from there."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 
@@ -109,7 +111,8 @@ class Contraction:
 
     def _short(self, ranked: Sequence[Plan], reductions: Mapping[str, int]) -> list[Plan]:
         """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come turned from beyond
-        the second one for few positions: no panel is written to the second cache then.
+        the second one for few positions: no panel is written to the second cache then, or little beside all else there
+        where one unit multiplies and adds.
         """
         rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
@@ -120,7 +123,8 @@ class Contraction:
         given = {i.name for i in self.trial.kernel.inputs}
         if buffer in given or elements(self.nest, buffer) * element <= self.machine.l2.size:
             return []
-        fit = self.machine.l1.size // (3 * self.tile[self.vector] * element)
+        room = self.machine.l2.size // STREAMED if self.machine.one_unit else self.machine.l1.size // 3
+        fit = room // (self.tile[self.vector] * element)
         size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
         if size < self.lanes or size == reductions[terms]:
             return []

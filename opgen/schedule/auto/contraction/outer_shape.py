@@ -30,10 +30,10 @@ PLACES = 64
 """Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
 PARTS = 16
 """Most parts of the places."""
-ALONE = 4
-"""Multiply-adds under way on a core with one unit for them: there arithmetic hides fetching from the second cache."""
 STREAMED = 1 / 16
-"""The share of the second cache for a block's panel then."""
+"""The share of the second cache for a block's panel where one unit multiplies and adds: then arithmetic hides fetching
+vectors from there.
+"""
 NEAR = 1 / 4
 """The share of the second cache for a panel of all places, of vectors or of a group of scalars."""
 
@@ -152,7 +152,7 @@ class OuterShape(LaneNest, ABC):
         is no room for those of two blocks and the results.
         """
         m, most = self.machine, int(STREAMED * self.machine.l2.size)
-        if m.latency > ALONE:
+        if not m.one_unit:
             return 0
         places = most // (VECTORS * self.lanes * self.element)
         held = 2 * places * (self.scalars + self.width) + self.products

@@ -53,6 +53,8 @@ AROUND = 9 / 8
 """As `NEAR`, where tiles read all of a block in one order: a little of it may come from the second cache."""
 BLOCKS = (256, 128, 64, 32, 16)
 """Terms of a block."""
+IN_PLACE = 64
+"""The most terms of a block whose rows tiles read where they are."""
 RATES = (4, 2)
 """Terms for each line that is asked for early."""
 WIDE = 4
@@ -155,9 +157,12 @@ class Streamed(LaneNest):
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
         extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
+        most = IN_PLACE if self._in_place else extent
         vectors, share = self._vectors or 1, NEAR if self._conditional else AROUND
         each = (vectors * self.lanes + self._room(vectors)) * element
-        return next((n for n in BLOCKS if extent % n == 0 and n * each <= share * self.machine.l1.size), None)
+        return next(
+            (n for n in BLOCKS if extent % n == 0 and n <= most and n * each <= share * self.machine.l1.size), None
+        )
 
     def _take(self) -> bool:
         """In order: blocks of terms outermost; else blocks of vectors."""
@@ -224,6 +229,15 @@ class Streamed(LaneNest):
         outer, inner = self.trial.fresh(f"{last}_o"), self.trial.fresh(f"{last}_i")
         return [*names, outer], [Split(last, self._terms or 1, "exact", outer, inner)], [inner]
 
+    @property
+    def _in_place(self) -> bool:
+        """Whether tiles read rows where they are: copies of what only a few tiles of each row of positions read would
+        not pay, where one unit multiplies and adds, and so hides what comes from the second cache.
+        """
+        rows = self._loads[0][0].dtype
+        few = self._conditional and prod(self._positions.values()) <= FEW
+        return few and self.machine.one_unit and rows == rows.compute_type
+
     @cached_property
     def _taps(self) -> list[str]:
         """Reductions of which conditions speak together with positions of a tile."""
@@ -234,7 +248,11 @@ class Streamed(LaneNest):
         return [n for n in self._reductions if n in about]
 
     def _panel(self, at: str, terms: str) -> bool:
-        """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile."""
+        """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile; none
+        if they are read in place.
+        """
+        if self._in_place:
+            return True
         name, steps = rows_in_lanes(self.trial, self._loads[0][0], at, self.lanes)
         copied = self.trial.take(*steps)
         if copied and not self._conditional:
