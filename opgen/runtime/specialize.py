@@ -48,7 +48,7 @@ Policy = Literal["auto", "always", "never"]
 Number: TypeAlias = "int | float | bool"
 SPECIALIZATIONS = 64
 """How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
-WORTH_SHARING = 4e-5
+WORTH_SHARING = 2e-5
 """Seconds on one core, by an estimate that is two to three times what well scheduled kernels take.  To fork and join
 takes a few microseconds where threads are awake, and several times as much where they are not.
 """
