@@ -391,21 +391,31 @@ kernel outer(x: float32[28, 28, 128], w: float32[28, 28, 128]) -> (y: float32[12
 """
 
 
+@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("near", [False, True])
-def test_outer_products_in_blocks_that_the_first_cache_keeps(near: bool) -> None:
-    """Of sums of outer products a tile reads a piece of many lines, which the next tile wants too."""
+def test_outer_products_in_blocks_that_the_first_cache_keeps(near: bool, cores: int) -> None:
+    """Of sums of outer products a tile reads a piece of many lines, which the next tile wants too; each core has sums
+    of its own, so that threads meet once.
+    """
     made = "\n              ".join(f"t[{n}, d, e, f] = x[d, e, f] * {n}.0f32" for n in range(8))
     used = "\n              ".join(f"u[{n}, l, m, o] = w[l, m, o] + {n}.0f32" for n in range(8))
     kernel = simplify(parse_kernel(OUTER.replace("{made}", made).replace("{used}", used)))
-    usual = typical()
+    usual = replace(typical(), cores=cores)
     machine = replace(usual, l1=replace(usual.l1, size=1 << (22 if near else 17)), l2=replace(usual.l2, size=1 << 23))
     schedule, after = scheduled(kernel, "cpu", machine)
-    assert ("carry i_b" in str(schedule) and "compute_at t at=i_b" in str(schedule)) != near
+    block = "i_b" if cores == 1 else "i_r_b"
+    assert (f"carry {block}" in str(schedule) and f"compute_at t at={block}" in str(schedule)) != near
+    apart = "divide i_p at=n -> sums\nparallel i_p\n" in str(schedule)
+    assert apart == (cores == 2 and not near)
     arrays = random_arrays({"x": (28, 28, 128), "w": (28, 28, 128)}, "float32", 0)
     (usual_order,) = run_kernel(legalize(kernel), arrays, {}, 1, guarded=True).values()
-    for threads in (1, 2):
-        (found,) = run_kernel(legalize(after), arrays, {}, threads, guarded=True).values()
-        np.testing.assert_array_equal(found, usual_order)
+    found = [run_kernel(legalize(after), arrays, {}, threads, guarded=True)["y"] for threads in (1, 2)]
+    np.testing.assert_array_equal(found[0], found[1])
+    if apart:  # the order of terms is another one: two sums of half as many terms each
+        sizes = np.einsum("ija,ijb->ab", np.abs(7 * arrays["x"]), np.abs(arrays["w"]) + 7)
+        np.testing.assert_array_less(np.abs(found[0] - usual_order), 28 * 28 * 2.0**-24 * sizes)
+    else:
+        np.testing.assert_array_equal(found[0], usual_order)
 
 
 PRODUCT = """

@@ -133,7 +133,8 @@ def _blocks(nest: Nest, sources: Sources, machine: Machine) -> Blocks:
 
 @dataclass(frozen=True)
 class _Find:
-    """A nest, by the intermediate that it writes, or by its loops (of which splitting leaves some).
+    """A nest, by its loops (of which splitting leaves some), or else by the intermediate that it writes: if a sum was
+    divided, another nest adds up its parts.
 
     None if there is no such nest any more: of one element nothing is left that a loop could run over.
     """
@@ -142,6 +143,6 @@ class _Find:
     loops: frozenset[str]
 
     def __call__(self, nests: Sequence[Nest]) -> Nest | None:
-        if self.buffer is None:
-            return next((nest for nest in nests if self.loops & set(nest.names)), None)
-        return next((nest for nest in nests if any(s.buffer == self.buffer for s in nest.results)), None)
+        found = (nest for nest in nests if self.loops & set(nest.names))
+        writing = (nest for nest in nests if any(s.buffer == self.buffer for s in nest.results))
+        return next(found, next(writing, None))

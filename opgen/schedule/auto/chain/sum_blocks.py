@@ -16,12 +16,17 @@ from opgen.schedule.auto.contraction.plan import STORED, VISIT
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Carry, ComputeAt, Split, Step
+from opgen.schedule.steps import Carry, ComputeAt, Divide, Parallel, Split, Step, Vectorize
 
 SCALARS, VECTORS = 8, 2
 """The tile of sums that is expected."""
 NEAR = 0.75
 """The part of the first cache that keeps what a product of matrices reads from tile to tile."""
+
+OWN = 4
+"""The part of the second cache for sums of a thread's own."""
+BLOCKS = 4
+"""Fewest blocks for each core."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,49 @@ class SumBlocks(Blocks):
         if self.best is None:
             return False
         level, size = self.best
-        loop, first = self.loops[level], self.last.names[0]
+        first, loops, steps = self.last.names[0], [*self.loops], list[Step]()
+        if self._parts > 1:
+            loops[0], divided = self._apart_for_threads(trial)
+            steps += divided
+        loop = loops[level]
         block = trial.fresh(f"{loop}_b") if size > 1 else loop
-        steps: list[Step] = [Split(loop, size, "exact", block, trial.fresh(f"{loop}_t"))] if size > 1 else []
-        steps += [Carry(n, first) for n in (*self.loops[:level], block)]
+        steps += [Split(loop, size, "exact", block, trial.fresh(f"{loop}_t"))] if size > 1 else []
+        steps += [Carry(n, first) for n in (*loops[:level], block)]
         steps += [ComputeAt(buffer, block) for buffer in self._moved]
         return trial.take(*steps)
+
+    @cached_property
+    def _parts(self) -> int:
+        """How many parts of the terms have sums of their own, one for each core: threads meet once, not after each nest
+        of each block, and use what they made.  1 if blocks are few, or sums crowd the second cache.
+        """
+        assert self.best is not None
+        (level, size), cores = self.best, self.machine.cores
+        each, left = divmod(self._extents[0], cores)
+        even = left == 0 and (level > 0 or each % size == 0)
+        blocks = prod(self._extents[: level + 1]) // size
+        near = OWN * self._size(self.last.results[0].buffer) <= self.machine.l2.size
+        width = self.last.extent(contiguous_loop(self.last) or "") or 0
+        whole = width > 0 and width % self._lanes == 0
+        return cores if self._is_outer and even and near and whole and blocks >= BLOCKS * cores else 1
+
+    def _apart_for_threads(self, trial: Trial) -> tuple[str, list[Step]]:
+        """What is left of the outermost loop, and the steps that divide it: each thread has some of it."""
+        loop, vector = self.loops[0], contiguous_loop(self.last)
+        part, rest, sums = trial.fresh(f"{loop}_p"), trial.fresh(f"{loop}_r"), trial.fresh("sums")
+        across, lane = trial.fresh(f"{sums}_v"), trial.fresh(f"{sums}_l")
+        return rest, [
+            Split(loop, self._extents[0] // self._parts, "exact", part, rest),
+            Divide(part, self.last.names[0], sums),
+            Parallel(part),
+            Split(f"{sums}_{vector}", self._lanes, "exact", across, lane),
+            Vectorize(lane),
+            Parallel(f"{sums}_{self.last.names[0]}"),
+        ]
+
+    @property
+    def _lanes(self) -> int:
+        return self.machine.vector_bytes // 4
 
     @cached_property
     def _extents(self) -> tuple[int, ...]:
@@ -92,8 +134,7 @@ class SumBlocks(Blocks):
     @property
     def _resumed(self) -> float:
         """The time that it takes to enter all tiles once and to go on with their sums."""
-        lanes = self.machine.vector_bytes // 4
-        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (SCALARS * VECTORS * lanes)
+        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (SCALARS * VECTORS * self._lanes)
         return tiles * (VISIT + STORED * SCALARS * VECTORS) / self.machine.fma_per_second
 
     @cached_property
@@ -110,6 +151,6 @@ class SumBlocks(Blocks):
         for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._moved}.values():
             uses = prod(nest.extent(n) or 1 for n in nest.names if not depends(load.indices, n))
             lanes = vector is not None and depends(load.indices, vector)
-            together = SCALARS if lanes else VECTORS * self.machine.vector_bytes // 4
+            together = SCALARS if lanes else VECTORS * self._lanes
             total += self._size(load.buffer) * max(1, uses / together)
         return total
