@@ -19,6 +19,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk_exprs
 from opgen.machine import typical
+from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.kernel import compile_kernel
@@ -134,6 +135,29 @@ def test_large_copies_are_made_in_blocks(direction: str | None, batch: int, taps
     for threads in (1, 2):
         (found,) = run_kernel(legal, data, {}, threads, guarded=True).values()
         assert np.array_equal(found, expected)
+
+
+def test_sums_of_outer_products_wait_in_wide_results() -> None:
+    """Of images whose scalars the second cache does not hold by far: each result is rounded once."""
+    images, gradients = (4, 14, 14, 128), (4, 14, 14, 64)
+    given = {"input": images, "filter": (1, 1, 128, 64), "grad_output": gradients}
+    call = Call(
+        MODULE, gradient(MODULE, DENSE, "filter"), given, {"strides": [1] * 4, "padding": "SAME"}, dtype="bfloat16"
+    )
+    kernel = simplify(bind(*call.kernel()))
+    caches = {"l2": Cache(32 << 10, 8, 64, 118e9), "l3": Cache(32 << 20, 16, 64, 20e9)}
+    small = dataclasses.replace(USUAL, l1=Cache(8 << 10, 8, 64, 220e9), cores=2, **caches)
+    schedule, after = scheduled(kernel, "cpu", small)
+    for step in ("widen grad_filter -> grad_filter_wide\n", "pair x -> ", "carry n at="):
+        assert step in str(schedule)
+    near, _ = scheduled(kernel, "cpu", dataclasses.replace(small, l2=Cache(512 << 10, 8, 64, 118e9)))
+    assert "widen" not in str(near)
+    data = random_arrays({"input": images, "grad_output": gradients}, "bfloat16", 1)
+    found = [run_kernel(legalize(after), data, {}, n, guarded=True)["grad_filter"][0, 0] for n in (1, 2)]
+    assert np.array_equal(found[0].view(np.uint8), found[1].view(np.uint8))
+    x, g = (data[name].astype(np.float64).reshape(-1, data[name].shape[-1]) for name in ("input", "grad_output"))
+    apart, terms = np.abs(found[0].astype(np.float64) - x.T @ g), len(x)
+    assert np.all(apart <= 2.0**-8 * np.abs(x.T @ g) + 2 * terms * 2.0**-24 * (np.abs(x).T @ np.abs(g)))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

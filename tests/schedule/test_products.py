@@ -72,6 +72,17 @@ def test_sums_over_images_wait_in_wide_results(dtype: str, size: int, inputs: in
     assert "widen grad_output ->" not in text
 
 
+def test_few_scalars_are_not_paired() -> None:
+    """A row of taps of three channels has tiles of its own, in the wide type."""
+    pairs = replace(WIDE, pairs=True)
+    shapes = {"input": (1, 28, 28, 3), "filter": (7, 7, 3, 32), "grad_output": (1, 14, 14, 32)}
+    attrs = {"strides": [1, 2, 2, 1], "padding": "SAME"}
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype="bfloat16")
+    text = assert_scheduled_is_the_same(call, 0, pairs)
+    assert "pair" not in text
+    assert "split s 4 tail=min" in text
+
+
 def test_pairs_come_before_wide_panels() -> None:
     """Where the CPU has a dot product of pairs that pays; float16 has none."""
     pairs = replace(WIDE, pairs=True)

@@ -24,6 +24,7 @@ rows            a reduction along what lies consecutively: partial results in la
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from opgen.loop.nodes import Kernel
@@ -50,12 +51,14 @@ from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.elementwise import PARALLEL, Elementwise, lanes_of
 from opgen.schedule.auto.generic.few import GenericFew
 from opgen.schedule.auto.generic.nest import GenericNest
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
     contiguous_loop,
     depends,
     divisibility,
+    is_contiguous,
     loop_across,
     loops_of_reuse,
     reduces,
@@ -73,6 +76,8 @@ from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
 SUMMED = 4
 """The part of the last cache that a contraction can count on: stores that wait for lines are felt beside arithmetic."""
+FAR = 2
+"""As many times the second cache that scalars must be for sums of pairs to wait."""
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
 
@@ -224,8 +229,8 @@ class CpuNest:
             return True
         if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
             return True
-        pairs = Pairs(nest, vector, self.trial, self.machine)
-        if self.machine.pairs and self.trial.attempt(lambda: self._in_pairs(pairs, lanes)):
+        ways = (self._in_wide_taps, self._in_carried_pairs, self._in_pairs) if self.machine.pairs else ()
+        if any(self.trial.attempt(partial(way, nest, vector, lanes)) for way in ways):
             return True
         if self.trial.attempt(lambda: self._in_wide_sums(nest, vector, lanes)):
             return True
@@ -277,7 +282,7 @@ class CpuNest:
         start = len(self.trial.steps)
         return self._in_panels(vector, lanes) and any(isinstance(s, Carry) for s in self.trial.steps[start:])
 
-    def _in_wide_sums(self, nest: Nest, vector: str, lanes: int) -> bool:
+    def _in_wide_sums(self, nest: Nest, vector: str, lanes: int, only: tuple[type[LaneNest], ...] = ()) -> bool:
         """Narrow operands as wide ones: scalars in a wide copy, rows in wide panels; sums wait in wide results."""
         scalars = [e for e in dict.fromkeys(nest.summed) if not depends(e.indices, vector)]
         results = nest.results
@@ -286,13 +291,14 @@ class CpuNest:
         for copy in widen_reused(nest, vector, self.trial, scalars):
             self._alone(self.trial.nest(copy))
         of = (self.trial.nest(vector), self.trial, vector, lanes, self.machine)
-        if Products(*of).run() or Ragged(*of, self._in_whole_tiles, self._left_over).run():
+        if not only and (Products(*of).run() or Ragged(*of, self._in_whole_tiles, self._left_over).run()):
             return True
         wide = self.trial.fresh(f"{results[0].buffer}_wide")
         if not self.trial.take(Widen(results[0].buffer, wide)):
             return False
         of = (self.trial.nest(vector), *of[1:])
-        if not any(kind(*of).run() for kind in (Streamed, Taps, OuterProducts)) and not self._carried(vector, lanes):
+        taken = any(kind(*of).run() for kind in only or (Streamed, Taps, OuterProducts))
+        if not taken and (only or not self._carried(vector, lanes)):
             return False
         self._alone(self.trial.nest(f"{wide}_0"))
         return True
@@ -309,9 +315,32 @@ class CpuNest:
         if not CpuNest(nest, self.trial, self.machine)._reduction(nest.names[0]):
             self._alone(nest)
 
-    def _in_pairs(self, pairs: Pairs, lanes: int) -> bool:
+    def _in_wide_taps(self, nest: Nest, vector: str, lanes: int) -> bool:
+        return self._in_wide_sums(nest, vector, lanes, (Taps,))
+
+    def _in_carried_pairs(self, nest: Nest, vector: str, lanes: int) -> bool:
+        """As in pairs, with sums that wait in wide results: of outer products, whose scalars lie along results, where
+        the second cache is far from holding all scalars.
+        """
+        others = [n for n in nest.names if n != vector]
+        scalars = [e for e in nest.summed if not depends(e.indices, vector)]
+        along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
+        far = all(elements(nest, e.buffer) * e.dtype.bytes > FAR * self.machine.l2.size for e in scalars)
+        if not (scalars and along and far):
+            return False
+        start, wide = len(self.trial.steps), self.trial.fresh(f"{nest.results[0].buffer}_wide")
+        if len(nest.results) != 1 or not self.trial.take(Widen(nest.results[0].buffer, wide)):
+            return False
+        carried = self._in_pairs(self.trial.nest(vector), vector, lanes)
+        if not carried or not any(isinstance(s, Carry) for s in self.trial.steps[start:]):
+            return False
+        self._alone(self.trial.nest(f"{wide}_0"))
+        return True
+
+    def _in_pairs(self, nest: Nest, vector: str, lanes: int) -> bool:
         """A tile of sums of bfloat16 products that are taken two by two."""
-        kernel, start, vector = self.trial.kernel, len(self.trial.steps), pairs.vector
+        kernel, start = self.trial.kernel, len(self.trial.steps)
+        pairs = Pairs(nest, vector, self.trial, self.machine)
         before = Trial(kernel, list(self.trial.steps))
         if not pairs.take():
             return False
