@@ -8,7 +8,7 @@ from math import gcd
 KIB = 1024
 MIB = 1024 * KIB
 STEPS = 4
-"""Of a multiply-add: so many are under way in one unit."""
+"""Of a multiply-add at least: so many are under way in one unit."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Machine:
 
     @property
     def one_unit(self) -> bool:
-        """Whether one unit of a core multiplies and adds vectors, rather than two: each takes four steps."""
-        return self.latency <= STEPS
+        """Whether one unit of a core multiplies and adds vectors, rather than two: each takes four steps, or five."""
+        return self.latency < 2 * STEPS
 
     @property
     def flops(self) -> float:

@@ -12,7 +12,7 @@ from rich.console import Console
 from tools.bench import compare, plot, report, summary
 from tools.bench.layers import Case
 from tools.bench.limits import Limits
-from tools.bench.results import Overhead, Results, ResultsError, Row, read_json, write_json
+from tools.bench.results import PLACE, Overhead, Results, ResultsError, Row, read_json, write_json
 
 SMALL = Case("small", "dense", 1, 6, 7, 3, 8, 3, 3, 2, "SAME")
 INPUT = replace(SMALL, direction="input")
@@ -124,6 +124,9 @@ def test_a_later_sitting_adds_and_replaces() -> None:
     assert joined.limits[0] == Limits(1, 1e12, 1e9)
     assert joined.overheads == RESULTS.overheads
     assert joined.peers == ("peer", "other", "new")
+    elsewhere = replace(later, versions={**later.versions, PLACE: "16 bytes behind a cache line"})
+    with pytest.raises(ResultsError, match=r"--append: arguments began .*16 bytes behind a cache line"):
+        RESULTS.joined(elsewhere)
 
 
 def test_a_comparison_tells_the_machines_drift_from_our_change() -> None:

@@ -51,8 +51,8 @@ THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--rounds", type=click.IntRange(1), help="Turns that each contestant gets at a case  [default: 7]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
 @click.option("--offset", type=click.Choice(["0", "16", "32", "48"]), default="0", show_default=True,
-              help="Bytes behind a cache line at which arguments begin: 0 as results of libraries do, 16 as most of "
-              "numpy's arrays.")  # fmt: skip
+              help="Bytes behind a cache line at which our arguments begin, and those that a peer takes as they are: 0 "
+              "as results of libraries do, 16 as most of numpy's arrays.")  # fmt: skip
 @click.option("--peer-python", "pythons", multiple=True, metavar="[NAME=]PYTHON",
               help="The interpreter that has a library to compare with: torch, tf, jax or ort; without a name, any of "
               f"them. May be given several times.  [default: ${VARIABLE}, else this interpreter]")  # fmt: skip

@@ -116,7 +116,8 @@ class Case:
 class Tensors:
     """The arguments of all cases: random numbers from a seed, in arrays that begin so many bytes behind a cache line.
 
-    0 is where libraries put their own results, 16 where numpy puts most of its arrays.
+    0 is where libraries put their own results, 16 where numpy puts most of its arrays.  A peer that makes tensors of
+    its own has these where it puts them.
     """
 
     seed: int = 0

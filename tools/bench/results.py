@@ -14,6 +14,10 @@ FORMAT = 3
 """Of the JSON file."""
 
 
+PLACE = "arguments"
+"""Among the versions: where the arguments began."""
+
+
 class ResultsError(Exception):
     """A file that does not hold results of this version of the benchmark."""
 
@@ -75,8 +79,12 @@ class Results:
     def joined(self, later: Results) -> Results:
         """With another sitting's rows and overheads, which replace those of the same name.
 
-        Of the limits the higher is taken: what a machine could do once, it can do.
+        Of the limits the higher is taken: what a machine could do once, it can do.  Raises ResultsError if arguments
+        began elsewhere then.
         """
+        places = {r.versions.get(PLACE) for r in (self, later)}
+        if len(places) > 1:
+            raise ResultsError(f"--append: arguments began {' and '.join(sorted(map(str, places)))}")
         rows = {row.key: row for row in (*self.rows, *later.rows)}
         overheads = {o.name: o for o in (*self.overheads, *later.overheads)}
         return replace(

@@ -15,7 +15,7 @@ from tools.bench import limits, overheads
 from tools.bench.contestants import Contestant, Worker, WorkerError, limits_worker, own_worker, peer_worker
 from tools.bench.layers import Case, Tensors
 from tools.bench.peers import Found
-from tools.bench.results import Overhead, Results, Row
+from tools.bench.results import PLACE, Overhead, Results, Row
 from tools.bench.session import measure
 
 
@@ -88,6 +88,7 @@ def run(options: Options, found: Found) -> Results:
         bounds = tuple(limits.measure(n) for n in options.threads)
     own, *peers = titles
     machine = {"Python": platform.python_version(), "machine": platform.machine()}
+    machine[PLACE] = f"{options.tensors.offset} bytes behind a cache line"
     return Results(tuple(rows), bounds, tuple(extra), {**versions, **machine}, own, tuple(peers), missing)
 
 

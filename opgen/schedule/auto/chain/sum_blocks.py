@@ -27,6 +27,8 @@ OWN = 4
 """The part of the second cache for sums of a thread's own."""
 BLOCKS = 4
 """Fewest blocks for each core."""
+MOST = 16
+"""Most cores that have sums of their own, which are added up at the end."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class SumBlocks(Blocks):
         near = OWN * self._size(self.last.results[0].buffer) <= self.machine.l2.size
         width = self.last.extent(contiguous_loop(self.last) or "") or 0
         whole = width > 0 and width % self._lanes == 0
-        return cores if self._is_outer and even and near and whole and blocks >= BLOCKS * cores else 1
+        few = cores <= MOST and blocks >= BLOCKS * cores
+        return cores if self._is_outer and even and near and whole and few else 1
 
     def _apart_for_threads(self, trial: Trial) -> tuple[str, list[Step]]:
         """What is left of the outermost loop, and the steps that divide it: each thread has some of it."""
