@@ -24,8 +24,7 @@ ROOM = 0.75
 SHARES = 4
 """The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
 MADE = 1.5
-"""The most that the last cache takes and gives of intermediates, in memory's rate: its own is of what is read in order.
-"""
+"""The most that the last cache takes and gives of intermediates, in memory's rate; its own is of reading in order."""
 
 
 @dataclass(frozen=True)

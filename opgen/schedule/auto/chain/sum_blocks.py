@@ -22,7 +22,6 @@ SCALARS, VECTORS = 8, 2
 """The tile of sums that is expected."""
 NEAR = 0.75
 """The part of the first cache that keeps what a product of matrices reads from tile to tile."""
-
 OWN = 4
 """The part of the second cache for sums of a thread's own."""
 BLOCKS = 4
@@ -76,8 +75,8 @@ class SumBlocks(Blocks):
         near = OWN * self._size(self.last.results[0].buffer) <= self.machine.l2.size
         width = self.last.extent(contiguous_loop(self.last) or "") or 0
         whole = width > 0 and width % self._lanes == 0
-        few = cores <= MOST and blocks >= BLOCKS * cores
-        return cores if self._is_outer and even and near and whole and few else 1
+        enough = blocks >= BLOCKS * cores
+        return cores if self._is_outer and even and near and whole and enough and cores <= MOST else 1
 
     def _apart_for_threads(self, trial: Trial) -> tuple[str, list[Step]]:
         """What is left of the outermost loop, and the steps that divide it: each thread has some of it."""
