@@ -57,6 +57,8 @@ def test_a_tile_leaves_room_in_the_sets_of_the_first_cache() -> None:
     assert is_taken(assert_scheduled_is_the_same(call, 0, AFAR))
     few = replace(AFAR, l1=replace(AFAR.l1, size=32 << 10, ways=8))
     assert not is_taken(assert_scheduled_is_the_same(call, 0, few))
+    three = replace(few, l2=replace(few.l2, size=448 << 10))  # of three vectors of places by four rows
+    assert "split c_r 4 tail=exact" in assert_scheduled_is_the_same(dense((1, 6, 8, 128), 1024, "input"), 0, three)
 
 
 @pytest.mark.parametrize(
