@@ -10,7 +10,7 @@ for), generic in sizes and attributes.  Binding its integers to the numbers of a
     never   all calls run the generic kernel
 
 A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.runtime.algorithms`).
-One that takes less than WORTH_SHARING is run by the calling thread alone.
+A short one is run by the calling thread alone (`opgen.runtime.sharing`).
 
 The policy is looked at when a call of a new kind comes; `opgen.counters()` tells how many kernels there are of each
 kind, and how many kinds of calls took them.
@@ -48,10 +48,6 @@ Policy = Literal["auto", "always", "never"]
 Number: TypeAlias = "int | float | bool"
 SPECIALIZATIONS = 64
 """How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
-WORTH_SHARING = 2e-5
-"""Seconds on one core, by an estimate that is two to three times what well scheduled kernels take.  To fork and join
-takes a few microseconds where threads are awake, and several times as much where they are not.
-"""
 
 _POLICIES: tuple[Policy, ...] = ("auto", "always", "never")
 
@@ -299,12 +295,12 @@ def build(kernel: Kernel) -> CompiledKernel:
     from opgen.passes.legalize import legalize
     from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
-    from opgen.schedule.cost import seconds
+    from opgen.runtime.sharing import is_for_one
 
     with kept_proofs():
-        small = kernel.is_bound and seconds(kernel, toolchain.host().machine) < WORTH_SHARING
+        alone = is_for_one(kernel, toolchain.host())
         _, fast = tuned.scheduled(kernel, toolchain.host())
-        return compile_kernel(fast, alone=small, finish=lambda scheduled: legalize(scheduled, check=False))
+        return compile_kernel(fast, alone=alone, finish=lambda scheduled: legalize(scheduled, check=False))
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

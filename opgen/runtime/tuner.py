@@ -26,6 +26,7 @@ from opgen.runtime.address import address
 from opgen.runtime.buffers import AnyArray, empty_aligned, poison
 from opgen.runtime.kernel import BoundKernel, compile_kernel
 from opgen.runtime.run import buffer_shape
+from opgen.runtime.sharing import is_for_one
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import Schedule, apply
@@ -67,10 +68,11 @@ class Found:
 
 
 class Runner:
-    """Runs schedules of one kernel on the same arrays."""
+    """Runs schedules of one kernel on the same arrays, by as many threads as calls will."""
 
     def __init__(self, kernel: Kernel, parameters: Sequence[SupportsIndex | float], target: Target, seed: int) -> None:
         self._parameters, self._target = parameters, target
+        self._alone = is_for_one(kernel, target)
         source = np.random.default_rng(seed)
         self._inputs = [_fill(source, empty_aligned(buffer_shape(b, {}), b.dtype)) for b in kernel.inputs]
         self._outputs = [empty_aligned(buffer_shape(b, {}), b.dtype) for b in kernel.outputs]
@@ -78,7 +80,7 @@ class Runner:
 
     def build(self, kernel: Kernel) -> Candidate:
         """A scheduled kernel, ready to be timed."""
-        compiled = compile_kernel(legalize(kernel), self._target)
+        compiled = compile_kernel(legalize(kernel), self._target, self._alone)
         return Candidate(compiled.bind(self._parameters), self._addresses)
 
     def try_to_build(self, kernel: Kernel) -> Candidate | None:

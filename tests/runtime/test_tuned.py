@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opgen.loop.nodes import Binary, Const, Kernel, Store
 from opgen.loop.walk import map_stmt
-from opgen.runtime import diagnosis, specialize, toolchain, tuned, tuner
+from opgen.runtime import diagnosis, sharing, specialize, toolchain, tuned, tuner
+from opgen.runtime.kernel import CompiledKernel
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
@@ -135,6 +137,25 @@ def test_a_given_schedule_is_tried_first(monkeypatch: pytest.MonkeyPatch, ratio:
     found = tuner.tune(kernel(), (), toolchain.host(), 0, given=given)
     assert (found.tried, found.better, found.given) == (1, better, ratio * found.default)
     assert (found.schedule == given) == better
+
+
+@pytest.mark.parametrize(("worth", "parallel"), [(0.0, True), (1.0, False)])
+def test_schedules_are_timed_by_as_many_threads_as_calls_take(
+    monkeypatch: pytest.MonkeyPatch, worth: float, parallel: bool
+) -> None:
+    given = kernel()
+    monkeypatch.setattr(sharing, "WORTH_SHARING", worth)
+    assert specialize.build(given).parallel == parallel
+    built: list[bool] = []
+    compiled = tuner.compile_kernel
+
+    def compile_kernel(*arguments: Any) -> CompiledKernel:
+        built.append(compiled(*arguments).parallel)
+        return compiled(*arguments)
+
+    monkeypatch.setattr(tuner, "compile_kernel", compile_kernel)
+    tuner.tune(given, (), toolchain.host(), 0)
+    assert built == [parallel]
 
 
 def test_the_luckiest_is_timed_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
