@@ -286,13 +286,21 @@ def test_lines_that_crowd_each_other(size: int, channels: int, taps: int, direct
     in_order = direction == "filter" and channels == 512 and taps == 3
     assert ("regroup y_i, x_o" in text) == in_order
     assert ("-> c_b, c_v" in text) != in_order
-    assert ("space=stack" in text) == (channels == 1024 or taps == 5)
+    assert ("space=stack" in text) != in_order
     assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, size, 960), size)
 
 
-def test_sums_of_what_the_second_cache_holds_need_no_blocks() -> None:
-    text = assert_scheduled_is_the_same(image_call("filter", 7, 1024), 0)
+@pytest.mark.parametrize(("size", "channels"), [(7, 1024), (14, 512)])
+def test_sums_of_what_the_second_cache_holds(size: int, channels: int) -> None:
+    """Two units of multiply-adds wait for its lines wherever they are; one waits for few, so the map is copied."""
+    call = image_call("filter", size, channels)
+    two, one = (replace(typical(), latency=latency) for latency in (8, 4))
+    text = assert_scheduled_is_the_same(call, 0, two)
     assert "reorder c_o, y, " in text
+    assert "space=stack" not in text
+    copied = assert_scheduled_is_the_same(call, 0, one)
+    assert "stage input at=c_b space=stack" in copied
+    assert "stage grad_output at=x_o space=register" in copied
 
 
 @pytest.mark.parametrize("size", [14, 28])
@@ -413,6 +421,16 @@ def test_of_many_small_maps_each_is_near(direction: str | None) -> None:
     for rate, order in ((400e9, "reorder n, c_o, "), (1e9, "_o, c_o, r, ")):
         machine = replace(typical(), l2=Cache(1 << 17, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, rate))
         assert order in assert_scheduled_is_the_same(call, 7, machine)
+
+
+@pytest.mark.parametrize("direction", [None, "input"])
+@pytest.mark.parametrize(("height", "apart"), [(14, True), (28, False)])
+def test_two_tiles_of_rows_have_bodies_of_their_own(height: int, apart: bool, direction: str | None) -> None:
+    """Along rows that are contiguous: both tiles are at the border."""
+    shapes = {"input": (1, 6, height, 14), "filter": (3, 3, 6, 1)}
+    call = window_call(direction, shapes, "NCHW", strides=[1, 1, 1, 1], padding="SAME")
+    loop = "y" if direction is None else "h"
+    assert (f"partition {loop}_o 1\n" in assert_scheduled_is_the_same(call, height)) == apart
 
 
 def test_rows_are_branches_and_columns_bodies() -> None:

@@ -32,8 +32,10 @@ SLOW = 4
 """So much longer than the arithmetic may reads and writes from the last cache take."""
 SEVERAL = 3
 """Vectors that are to be done together where larger tiles read the taps from memory."""
-CROWDED = 2
-"""How much more a tile costs if the first cache cannot hold its lines at once."""
+COPIED = 4
+"""Most vectors of the map that are copied together."""
+COPYING = 3
+"""What it costs to copy one place of the map, for tiles whose lines the first cache cannot hold at once."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,14 @@ class TileChoice:
         """Whether the map of one vector of lanes stays in the first cache, and all maps in the second: the taps are
         read once for all of a map.
         """
-        results = prod(self._extent(w.result) for w in self._walks)
-        fits = results * self.machine.vector_bytes <= self.machine.l1.size // 2
-        held = prod(self._read(w) for w in self._walks) <= self.lines
+        fits = self._results * self.machine.vector_bytes <= self.machine.l1.size // 2
+        held = self._places <= self.lines
         return fits and held and self._touched <= self.machine.l2.size
+
+    def copied(self, vectors: int) -> int:
+        """How many vectors of the map are copied together: so many that the first cache holds them, if it holds two."""
+        room = self.machine.l1.size // (self._places * self.machine.vector_bytes)
+        return largest_divisor(vectors, min(COPIED, room) if room > 1 else COPIED)
 
     def together(self, tile: Tile, vectors: int) -> int:
         """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
@@ -141,8 +147,8 @@ class TileChoice:
         return (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
 
     def crowded(self, tile: Tile) -> bool:
-        """Whether the lines that a tile reads push each other out of the first cache."""
-        return tile.rows * tile.columns > self.lines
+        """Whether the lines that a tile reads and writes push each other out of the first cache."""
+        return tile.rows * tile.columns + tile.results > self.lines
 
     def resident(self, tile: Tile) -> bool:
         """Whether what the taps read stays in registers beside the results and a row of the map."""
@@ -163,6 +169,16 @@ class TileChoice:
     @property
     def _walks(self) -> list[Walk]:
         return [self.column] if self.row is None else [self.row, self.column]
+
+    @cached_property
+    def _results(self) -> int:
+        """The results of one map."""
+        return prod(self._extent(w.result) for w in self._walks)
+
+    @cached_property
+    def _places(self) -> int:
+        """The places of one map that are read."""
+        return prod(self._read(w) for w in self._walks)
 
     def _read(self, walk: Walk) -> int:
         """How many places along a walk all results read."""
@@ -203,8 +219,9 @@ class TileChoice:
         if self.resident(tile):
             reads = 0 if self.small else taps
         work = tall * wide.size * taps / (unit * unit_down)
-        waste = wide.waste * (1 if high is None else high.waste) * (CROWDED if self.crowded(tile) else 1)
-        return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads) / work * waste)
+        waste = wide.waste * (1 if high is None else high.waste)
+        copies = COPYING * tile.results * self._places / self._results if self.crowded(tile) else 0
+        return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads + copies) / work * waste)
 
 
 def _best(tiles: Iterable[Tile]) -> Tile:

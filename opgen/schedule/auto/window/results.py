@@ -21,8 +21,8 @@ OTHERS = 6
 """Tiles, the best of all, among which a search may choose."""
 WORTH = 2
 """Results that are this part of what is read, or more, are worth a way of their own."""
-BLOCK, COPIED = 8, 4
-"""Most vectors that are done together where a row's places crowd few sets of a cache, and where they are copied."""
+BLOCK = 8
+"""Most vectors that are done together where a row's places crowd few sets of a cache."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,9 @@ class ResultTile(LaneNest):
         if self._choice.lines >= 2 * self._tile.rows * self._tile.columns:
             together = 1 if self._choice.small else self._choice.together(self._tile, vectors)
             return together if together < vectors else 1
-        most = COPIED if self._choice.crowded(self._tile) else BLOCK
-        return largest_divisor(vectors, most)
+        if self._choice.crowded(self._tile):
+            return self._choice.copied(vectors)
+        return largest_divisor(vectors, BLOCK)
 
     def _inner_order(self) -> list[str]:
         """Taps and results of a tile, row by row: all that one row serves stands together."""

@@ -110,14 +110,16 @@ class RowTile(LaneNest):
         return True
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
-        """Where tiles of rows have bodies of their own: a last one that reaches over the end; and all at the border
-        where taps fill the registers, or are to be fetched once for all the rows of a tile that need them.
+        """Where tiles of rows have bodies of their own: a last one that reaches over the end; two, both of which are at
+        the border; and all at the border where taps fill the registers, or are to be fetched once for all the rows of a
+        tile that need them.
         """
         row = self._row
         if high is None or row is None or high.count == 1:
             return ()
         if not self._crowded and not self._filled:
-            return () if high.tail == "exact" else (-1,)
+            both = high.count == 2 and any(depends(c, row.result) for c in self.nest.conditions)
+            return (-1,) if high.tail != "exact" else (1,) if both else ()
         reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
         return high.border(reach)
 

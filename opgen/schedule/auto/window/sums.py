@@ -93,7 +93,14 @@ class SumTile(LaneNest):
         if self._far:
             room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
             return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
-        return largest_divisor(vectors, COPIED) if self._crowded and not self._held else 1
+        return largest_divisor(vectors, COPIED) if self._crowded and not self._in_place else 1
+
+    @property
+    def _in_place(self) -> bool:
+        """Whether lines far apart are as good as neighbours: the second cache holds them, and one core multiplies and
+        adds as fast as it brings them.
+        """
+        return self._held and not self.machine.one_unit
 
     @cached_property
     def _crowded(self) -> bool:
@@ -126,7 +133,9 @@ class SumTile(LaneNest):
         """Whether a block's vectors are done one after the other within a tile, the sums in memory: what they read lies
         together, and the lines of one row are held at once.  Else what a block reads is copied.
         """
-        return self._block > 1 and self._cut.size >= SHARED and self._columns + self._cut.size <= self._lines
+        if self._block == 1 or self._held:
+            return False
+        return self._cut.size >= SHARED and self._columns + self._cut.size <= self._lines
 
     @property
     def _columns(self) -> int:
@@ -161,12 +170,13 @@ class SumTile(LaneNest):
         """
         steps: list[Step] = []
         reads = list(dict.fromkeys(self.nest.summed))
+        beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
         if self._lanes.block is not None and self._crowded and not self._near:
-            for load in reads:
+            for load in (e for e in reads if e not in beside or not self._held):
                 most = self.machine.l2.size // 3
                 steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
-        beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
-        if steps or self._near or self._cut.tail != "exact" or len(beside) != 1:
+        in_memory = bool(steps) and not self._held
+        if in_memory or self._near or self._cut.tail != "exact" or len(beside) != 1:
             return steps
         if self._kept + self._cut.size + 2 > self.machine.registers:
             return steps
