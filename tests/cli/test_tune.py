@@ -9,7 +9,8 @@ import pytest
 
 from opgen.cli.arguments import read_arguments
 from opgen.cli.inspect import find, pipeline
-from opgen.runtime import tuned
+from opgen.runtime import threads, tuned, tuner
+from opgen.schedule.schedule import Schedule
 from tests.cli.conftest import ROOT, Run
 
 WITH = ("--specs", ROOT / "specs")
@@ -62,6 +63,17 @@ def test_it_is_said_if_calls_take_another_kernel_than_the_one_tuned(
     small = here("tune", "Conv2D", *WITH, *CALL, "--seconds", "0", "--algorithm", "minimal_filtering").stdout
     assert small.endswith("; such calls take the definition now (OPGEN_ALGORITHMS, --algorithm)\n")
     assert here("tune", "Conv2D", *WITH, *CALL, "--seconds", "0").stdout.endswith("none faster\n")
+
+
+@pytest.mark.parametrize(("call", "count"), [(CALL, "1 thread "), (LARGE, "2 threads ")])
+def test_the_threads_that_calls_take_are_kept(
+    here: Run, monkeypatch: pytest.MonkeyPatch, call: tuple[str, ...], count: str
+) -> None:
+    """A short kernel's is one, whatever number is set; with a gain as planted."""
+    monkeypatch.setattr(threads, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(tuner, "tune", lambda *_: tuner.Found(Schedule(), 2e-6, 1e-6, 1))
+    assert "kept one of 1.0 us" in here("tune", "Conv2D", *WITH, *call).stdout
+    assert f", {count}" in here("tune", "--list").stdout
 
 
 def test_an_illegal_schedule_is_refused_and_nothing_is_kept(here: Run, tmp_path: Path, file: Path) -> None:

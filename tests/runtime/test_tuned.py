@@ -150,8 +150,9 @@ def test_schedules_are_timed_by_as_many_threads_as_calls_take(
     compiled = tuner.compile_kernel
 
     def compile_kernel(*arguments: Any) -> CompiledKernel:
-        built.append(compiled(*arguments).parallel)
-        return compiled(*arguments)
+        found = compiled(*arguments)
+        built.append(found.parallel)
+        return found
 
     monkeypatch.setattr(tuner, "compile_kernel", compile_kernel)
     tuner.tune(given, (), toolchain.host(), 0)

@@ -13,6 +13,7 @@ from opgen.schedule.auto.ends import set_apart
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes
 from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.choice import COPIED
 from opgen.schedule.auto.window.lanes import Lanes
 from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
 
@@ -24,8 +25,6 @@ FAR = 2
 """Reads of more than this part of the last cache come at the rate of memory, or nearly."""
 HELD = 0.8
 """The part of the second cache that reads can count on."""
-COPIED = 4
-"""Most vectors that are copied together."""
 
 
 @dataclass(frozen=True)
