@@ -6,6 +6,8 @@
     f(x[ramp(b, 2, 4)])                      f(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 0, 2, 4, 6))
     g(x[ramp(b + 1, 2, 4)])           ->     g(shuffle(x[ramp(b, 1, 4)], x[ramp(b + 4, 1, 4)], 1, 3, 5, 7))
 
+A third load that begins one lane later takes all but its last lane from what was shuffled for the first.
+
 The same elements are touched, by statements that run together.  Masks are merged if each lane's is known, and those
 that are on make one run of elements.
 """
@@ -65,11 +67,30 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
         if vectors is None or even in found or odd in found:
             continue
         near = [Load(even.buffer, indices, even.dtype, mask) for indices, mask in vectors]
-        for e in apart:
-            order = None if e in found else _within_pair(e, even, odd)
+        for e in (e for e in apart if e not in found):
+            order = _within_pair(e, even, odd)
             if order is not None:
                 found[e] = Shuffle(near[0], near[1], order)
+            elif _one_further(e, even, odd):
+                found[e] = _shifted(e, near)
     return found
+
+
+def _one_further(e: Load, even: Load, odd: Load) -> bool:
+    """Whether a load is that of the even elements, begun one lane later; no lane of any is off."""
+    return _distance(even, e) == STEP and all(p.type == e.type and p.mask is None for p in (e, even, odd))
+
+
+def _shifted(e: Load, near: Sequence[Load]) -> Expr:
+    """The even elements of a pair but the first, and the one behind the pair: the last of a vector that the pair reads
+    but for that one.
+    """
+    *rows, place = e.indices
+    assert isinstance(place, Ramp)
+    count = place.lanes
+    evens = Shuffle(near[0], near[1], tuple(range(0, STEP * count, STEP)))
+    last = Ramp(fold_all(b.add(place.base, (STEP - 1) * (count - 1))), Const(1), count)
+    return Shuffle(evens, Load(e.buffer, (*rows, last), e.dtype), (*range(1, count), STEP * count - 1))
 
 
 def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:

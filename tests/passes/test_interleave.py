@@ -40,6 +40,11 @@ PAIRS = {
     "masked loads": case(
         store(0, ALL, "x[1, ramp(-1, 2, 4) if ramp(-1, 2, 4) >= 0i64x4]"), store(2, ALL, "x[1, ramp(0, 2, 4)]")
     ),
+    "a load one lane further than a pair": case(
+        store(0, ALL, "x[1, ramp(n, 2, 4)]"),
+        store(1, ALL, "x[1, ramp(n + 1, 2, 4)]"),
+        store(2, ALL, "x[1, ramp(n + 2, 2, 4)]"),
+    ),
     "a load within a pair": case(
         store(0, ALL, f"x[1, ramp(8, 2, 4) if {ALL} < 3i64x4]"),
         store(1, ALL, f"x[1, ramp(9, 2, 4) if {ALL} < 3i64x4]"),

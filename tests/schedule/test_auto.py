@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -431,6 +432,15 @@ def test_two_tiles_of_rows_have_bodies_of_their_own(height: int, apart: bool, di
     call = window_call(direction, shapes, "NCHW", strides=[1, 1, 1, 1], padding="SAME")
     loop = "y" if direction is None else "h"
     assert (f"partition {loop}_o 1\n" in assert_scheduled_is_the_same(call, height)) == apart
+
+
+@pytest.mark.parametrize(("stride", "apart"), [(1, ""), (2, "-1")])
+def test_rows_at_the_border_have_bodies_of_their_own_where_strided(stride: int, apart: str) -> None:
+    """Those of them for which a row is missing."""
+    shapes = {"input": (1, 2, 64, 32), "filter": (3, 3, 2, 1)}
+    call = window_call(None, shapes, "NCHW", strides=[1, 1, stride, stride], padding="SAME")
+    found = re.findall(r"partition y_o (.*)", assert_scheduled_is_the_same(call, stride))
+    assert found == ([apart] if apart else [])
 
 
 def test_rows_are_branches_and_columns_bodies() -> None:

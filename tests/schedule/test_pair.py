@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 
 import ml_dtypes
 import numpy as np
@@ -150,6 +151,8 @@ def test_sums_of_outer_products_wait_in_wide_results() -> None:
     schedule, after = scheduled(kernel, "cpu", small)
     for step in ("widen grad_filter -> grad_filter_wide\n", "pair x -> ", "carry n at="):
         assert step in str(schedule)
+    inner = re.findall(r"carry (\w+) at=", str(schedule))[-1]
+    assert all(f"compute_at {name}_pairs at={inner} " in str(schedule) for name in ("input", "grad_output"))
     near, _ = scheduled(kernel, "cpu", dataclasses.replace(small, l2=Cache(512 << 10, 8, 64, 118e9)))
     assert "widen" not in str(near)
     data = random_arrays({"input": images, "grad_output": gradients}, "bfloat16", 1)
@@ -158,6 +161,55 @@ def test_sums_of_outer_products_wait_in_wide_results() -> None:
     x, g = (data[name].astype(np.float64).reshape(-1, data[name].shape[-1]) for name in ("input", "grad_output"))
     apart, terms = np.abs(found[0].astype(np.float64) - x.T @ g), len(x)
     assert np.all(apart <= 2.0**-8 * np.abs(x.T @ g) + 2 * terms * 2.0**-24 * (np.abs(x).T @ np.abs(g)))
+
+
+@pytest.mark.parametrize(("taps", "stride"), [(2, 1), (3, 1), (3, 2)])
+@pytest.mark.parametrize("images", [1, 3])
+def test_sums_of_taps_wait_image_by_image(images: int, taps: int, stride: int) -> None:
+    """Where the second cache is far from holding what they read."""
+    image, outputs = (images, 4, 5, 24), (images, -(-4 // stride), -(-5 // stride), 32)
+    given = {"input": image, "filter": (taps, taps, 24, 32), "grad_output": outputs}
+    attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+    kernel = simplify(bind(*Call(MODULE, gradient(MODULE, DENSE, "filter"), given, attrs, dtype="bfloat16").kernel()))
+    caches = {"l1": Cache(512, 8, 64, 220e9), "l2": Cache(1 << 10, 8, 64, 118e9), "l3": Cache(8 << 20, 16, 64, 2e9)}
+    schedule, after = scheduled(kernel, "cpu", dataclasses.replace(USUAL, cores=2, **caches))
+    text = str(schedule)
+    assert ("widen grad_filter -> grad_filter_wide\n" in text and "carry n at=" in text) == (images > 1)
+    data = random_arrays({"input": image, "grad_output": outputs}, "bfloat16", images)
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    (expected,) = interpret(after, data).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, data, {}, threads, guarded=True).values()
+        assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.parametrize(("batch", "latency", "asked"), [(4, 4, True), (4, 8, False), (1, 4, False)])
+def test_narrow_scalars_from_afar_are_asked_for_where_one_unit_multiplies(
+    batch: int, latency: int, asked: bool
+) -> None:
+    given = {"input": (batch, 8, 7, 64), "filter": (1, 1, 64, 32)}
+    call = Call(MODULE, DENSE, given, {"strides": [1] * 4, "padding": "SAME"}, dtype="bfloat16")
+    machine = dataclasses.replace(USUAL, latency=latency, l2=Cache(16 << 10, 8, 64, 118e9))
+    schedule, after = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
+    assert ("prefetch input at=" in str(schedule)) == asked
+    data = random_arrays(given, "bfloat16", batch)
+    (expected,) = interpret(after, data).values()
+    (found,) = run_kernel(legalize(after), data, {}, 2, guarded=True).values()
+    assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.parametrize(("outputs", "past"), [(64, True), (16, False), (48, False)])
+def test_narrow_results_go_past_the_caches_where_a_tile_has_whole_lines(outputs: int, past: bool) -> None:
+    given = {"input": (2, 4, 7, 16), "filter": (1, 1, 16, outputs)}
+    call = Call(MODULE, DENSE, given, {"strides": [1] * 4, "padding": "SAME"}, dtype="bfloat16")
+    machine = dataclasses.replace(USUAL, l3=Cache(1 << 10, 16, 64, 20e9))
+    schedule, after = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
+    assert ("stream output" in str(schedule)) == past
+    data = random_arrays(given, "bfloat16", outputs)
+    (expected,) = interpret(after, data).values()
+    (found,) = run_kernel(legalize(after), data, {}, 2, guarded=True).values()
+    assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

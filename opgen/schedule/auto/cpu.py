@@ -68,6 +68,7 @@ from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.walks import walks
 from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
@@ -77,7 +78,7 @@ from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 SUMMED = 4
 """The part of the last cache that a contraction can count on: stores that wait for lines are felt beside arithmetic."""
 FAR = 2
-"""As many times the second cache that scalars must be for sums of pairs to wait."""
+"""As many times the second cache that reads must be for sums of pairs to wait."""
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
 
@@ -320,12 +321,13 @@ class CpuNest:
 
     def _in_carried_pairs(self, nest: Nest, vector: str, lanes: int) -> bool:
         """As in pairs, with sums that wait in wide results: of outer products, whose scalars lie along results, where
-        the second cache is far from holding all scalars.
+        the second cache is far from holding all scalars, or all that taps read again.
         """
         others = [n for n in nest.names if n != vector]
         scalars = [e for e in nest.summed if not depends(e.indices, vector)]
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
-        far = all(elements(nest, e.buffer) * e.dtype.bytes > FAR * self.machine.l2.size for e in scalars)
+        again = scalars if not walks(nest) else list(dict.fromkeys(nest.summed))
+        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in again) > FAR * self.machine.l2.size
         if not (scalars and along and far):
             return False
         start, wide = len(self.trial.steps), self.trial.fresh(f"{nest.results[0].buffer}_wide")
@@ -341,7 +343,7 @@ class CpuNest:
         """A tile of sums of bfloat16 products that are taken two by two."""
         kernel, start = self.trial.kernel, len(self.trial.steps)
         pairs = Pairs(nest, vector, self.trial, self.machine)
-        before = Trial(kernel, list(self.trial.steps))
+        before, again = (Trial(kernel, list(self.trial.steps)) for _ in range(2))
         if not pairs.take():
             return False
         pairs.fill()
@@ -351,7 +353,8 @@ class CpuNest:
             return False
         marks = Marks(kernel, start, start, ready)
         turned(self.trial, marks, vector, self.machine)
-        pairs.in_panels(before, ready)
+        if not pairs.in_blocks(before, ready):
+            pairs.in_panels(again, ready)
         return True
 
     def _row_sums(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from opgen.loop.nodes import Store
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Stream
+from opgen.schedule.steps import Split, Stream
 
 FAR = 2
 """The part of the last cache that a nest can count on: others use it, too."""
@@ -20,7 +21,14 @@ def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, far: in
     read, touched = read_bytes(nest), touched_bytes(nest)
     row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
     whole = machine.vector_bytes == machine.l1.line and row == {0}
-    narrow = any(s.value.type.dtype.compute_type != s.value.type.dtype for s in nest.results)
-    if whole and not narrow and touched > machine.l3.size // far and touched - read >= read / WORTH:
+    beyond = touched > machine.l3.size // far and touched - read >= read / WORTH
+    if whole and beyond and all(_together(s, vector, trial, machine) for s in nest.results):
         outputs = {o.name for o in trial.kernel.outputs}
         trial.take(*(Stream(s.buffer) for s in nest.results if s.buffer in outputs))
+
+
+def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:
+    """Whether whole lines are stored at once: by one vector, or by those of a tile."""
+    dtype = result.value.type.dtype
+    tiles = [s.factor for s in trial.steps if isinstance(s, Split) and s.loop == vector]
+    return dtype == dtype.compute_type or any(size * dtype.bytes % machine.l1.line == 0 for size in tiles)

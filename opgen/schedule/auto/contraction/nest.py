@@ -17,15 +17,15 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
-from opgen.schedule.auto.contraction.plan import Block, Plan, Planner, Shape
+from opgen.schedule.auto.contraction.plan import BLOCKS, Block, Plan, Planner, Shape
 from opgen.schedule.auto.contraction.tile import LONG, TileRule
 from opgen.schedule.auto.copies.prepare import Phases, elements
 from opgen.schedule.auto.copies.row_panel import AGAIN
 from opgen.schedule.auto.ends import decided, needed
-from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse
+from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse, own_axis, read_bytes
 from opgen.schedule.auto.traffic import Access, Traffic
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Parallel, Partition, Step, Unroll
+from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll
 
 UNROLLED = 96
 """Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
@@ -39,6 +39,10 @@ FEW = 64
 """Positions that are too few for what it takes to turn rows from afar not to be felt."""
 STREAMED = 32
 """The part of the second cache for a panel of a block of terms, where arithmetic hides reading it from there."""
+FAR = 2
+"""As many times the second cache that reads must be to come from afar again and again."""
+LOOPS = 3
+"""Loops over terms, of which there must be so many for blocks of the second to hold anything."""
 SHARED = 256
 """Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 
@@ -91,7 +95,7 @@ class Contraction:
         plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
         found = self._rule.accesses
         if self.phases.remainders or found is None or len(known) < len(extents):
-            return [plain]
+            return [*self._waiting(plain, extents), plain]
         about = {n for c in self.nest.conditions for n in free_vars(c)}
         shape = Shape(
             results,
@@ -108,6 +112,22 @@ class Contraction:
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
         return [*self._short(ranked, known), *ranked[:TRIED], plain]
+
+    def _waiting(self, plain: Plan, extents: Sequence[tuple[str, int | None]]) -> list[Plan]:
+        """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
+        holds what one block reads beside that of the next.  For the first two loops over terms, others may have bounds
+        of any kind.
+        """
+        room, size = self.machine.l2.size // 2, read_bytes(self.nest)
+        if self.phases.remainders or not self._carries or size <= FAR * self.machine.l2.size or len(extents) < LOOPS:
+            return []
+        (first, count), (second, length) = extents[:2]
+        if count is None or length is None or count == 1:
+            return []
+        held = [n for n in BLOCKS if n < length and length % n == 0 and size * n <= room * count * length]
+        if not held or size <= room * count:
+            return [Plan(plain.order, (first,))]
+        return [Plan(plain.order, (first, second), Block(second, max(held)))]
 
     def _short(self, ranked: Sequence[Plan], reductions: Mapping[str, int]) -> list[Plan]:
         """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come turned from beyond
@@ -173,10 +193,24 @@ class Contraction:
         arrangement = arranger.run(plan)
         if not self.trial.take(*arrangement.steps):
             return False
+        self._asked(arrangement, plan)
         edges = self._edges(arrangement)
         self.trial.fused_prefix(self._shared(plan, arrangement, edges), Parallel)
         self.trial.take(*edges)
         return True
+
+    def _asked(self, arrangement: Arrangement, plan: Plan) -> None:
+        """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
+        multiply-adds, so that the next is not asked for in time.
+        """
+        if not self.machine.one_unit or plan.carried or self.phases.remainders:
+            return
+        given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
+        for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
+            narrow = e.dtype != e.dtype.compute_type and not depends(e.indices, self.vector)
+            far = elements(self.nest, e.buffer) * e.dtype.bytes > self.machine.l2.size
+            if narrow and far and own_axis(e, term) == len(e.indices) - 1:
+                self.trial.take(Prefetch(e.buffer, arrangement.around[-1], term))
 
     def _shared(self, plan: Plan, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
         """The outermost loops that threads share: as many as make enough iterations.

@@ -20,7 +20,19 @@ from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import ComputeAt, Fuse, Pair, Parallel, Permute, Reorder, Split, Step, Tighten, Vectorize
+from opgen.schedule.steps import (
+    Carry,
+    ComputeAt,
+    Fuse,
+    Pair,
+    Parallel,
+    Permute,
+    Reorder,
+    Split,
+    Step,
+    Tighten,
+    Vectorize,
+)
 
 PAIR = 4
 """Bytes of a pair."""
@@ -87,13 +99,12 @@ class Pairs:
         if self._across(self.copies[copy]):
             return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
         self._lanes(trial, copy)
-        loops = trial.nest(f"{copy}_0").names if around is None else around
+        loops = _nest(trial, copy).names if around is None else around
         return trial.fused_prefix(loops[:2], Parallel)
 
     def _lanes(self, trial: Trial, copy: str) -> None:
         """Lanes along the last dimension of a copy's nest."""
-        found = (*inner_nests(trial.kernel), *nests(trial.kernel))
-        nest = next(n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names))
+        nest = _nest(trial, copy)
         last = nest.names[-1]
         extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR
         while lanes > extent:
@@ -101,6 +112,21 @@ class Pairs:
         if lanes > 1:
             tail: Tail = "exact" if extent % lanes == 0 else "overlap"
             trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
+
+    def in_blocks(self, before: Trial, ready: int) -> bool:
+        """Make the copies block by block, where sums wait in results: in the innermost loop outside of them; whether
+        that is so.  `before` and `ready` as for panels.
+        """
+        tile = self.trial.steps[ready:]
+        shared = [s for s in tile if isinstance(s, Parallel | Fuse)]
+        blocks = next((s.loop for s in reversed(tile) if isinstance(s, Carry)), None)
+        if blocks is None or any(self._across(e) for e in self.copies.values()):
+            return False
+        copies = [ComputeAt(name, blocks) for name in self.copies]
+        if not before.take(*self.steps, *(s for s in tile if s not in shared), *copies):
+            return False
+        filled = all(self._filled(before, name) for name in self.copies)
+        return filled and before.take(*shared) and self.trial.adopt(before, 0)
 
     def in_panels(self, before: Trial, ready: int) -> None:
         """Make the copy that the lanes read block by block, if it is large.
@@ -147,6 +173,12 @@ class Pairs:
         buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
         pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
         return 0 < pairs * PAIR <= self.machine.l2.size // 2
+
+
+def _nest(trial: Trial, copy: str) -> Nest:
+    """The nest that makes a copy."""
+    found = (*inner_nests(trial.kernel), *nests(trial.kernel))
+    return next(n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names))
 
 
 def _order(e: Load, vector: str) -> tuple[int, ...]:

@@ -26,8 +26,6 @@ SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
-APART = 2
-"""Up to so many vectors of a row have code of their own, and so do the first and last rows then."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,10 @@ class RowSums:
             width //= 2
 
     def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
-        """The first and the last vector of a row; rows at the border if vectors are few."""
+        """The first and the last vector of a row, and rows at the border."""
         if self._vectors > 1:
             self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
-        if cut.count > 1 and (self._vectors <= APART or cut.tail != "exact"):
+        if cut.count > 1:
             self.trial.take(Partition(tiles, (1, -1) if cut.count > 2 else (1,)))
 
     # What there is ----------------------------------------------------------------------------------

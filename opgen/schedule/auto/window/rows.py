@@ -111,17 +111,19 @@ class RowTile(LaneNest):
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
         """Where tiles of rows have bodies of their own: a last one that reaches over the end; two, both of which are at
-        the border; and all at the border where taps fill the registers, or are to be fetched once for all the rows of a
-        tile that need them.
+        the border; all at the border where taps fill the registers, or are to be fetched once for all the rows of a
+        tile that need them, or where results lie more than a row apart: what is read for one row is then shared by few.
         """
         row = self._row
         if high is None or row is None or high.count == 1:
             return ()
-        if not self._crowded and not self._filled:
-            both = high.count == 2 and any(depends(c, row.result) for c in self.nest.conditions)
-            return (-1,) if high.tail != "exact" else (1,) if both else ()
+        bounded = any(depends(c, row.result) for c in self.nest.conditions)
         reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
-        return high.border(reach)
+        if self._crowded or self._filled:
+            return high.border(reach)
+        if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
+            return needed(self.nest, row.result, high.border(reach), high.size)
+        return (-1,) if high.tail != "exact" else (1,) if bounded and high.count == 2 else ()
 
     @property
     def _crowded(self) -> bool:
