@@ -27,6 +27,7 @@ MODULE = load(Path(__file__).parents[2] / "specs" / "nn_ops.op")
 SMALL = Cache(1 << 14, 8, 64, 1e11)
 MACHINES = {
     "512 bits": typical(64),
+    "two units": replace(typical(64), latency=8),
     "256 bits": typical(32),
     "small caches": replace(typical(64), l1=replace(SMALL, size=1 << 12), l2=SMALL),
     "128 bits, four cores": replace(typical(16), cores=4),
@@ -70,9 +71,14 @@ def test_products_over_maps(seed: int, machine: str) -> None:
 
 @pytest.mark.parametrize("wrt", [None, "input"])
 @pytest.mark.parametrize("images", [1, 2])
-def test_positions_are_in_blocks_and_what_is_left_over_is_done_too(wrt: str | None, images: int) -> None:
-    text = assert_right(product(wrt, images, (20, 20), (8, 8), "float32"), MACHINES["512 bits"], images)
-    assert all(word in text for word in ("flatten", "partition", "stage"))
+@pytest.mark.parametrize(("machine", "brought"), [("512 bits", "prefetch"), ("two units", "stage")])
+def test_positions_are_in_blocks_and_what_is_left_over_is_done_too(
+    machine: str, brought: str, wrt: str | None, images: int
+) -> None:
+    """A block's rows are copied, or asked for where one unit multiplies."""
+    text = assert_right(product(wrt, images, (20, 20), (8, 8), "float32"), MACHINES[machine], images)
+    assert all(word in text for word in ("flatten", "partition", brought))
+    assert ("stage" in text) == (brought == "stage")
     assert ("parallel n" in text) == (images > 1)
 
 

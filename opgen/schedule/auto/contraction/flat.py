@@ -2,8 +2,9 @@
 
     for images: for blocks of positions: for tiles of results: for tiles of positions: for c: results by vectors
 
-A block's positions of all rows are copied side by side first: the rows lie so far apart that each is in a page of its
-own, and a tile's piece of each is too short to be fetched ahead.  Results are stored in runs as long as a block.
+The rows lie so far apart that each is in a page of its own, and a tile's piece of each is too short to be fetched
+ahead: a block's positions of all rows are copied side by side first, or where one unit multiplies and adds, which hides
+the pages, asked for tile by tile.  Results are stored in runs as long as a block.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_last
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
-from opgen.schedule.steps import Flatten, Parallel, Partition, Reorder, Split, Stage, Unroll, Vectorize
+from opgen.schedule.steps import Flatten, Parallel, Partition, Prefetch, Reorder, Split, Stage, Unroll, Vectorize
 
 TILES = ((3, 8), (3, 4))
 """Vectors by scalars of a tile, the largest that registers hold: 11 loads for 24 multiply-adds."""
@@ -66,11 +67,11 @@ class Flat(LaneNest):
         ):
             return False
         f, names = self.trial.fresh, {n: self.trial.fresh(f"{flat}_{n}") for n in "bropvli"}
-        k_o, k_i, copy = f(f"{across}_o"), f(f"{across}_i"), f(f"{rows.buffer}_block")
+        k_o, k_i = f(f"{across}_o"), f(f"{across}_i")
         order = (names["b"], k_o, names["o"], term.var, k_i, names["v"], names["l"])
         left = size % block
         first = (flat, *others, across)
-        return self.trial.take(
+        tiled = self.trial.take(
             *([Reorder(first)] if first != nest.names else []),
             *([Partition(flat, (-left,))] if left else []),
             Split(flat, block, "min" if left else "exact", names["b"], names["r"]),
@@ -81,16 +82,22 @@ class Flat(LaneNest):
             Unroll(k_i),
             Unroll(names["v"]),
             Vectorize(names["l"]),
-        ) and self._copied(rows, flat, names["b"], copy, others)
+        )
+        if not tiled or not (self.machine.one_unit or self._copied(rows, flat, names["b"])):
+            return False
+        if self.machine.one_unit:
+            self.trial.take(Prefetch(rows.buffer, names["o"], term.var))
+        return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
 
-    def _copied(self, rows: Load, flat: str, block: str, copy: str, others: list[str]) -> bool:
+    def _copied(self, rows: Load, flat: str, block: str) -> bool:
+        """A block of all rows side by side."""
+        copy = self.trial.fresh(f"{rows.buffer}_block")
         last = f"{copy}_{next(d for d, e in enumerate(rows.indices) if depends(e, flat))}"
-        done = self.trial.take(
+        return self.trial.take(
             Stage(rows.buffer, block, "heap", False, copy),
             Split(last, self.lanes, "exact", f"{last}_o", f"{last}_l"),
             Vectorize(f"{last}_l"),
         )
-        return done and self.trial.fused_prefix([*others, block][-2:], Parallel)
 
     def _block(self, size: int, wide: int, terms: int, images: int) -> int | None:
         """Positions of a block: as many tiles as room is for, of which threads have enough, and few are left over."""
