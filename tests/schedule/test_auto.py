@@ -525,6 +525,20 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     assert "rfactor x" in text or taps[0] == 1
 
 
+@pytest.mark.parametrize(("size", "rows"), [(1 << 10, 1), (1 << 20, 4)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_sums_along_rows_from_memory_take_them_one_by_one(stride: int, size: int, rows: int) -> None:
+    call = window_call(
+        "filter",
+        {"input": (2, 3, 16, 40), "filter": (3, 3, 3, 1)},
+        "NCHW",
+        strides=[1, 1, stride, stride],
+        padding="SAME",
+    )
+    machine = replace(typical(64), l3=Cache(size, 16, 64, 96e9))
+    assert f"split y {rows} tail=exact" in assert_scheduled_is_the_same(call, stride, machine)
+
+
 def test_sums_along_long_rows_stay_in_registers() -> None:
     """One vector of each sum for all vectors of a row, whose places come tile of rows by tile of rows."""
     shapes = {"input": (1, 4, 12, 56), "filter": (3, 3, 4, 1)}

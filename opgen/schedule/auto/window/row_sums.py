@@ -16,7 +16,7 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
-from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.sums import SHARED
@@ -24,6 +24,8 @@ from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor,
 
 SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
+FAR = 2
+"""As large a part of what is read as this must fit in the last cache to be near: others use it, too."""
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
 
@@ -135,6 +137,8 @@ class RowSums:
 
     @cached_property
     def _cut(self) -> Cut:
-        """As many rows as share what they read well enough."""
+        """As many rows as share what they read well enough; one by one as they come from memory."""
         length = self._terms[self._row.term] if self._row is not None else 1
+        if FAR * read_bytes(self.nest) > self.machine.l3.size:
+            return Cut(length, 1)
         return Cut(length, max(sizes(length, 1, SHARED if length % SHARED == 0 else 2 * SHARED - 1)))
