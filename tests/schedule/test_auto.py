@@ -414,6 +414,19 @@ def test_small_maps_from_afar_are_read_in_order(direction: str | None, stride: i
     assert "_o, c_o, r, " in afar
 
 
+@pytest.mark.parametrize("direction", [None, "filter"])
+@pytest.mark.parametrize(("stride", "rows"), [(1, 7), (2, 2)])
+def test_maps_from_memory_are_read_column_by_column(stride: int, rows: int, direction: str | None) -> None:
+    """In tiles of few rows, where the places of results have several lines."""
+    memory = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 14, 16, 64, 1e9))
+    text = assert_scheduled_is_the_same(image_call(direction, 28, 80, stride), stride, memory)
+    assert f"split x 1 tail=exact -> x_o, x_i\nsplit y {rows} " in text
+    near = assert_scheduled_is_the_same(image_call(direction, 28, 80, stride), stride)
+    assert "split x 1 " not in near
+    if direction is None:
+        assert "split x 1 " not in assert_scheduled_is_the_same(image_call(None, 28, 48, stride), stride, memory)
+
+
 @pytest.mark.parametrize("direction", [None, "input"])
 def test_of_many_small_maps_each_is_near(direction: str | None) -> None:
     """Where a map stays in the second cache, and all come from the last one as fast as the arithmetic takes them."""

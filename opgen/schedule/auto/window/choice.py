@@ -32,6 +32,10 @@ SLOW = 4
 """So much longer than the arithmetic may reads and writes from the last cache take."""
 SEVERAL = 3
 """Vectors that are to be done together where larger tiles read the taps from memory."""
+STREAMS = 10
+"""Most rows that are read side by side from memory."""
+PLACE = 4
+"""Lines of a place of the map that are enough for a tile of several columns not to read a row in order."""
 COPIED = 4
 """Most vectors of the map that are copied together."""
 COPYING = 3
@@ -102,13 +106,24 @@ class TileChoice:
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
             for h in sizes(down, unit_down, most)
             for w in sizes(across, unit, most)
-            if h // unit_down * (w // unit) <= most
+            if h // unit_down * (w // unit) <= most and (not self._streamed or self._in_order(h, w, unit))
         ]
         few = FEWER * unit * unit_down
         usual = _best(t for t in tiles if t.results <= few)
         large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines and self._several(t)]
         best = _best(large) if any(ALIKE * t.cost < usual.cost for t in large) else usual
         return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
+
+    @cached_property
+    def _streamed(self) -> bool:
+        """Whether what is read and written comes from memory, many lines at each place."""
+        place = self.column.stride(self.nest)
+        return touched_bytes(self.nest) > self.machine.l3.size // FAR and place > PLACE * self.machine.l1.line
+
+    def _in_order(self, high: int, wide: int, unit: int) -> bool:
+        """Whether a tile reads few rows, and these as they lie: one column after the other."""
+        rows = 1 if self.row is None else self.row.places(high, self.terms[self.row.term])
+        return wide == unit and (rows <= STREAMS or high == 1)
 
     @cached_property
     def small(self) -> bool:

@@ -11,7 +11,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, read_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.choice import HELD
+from opgen.schedule.auto.window.choice import FAR, HELD, STREAMS
 
 TERMS, TERMS_NEAR = 8, 14
 """Most terms of a tile: more have no registers beside the sums; where terms are near, tiles may take their time."""
@@ -93,8 +93,8 @@ class SumChoice:
         tiles = [
             (Cut(down, h), Cut(across, w))
             for h in sizes(down, 1, room)
-            for w in sizes(across, 1, room)
-            if h * w <= room
+            for w in sizes(across, 1, 1 if self._streamed else room)
+            if h * w <= room and (h == 1 or not self._streamed or self._rows(h) <= STREAMS)
         ]
         return min(tiles, key=lambda t: (self._cost(*t), -t[most > TERMS].size))
 
@@ -104,8 +104,16 @@ class SumChoice:
 
     def _read(self, high: Cut, wide: Cut) -> int:
         """How many places of the map a tile reads."""
-        rows = self.row.places(self._extent(self.row.result), high.size)
-        return rows * self.column.places(self._extent(self.column.result), wide.size)
+        return self._rows(high.size) * self.column.places(self._extent(self.column.result), wide.size)
+
+    def _rows(self, high: int) -> int:
+        """How many rows of the map a tile reads."""
+        return self.row.places(self._extent(self.row.result), high)
+
+    @cached_property
+    def _streamed(self) -> bool:
+        """Whether what is read comes from memory, and had better be read as it lies: one column after the other."""
+        return FAR * read_bytes(self.nest) > self.machine.l3.size
 
     @property
     def _arithmetic(self) -> float:
