@@ -396,6 +396,20 @@ def test_results_that_the_last_cache_does_not_hold_go_past_it(
     assert "stream" not in assert_scheduled_is_the_same(image_call(direction, 12, channels, stride), 3)
 
 
+@pytest.mark.parametrize(
+    ("direction", "size", "stride", "past"),
+    [(None, 16, 1, True), ("input", 16, 1, True), (None, 24, 1, False), ("input", 32, 2, False)],
+)
+def test_rows_of_results_go_past_the_last_cache_where_they_are_whole_lines(
+    direction: str | None, size: int, stride: int, past: bool
+) -> None:
+    small = replace(typical(64), l2=Cache(1 << 10, 8, 64, 118e9), l3=Cache(1 << 12, 16, 64, 1e9))
+    shapes = {"input": (1, 3, size, size), "filter": (3, 3, 3, 1)}
+    call = window_call(direction, shapes, "NCHW", strides=[1, 1, stride, stride], padding="SAME")
+    assert ("\nstream " in assert_scheduled_is_the_same(call, size, small)) == past
+    assert "\nstream " not in assert_scheduled_is_the_same(call, size, typical(64))
+
+
 def test_rows_or_places_that_crowd_each_other_get_smaller_tiles() -> None:
     """A tile of 7 rows reads 9 and writes 7: not where all begin at the same place of the cache."""
     for channels, tall in ((144, 7), (128, 4), (256, 4)):

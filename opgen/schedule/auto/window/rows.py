@@ -18,6 +18,7 @@ from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, touched_bytes
+from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.choice import FEWER, TAPS
 from opgen.schedule.auto.window.slices import sliced_loop
@@ -107,6 +108,8 @@ class RowTile(LaneNest):
                 self.trial.take(Partition(x_o, at))
         if apart:
             self.trial.take(Partition(order[-1], apart))
+        if self._across.tail == "exact" and self._phases == 1:
+            past_caches(self.nest, self.vector, self.trial, self.machine)
         return True
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
