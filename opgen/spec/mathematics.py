@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal
 
 from opgen.diagnostics import Span
@@ -10,6 +9,7 @@ from opgen.dtypes import DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
+from opgen.spec.literals import cast_leaves, numbers
 from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
 from opgen.spec.resolve import Resolver
@@ -274,25 +274,19 @@ class MathResolver(Resolver):
         if known is not None or kind in (INT, NUMBER, REAL, BOOL):
             return known
         if operand.kind == NUMBER or (operand.kind == REAL and self.is_float(kind)):
+            self._require_held(operand.expr, kind)
             return Typed(cast_leaves(operand.expr, kind), kind)
         return None
 
-
-def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
-    """A literal expression as one of a tensor's type: its attributes are cast, its numbers adapt by themselves."""
-    if isinstance(expr, m.AttrValue):
-        return m.Convert(to, expr, expr.span)
-    if isinstance(expr, m.Operation):
-        return dataclasses.replace(expr, left=cast_leaves(expr.left, to), right=cast_leaves(expr.right, to))
-    if isinstance(expr, m.Negate):
-        return dataclasses.replace(expr, operand=cast_leaves(expr.operand, to))
-    if isinstance(expr, m.Apply):
-        return dataclasses.replace(expr, argument=cast_leaves(expr.argument, to))
-    if isinstance(expr, m.Reduce):
-        return dataclasses.replace(expr, body=cast_leaves(expr.body, to))
-    if isinstance(expr, m.Conditional):
-        return dataclasses.replace(expr, if_true=cast_leaves(expr.if_true, to), if_false=cast_leaves(expr.if_false, to))
-    return expr
+    def _require_held(self, expr: m.Expr, kind: Kind) -> None:
+        """Report numbers beyond an integer type that a kind may stand for."""
+        variable = self.scope.type_variables.get(kind)
+        integers = [d for d in (variable.allowed if variable else [DTYPES[kind]]) if d.is_int]
+        for value, span in numbers(expr) if integers else ():
+            least = min(integers, key=lambda d: d.bits)
+            if not -(2 ** (least.bits - 1)) <= value < 2 ** (least.bits - 1):
+                where = f"{least}" if variable is None else f"{least}, which {kind} may be"
+                self.report.add("S020", f"{value} is beyond {where}", span)
 
 
 def show(expr: m.Expr) -> str:
