@@ -6,13 +6,24 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime import directory
+
+ON, OFF = ("on", "1", "yes", ""), ("off", "0", "no")
+"""What OPGEN_CACHE may be."""
 
 
 def location(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The cache's directory by the environment, or None if it is off or there is no home to put it in."""
+    """The cache's directory by the environment, or None if it is off or there is no home to put it in.
+
+    Raises UserError for a word of OPGEN_CACHE without meaning.
+    """
     env = os.environ if environment is None else environment
-    if env.get("OPGEN_CACHE", "").strip().lower() in ("off", "0", "no") or not directory.SUPPORTED:
+    word = env.get("OPGEN_CACHE", "").strip().lower()
+    if word not in (*ON, *OFF):
+        hint = did_you_mean(word, (ON[0], OFF[0]))
+        raise UserError(f"OPGEN_CACHE is '{word}', expected on or off{f'; {hint}' if hint else ''}")
+    if word in OFF or not directory.SUPPORTED:
         return None
     if own := env.get("OPGEN_CACHE_DIR"):
         return Path(own).absolute()

@@ -57,6 +57,14 @@ def test_a_cache_that_is_off(opgen: Run) -> None:
     assert opgen("cache", "clear", OPGEN_CACHE="off").stdout == "removed 0 kernels\n"
 
 
+def test_a_word_for_the_cache_without_meaning(opgen: Run) -> None:
+    done = opgen("cache", "info", OPGEN_CACHE="of")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "OPGEN_CACHE is 'of', expected on or off; did you mean 'off'?" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "OPGEN_CACHE is 'of'" in opgen("doctor", OPGEN_CACHE="of").stdout
+
+
 def test_tools_of_the_repository_are_missed_politely(opgen: Run, tmp_path: Path) -> None:
     """From an installed copy, outside a checkout."""
     import shutil

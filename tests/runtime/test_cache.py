@@ -305,6 +305,11 @@ def test_location(environment: dict[str, str], expected: Path | None) -> None:
     assert cache.location(environment) == expected
 
 
+def test_words_without_meaning_are_refused() -> None:
+    with pytest.raises(UserError, match="OPGEN_CACHE is 'offf', expected on or off; did you mean 'off'"):
+        cache.location({"OPGEN_CACHE": "offf", "HOME": "/c"})
+
+
 def test_the_environment_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path / "x"))
     monkeypatch.setenv("OPGEN_CACHE_MIB", "3")
