@@ -56,12 +56,15 @@ def _block(s: Block, inputs: set[str]) -> Stmt:
 
 
 def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
-    """What stands for each load that has a partner among the stores of a block itself, or lies within such a pair."""
+    """What stands for each load that has a partner among the stores of a block itself, lies within such a pair, or
+    begins a lane later.
+    """
     every = [e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part)]
     halves = {half for e in every if isinstance(e, Pair) for half in (e.low, e.high)}  # one load of words, as they lie
     strided = (e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
     apart = [e for e in dict.fromkeys(strided) if e not in halves]
     found: dict[Load, Expr] = {}
+    pairs: list[tuple[Load, Load, list[Load]]] = []
     for even, odd in _pairs(apart):
         vectors = _vectors(even, odd)
         if vectors is None or even in found or odd in found:
@@ -71,8 +74,11 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
             order = _within_pair(e, even, odd)
             if order is not None:
                 found[e] = Shuffle(near[0], near[1], order)
-            elif _one_further(e, even, odd):
-                found[e] = _shifted(e, near)
+        pairs.append((even, odd, near))
+    for e in (e for e in apart if e not in found):
+        further = next((near for even, odd, near in pairs if _one_further(e, even, odd)), None)
+        if further is not None:
+            found[e] = _shifted(e, further)
     return found
 
 
@@ -89,7 +95,7 @@ def _shifted(e: Load, near: Sequence[Load]) -> Expr:
     assert isinstance(place, Ramp)
     count = place.lanes
     evens = Shuffle(near[0], near[1], tuple(range(0, STEP * count, STEP)))
-    last = Ramp(fold_all(b.add(place.base, (STEP - 1) * (count - 1))), Const(1), count)
+    last = Ramp(fold_all(b.add(place.base, count - 1)), Const(1), count)
     return Shuffle(evens, Load(e.buffer, (*rows, last), e.dtype), (*range(1, count), STEP * count - 1))
 
 

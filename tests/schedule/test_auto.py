@@ -441,6 +441,15 @@ def test_maps_from_memory_are_read_column_by_column(stride: int, rows: int, dire
         assert "split x 1 " not in assert_scheduled_is_the_same(image_call(None, 28, 48, stride), stride, memory)
 
 
+@pytest.mark.parametrize(("taps", "stride", "apart"), [(7, 2, 2), (11, 2, 1), (9, 3, 1), (5, 3, 2), (8, 4, 1)])
+def test_phases_from_memory_whose_rows_are_many(taps: int, stride: int, apart: int) -> None:
+    """Even the least tile reads more rows than are read side by side."""
+    memory = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 14, 16, 64, 1e9))
+    shapes = {"input": (1, 24, 24, 80), "filter": (taps, taps, 80, 1)}
+    attrs = {"strides": [1, stride, stride, 1], "dilations": [1, apart, apart, 1], "padding": "SAME"}
+    assert_scheduled_is_the_same(window_call("input", shapes, "NHWC", **attrs), taps, memory)
+
+
 @pytest.mark.parametrize("direction", [None, "input"])
 def test_of_many_small_maps_each_is_near(direction: str | None) -> None:
     """Where a map stays in the second cache, and all come from the last one as fast as the arithmetic takes them."""
@@ -550,6 +559,13 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     call = window_call("filter", shapes, "NCHW", dtype=dtype, strides=[1] * 4, padding=padding)
     text = assert_scheduled_is_the_same(call, shape[3])
     assert "rfactor x" in text or taps[0] == 1
+
+
+@pytest.mark.parametrize(("padding", "borders"), [("SAME", "1, -1"), ("VALID", "")])
+def test_sums_along_rows_have_bodies_at_a_border(padding: str, borders: str) -> None:
+    shapes = {"input": (1, 3, 26, 34), "filter": (3, 3, 3, 1)}
+    text = assert_scheduled_is_the_same(window_call("filter", shapes, "NCHW", strides=[1] * 4, padding=padding), 0)
+    assert re.findall(r"partition y_o (.*)", text) == ([borders] if borders else [])
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1 << 10, 1), (1 << 20, 4)])

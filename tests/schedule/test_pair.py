@@ -184,6 +184,17 @@ def test_sums_of_taps_wait_image_by_image(images: int, taps: int, stride: int) -
         assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
+def test_one_term_alone_has_no_pair() -> None:
+    """Of two places of each row one lies in the padding."""
+    given = {"input": (8, 256, 3, 256), "filter": (1, 1, 256, 256), "grad_output": (8, 257, 2, 256)}
+    attrs = {"strides": [1, 1, 2, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 0, 1, 1, 0, 0, 0]}
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), given, attrs, dtype="bfloat16")
+    machine = dataclasses.replace(USUAL, l2=Cache(1 << 20, 8, 64, 118e9))
+    schedule, _ = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
+    assert "carry n at=" in str(schedule)
+    assert "compute_at" not in str(schedule)
+
+
 @pytest.mark.parametrize(("batch", "latency", "asked"), [(4, 4, True), (4, 8, False), (1, 4, False)])
 def test_narrow_scalars_from_afar_are_asked_for_where_one_unit_multiplies(
     batch: int, latency: int, asked: bool

@@ -33,7 +33,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.columns import Columns
 from opgen.schedule.auto.contraction.few import Few, few
 from opgen.schedule.auto.contraction.flat import Flat
-from opgen.schedule.auto.contraction.nest import Contraction
+from opgen.schedule.auto.contraction.nest import FAR, Contraction
 from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.pairs import Pairs
 from opgen.schedule.auto.contraction.products import Products
@@ -77,8 +77,6 @@ from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
 SUMMED = 4
 """The part of the last cache that a contraction can count on: stores that wait for lines are felt beside arithmetic."""
-FAR = 2
-"""As many times the second cache that reads must be for sums of pairs to wait."""
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
 
@@ -326,8 +324,8 @@ class CpuNest:
         others = [n for n in nest.names if n != vector]
         scalars = [e for e in nest.summed if not depends(e.indices, vector)]
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
-        again = scalars if not walks(nest) else list(dict.fromkeys(nest.summed))
-        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in again) > FAR * self.machine.l2.size
+        read = scalars if not walks(nest) else list(dict.fromkeys(nest.summed))
+        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR * self.machine.l2.size
         if not (scalars and along and far):
             return False
         start, wide = len(self.trial.steps), self.trial.fresh(f"{nest.results[0].buffer}_wide")
@@ -343,7 +341,7 @@ class CpuNest:
         """A tile of sums of bfloat16 products that are taken two by two."""
         kernel, start = self.trial.kernel, len(self.trial.steps)
         pairs = Pairs(nest, vector, self.trial, self.machine)
-        before, again = (Trial(kernel, list(self.trial.steps)) for _ in range(2))
+        block_trial, panel_trial = (Trial(kernel, list(self.trial.steps)) for _ in range(2))
         if not pairs.take():
             return False
         pairs.fill()
@@ -353,8 +351,8 @@ class CpuNest:
             return False
         marks = Marks(kernel, start, start, ready)
         turned(self.trial, marks, vector, self.machine)
-        if not pairs.in_blocks(before, ready):
-            pairs.in_panels(again, ready)
+        if not pairs.in_blocks(block_trial, ready):
+            pairs.in_panels(panel_trial, ready)
         return True
 
     def _row_sums(self) -> bool:

@@ -6,7 +6,7 @@ from opgen.loop.nodes import Store
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Split, Stream
+from opgen.schedule.steps import Split, Stream, Widen
 
 FAR = 2
 """The part of the last cache that a nest can count on: others use it, too."""
@@ -28,7 +28,9 @@ def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, far: in
 
 
 def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:
-    """Whether whole lines are stored at once: by one vector, or by those of a tile."""
+    """Whether whole lines are stored at once: by one vector, or those of a tile whose sums are not in wide results."""
     dtype = result.value.type.dtype
+    if any(isinstance(s, Widen) and s.buffer == result.buffer for s in trial.steps):
+        return False
     tiles = [s.factor for s in trial.steps if isinstance(s, Split) and s.loop == vector]
     return dtype == dtype.compute_type or any(size * dtype.bytes % machine.l1.line == 0 for size in tiles)

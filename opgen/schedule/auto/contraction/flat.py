@@ -24,7 +24,7 @@ TILES = ((3, 8), (3, 4))
 OPERANDS = 4
 """Registers that are not for accumulators."""
 SHARE = 6
-"""The part of the second cache that a block's copy takes: it is read tile by tile, from few pages."""
+"""The part of the second cache that a block's rows take, which are read tile by tile."""
 BLOCKS = 2
 """Blocks for each core at least."""
 REST = 1 / 20
@@ -83,10 +83,11 @@ class Flat(LaneNest):
             Unroll(names["v"]),
             Vectorize(names["l"]),
         )
-        if not tiled or not (self.machine.one_unit or self._copied(rows, flat, names["b"])):
+        if not tiled:
             return False
-        if self.machine.one_unit:
-            self.trial.take(Prefetch(rows.buffer, names["o"], term.var))
+        asked = self.machine.one_unit and self.trial.take(Prefetch(rows.buffer, names["o"], term.var))
+        if not asked and not self._copied(rows, flat, names["b"]):
+            return False
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
 
     def _copied(self, rows: Load, flat: str, block: str) -> bool:

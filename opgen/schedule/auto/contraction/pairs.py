@@ -99,12 +99,15 @@ class Pairs:
         if self._across(self.copies[copy]):
             return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
         self._lanes(trial, copy)
-        loops = _nest(trial, copy).names if around is None else around
-        return trial.fused_prefix(loops[:2], Parallel)
+        nest = _nest(trial, copy)
+        loops = around if around is not None or nest is None else nest.names
+        return loops is not None and trial.fused_prefix(loops[:2], Parallel)
 
     def _lanes(self, trial: Trial, copy: str) -> None:
         """Lanes along the last dimension of a copy's nest."""
         nest = _nest(trial, copy)
+        if nest is None:
+            return
         last = nest.names[-1]
         extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR
         while lanes > extent:
@@ -124,6 +127,8 @@ class Pairs:
             return False
         copies = [ComputeAt(name, blocks) for name in self.copies]
         if not before.take(*self.steps, *(s for s in tile if s not in shared), *copies):
+            return False
+        if any(_nest(before, name) is None for name in self.copies):  # there are no two terms to be paired
             return False
         filled = all(self._filled(before, name) for name in self.copies)
         return filled and before.take(*shared) and self.trial.adopt(before, 0)
@@ -175,10 +180,10 @@ class Pairs:
         return 0 < pairs * PAIR <= self.machine.l2.size // 2
 
 
-def _nest(trial: Trial, copy: str) -> Nest:
-    """The nest that makes a copy."""
+def _nest(trial: Trial, copy: str) -> Nest | None:
+    """The nest that makes a copy, if there is one."""
     found = (*inner_nests(trial.kernel), *nests(trial.kernel))
-    return next(n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names))
+    return next((n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names)), None)
 
 
 def _order(e: Load, vector: str) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ class TileChoice:
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
             for h in sizes(down, unit_down, most)
             for w in sizes(across, unit, most)
-            if h // unit_down * (w // unit) <= most and (not self._streamed or self._in_order(h, w, unit))
+            if h // unit_down * (w // unit) <= most and (not self._streamed or self._in_order(h, w, unit_down, unit))
         ]
         few = FEWER * unit * unit_down
         usual = _best(t for t in tiles if t.results <= few)
@@ -120,10 +120,11 @@ class TileChoice:
         place = self.column.stride(self.nest)
         return touched_bytes(self.nest) > self.machine.l3.size // FAR and place > PLACE * self.machine.l1.line
 
-    def _in_order(self, high: int, wide: int, unit: int) -> bool:
-        """Whether a tile reads few rows, and these as they lie: one column after the other."""
-        rows = 1 if self.row is None else self.row.places(high, self.terms[self.row.term])
-        return wide == unit and (rows <= STREAMS or high == 1)
+    def _in_order(self, high: int, wide: int, unit_down: int, unit: int) -> bool:
+        """Whether a tile reads few rows, or as few as it can, and these as they lie: one column after the other."""
+        if wide != unit or self.row is None or high == unit_down:
+            return wide == unit
+        return self.row.places(high // unit_down, self.terms[self.row.term], unit_down) <= STREAMS
 
     @cached_property
     def small(self) -> bool:

@@ -16,16 +16,16 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.window.choice import FAR
 from opgen.schedule.auto.window.sums import SHARED
 from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
 
 SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
-FAR = 2
-"""As large a part of what is read as this must fit in the last cache to be near: others use it, too."""
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
 
@@ -77,11 +77,16 @@ class RowSums:
             width //= 2
 
     def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
-        """The first and the last vector of a row, and rows at the border."""
+        """The first and the last vector of a row, and rows at the border, where there is one."""
         if self._vectors > 1:
             self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
-        if cut.count > 1:
-            self.trial.take(Partition(tiles, (1, -1) if cut.count > 2 else (1,)))
+        row = self._row.term if self._row is not None else ""
+        bounded = any(depends(c, row) for c in self.nest.conditions)
+        if cut.count > 1 and (bounded or cut.tail != "exact"):
+            cuts = (1, -1) if cut.count > 2 else (1,)
+            at = needed(self.nest, row, cuts, cut.size) if cut.tail == "exact" else cuts
+            if at:
+                self.trial.take(Partition(tiles, at))
 
     # What there is ----------------------------------------------------------------------------------
 
