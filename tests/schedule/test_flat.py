@@ -122,3 +122,12 @@ def test_dimensions_of_one_element_may_stand_between(text: str) -> None:
 def test_what_is_not_rows_as_a_whole_is_refused(before: str, after: str, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         apply(parse_kernel(ROWS.replace(before, after)), parse_schedule("flatten i, j"))
+
+
+@pytest.mark.parametrize(("size", "past"), [((20, 20), True), ((20, 18), False)])
+@pytest.mark.parametrize("latency", [4, 8])
+def test_whole_lines_of_results_go_past_the_last_cache(latency: int, size: tuple[int, int], past: bool) -> None:
+    small = replace(typical(64), latency=latency, l3=Cache(1 << 12, 16, 64, 1e9))
+    text = assert_right(product(None, 2, size, (4, 8), "float32"), small, latency)
+    assert ("\nstream " in text) == past
+    assert "\nstream " not in assert_right(product(None, 2, size, (4, 8), "float32"), MACHINES["512 bits"], latency)

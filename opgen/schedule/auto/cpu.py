@@ -64,7 +64,7 @@ from opgen.schedule.auto.nests import (
     reduces,
     worth_lanes,
 )
-from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.past import SUMMED, past_caches
 from opgen.schedule.auto.rows import Rows
 from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
@@ -75,8 +75,6 @@ from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
-SUMMED = 4
-"""The part of the last cache that a contraction can count on: stores that wait for lines are felt beside arithmetic."""
 MOST = 256
 """Most terms that are unrolled to decide conditions, of all phases together."""
 

@@ -17,6 +17,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_last
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
+from opgen.schedule.auto.past import SUMMED, past_caches
 from opgen.schedule.steps import Flatten, Parallel, Partition, Prefetch, Reorder, Split, Stage, Unroll, Vectorize
 
 TILES = ((3, 8), (3, 4))
@@ -88,6 +89,7 @@ class Flat(LaneNest):
         asked = self.machine.one_unit and self.trial.take(Prefetch(rows.buffer, names["o"], term.var))
         if not asked and not self._copied(rows, flat, names["b"]):
             return False
+        past_caches(nest, flat, self.trial, self.machine, SUMMED)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
 
     def _copied(self, rows: Load, flat: str, block: str) -> bool:
