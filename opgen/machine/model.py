@@ -9,6 +9,8 @@ KIB = 1024
 MIB = 1024 * KIB
 STEPS = 4
 """Of a multiply-add at least: so many are under way in one unit."""
+KEPT = 2
+"""The last cache keeps what fits as many times."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ class Machine:
     def one_unit(self) -> bool:
         """Whether one unit of a core multiplies and adds vectors, rather than two: each takes four steps, or five."""
         return self.latency < 2 * STEPS
+
+    def from_memory(self, size: float) -> bool:
+        """Whether so many bytes come at the rate of memory, or nearly: more than half of the last cache, which others
+        use, too.
+        """
+        return KEPT * size > self.l3.size
 
     @property
     def flops(self) -> float:

@@ -64,7 +64,7 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
     strided = (e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
     apart = [e for e in dict.fromkeys(strided) if e not in halves]
     found: dict[Load, Expr] = {}
-    pairs: list[tuple[Load, Load, list[Load]]] = []
+    pairs: list[tuple[Load, Load]] = []
     for even, odd in _pairs(apart):
         vectors = _vectors(even, odd)
         if vectors is None or even in found or odd in found:
@@ -74,11 +74,11 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
             order = _within_pair(e, even, odd)
             if order is not None:
                 found[e] = Shuffle(near[0], near[1], order)
-        pairs.append((even, odd, near))
+        pairs.append((even, odd))
     for e in (e for e in apart if e not in found):
-        further = next((near for even, odd, near in pairs if _one_further(e, even, odd)), None)
-        if further is not None:
-            found[e] = _shifted(e, further)
+        begun = next((even for even, odd in pairs if _one_further(e, even, odd)), None)
+        if begun is not None:
+            found[e] = _shifted(e, found[begun])
     return found
 
 
@@ -87,16 +87,15 @@ def _one_further(e: Load, even: Load, odd: Load) -> bool:
     return _distance(even, e) == STEP and all(p.type == e.type and p.mask is None for p in (e, even, odd))
 
 
-def _shifted(e: Load, near: Sequence[Load]) -> Expr:
+def _shifted(e: Load, evens: Expr) -> Expr:
     """The even elements of a pair but the first, and the one behind the pair: the last of a vector that the pair reads
     but for that one.
     """
     *rows, place = e.indices
     assert isinstance(place, Ramp)
     count = place.lanes
-    evens = Shuffle(near[0], near[1], tuple(range(0, STEP * count, STEP)))
     last = Ramp(fold_all(b.add(place.base, count - 1)), Const(1), count)
-    return Shuffle(evens, Load(e.buffer, (*rows, last), e.dtype), (*range(1, count), STEP * count - 1))
+    return Shuffle(evens, Load(e.buffer, (*rows, last), e.dtype), (*range(1, count), 2 * count - 1))
 
 
 def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:

@@ -282,10 +282,12 @@ class MathResolver(Resolver):
         """Report numbers beyond an integer type that a kind may stand for."""
         variable = self.scope.type_variables.get(kind)
         integers = [d for d in (variable.allowed if variable else [DTYPES[kind]]) if d.is_int]
-        for value, span in numbers(expr) if integers else ():
-            least = min(integers, key=lambda d: d.bits)
-            if not -(2 ** (least.bits - 1)) <= value < 2 ** (least.bits - 1):
-                where = f"{least}" if variable is None else f"{least}, which {kind} may be"
+        if not integers:
+            return
+        least = min(integers, key=lambda d: d.bits)
+        limit, where = 2 ** (least.bits - 1), f"{least}" if variable is None else f"{least}, which {kind} may be"
+        for value, span in numbers(expr):
+            if not -limit <= value < limit:
                 self.report.add("S020", f"{value} is beyond {where}", span)
 
 

@@ -82,6 +82,11 @@ def test_kinds_with_one_unit_are_told_by_what_is_under_way(name: str, vector_byt
     assert replace(typical(vector_bytes), latency=int(values["latency"])).one_unit == one
 
 
+def test_what_fills_more_than_half_of_the_last_cache_comes_from_memory() -> None:
+    half = typical().l3.size // 2
+    assert (typical().from_memory(half), typical().from_memory(half + 1)) == (False, True)
+
+
 def test_rates_are_assumed_by_kind_and_clock() -> None:
     values, word = assumed("sapphirerapids", 64, 3e9)
     assert (values["fma_per_second"], values["latency"], word) == (6e9, 8, "sapphirerapids at 3.0 GHz")

@@ -29,7 +29,7 @@ from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.harness import Call, random_arrays
-from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, the_call
+from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, assert_scheduled_is_the_same, the_call
 
 USUAL = dataclasses.replace(typical(64), pairs=True)
 
@@ -170,18 +170,10 @@ def test_sums_of_taps_wait_image_by_image(images: int, taps: int, stride: int) -
     image, outputs = (images, 4, 5, 24), (images, -(-4 // stride), -(-5 // stride), 32)
     given = {"input": image, "filter": (taps, taps, 24, 32), "grad_output": outputs}
     attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
-    kernel = simplify(bind(*Call(MODULE, gradient(MODULE, DENSE, "filter"), given, attrs, dtype="bfloat16").kernel()))
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), given, attrs, dtype="bfloat16")
     caches = {"l1": Cache(512, 8, 64, 220e9), "l2": Cache(1 << 10, 8, 64, 118e9), "l3": Cache(8 << 20, 16, 64, 2e9)}
-    schedule, after = scheduled(kernel, "cpu", dataclasses.replace(USUAL, cores=2, **caches))
-    text = str(schedule)
+    text = assert_scheduled_is_the_same(call, images, dataclasses.replace(USUAL, cores=2, **caches))
     assert ("widen grad_filter -> grad_filter_wide\n" in text and "carry n at=" in text) == (images > 1)
-    data = random_arrays({"input": image, "grad_output": outputs}, "bfloat16", images)
-    legal = legalize(after)
-    verify(legal, bounds=True)
-    (expected,) = interpret(after, data).values()
-    for threads in (1, 2):
-        (found,) = run_kernel(legal, data, {}, threads, guarded=True).values()
-        assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
 def test_one_term_alone_has_no_pair() -> None:
@@ -202,12 +194,7 @@ def test_narrow_scalars_from_afar_are_asked_for_where_one_unit_multiplies(
     given = {"input": (batch, 8, 7, 64), "filter": (1, 1, 64, 32)}
     call = Call(MODULE, DENSE, given, {"strides": [1] * 4, "padding": "SAME"}, dtype="bfloat16")
     machine = dataclasses.replace(USUAL, latency=latency, l2=Cache(16 << 10, 8, 64, 118e9))
-    schedule, after = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
-    assert ("prefetch input at=" in str(schedule)) == asked
-    data = random_arrays(given, "bfloat16", batch)
-    (expected,) = interpret(after, data).values()
-    (found,) = run_kernel(legalize(after), data, {}, 2, guarded=True).values()
-    assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+    assert ("prefetch input at=" in assert_scheduled_is_the_same(call, batch, machine)) == asked
 
 
 @pytest.mark.parametrize(("outputs", "past"), [(64, True), (16, False), (48, False)])
@@ -215,12 +202,7 @@ def test_narrow_results_go_past_the_caches_where_a_tile_has_whole_lines(outputs:
     given = {"input": (2, 4, 7, 16), "filter": (1, 1, 16, outputs)}
     call = Call(MODULE, DENSE, given, {"strides": [1] * 4, "padding": "SAME"}, dtype="bfloat16")
     machine = dataclasses.replace(USUAL, l3=Cache(1 << 10, 16, 64, 20e9))
-    schedule, after = scheduled(simplify(bind(*call.kernel())), "cpu", machine)
-    assert ("stream output" in str(schedule)) == past
-    data = random_arrays(given, "bfloat16", outputs)
-    (expected,) = interpret(after, data).values()
-    (found,) = run_kernel(legalize(after), data, {}, 2, guarded=True).values()
-    assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+    assert ("stream output" in assert_scheduled_is_the_same(call, outputs, machine)) == past
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -322,7 +322,7 @@ class CpuNest:
         others = [n for n in nest.names if n != vector]
         scalars = [e for e in nest.summed if not depends(e.indices, vector)]
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
-        read = scalars if not walks(nest) else list(dict.fromkeys(nest.summed))
+        read = dict.fromkeys(nest.summed if walks(nest) else scalars)
         far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR * self.machine.l2.size
         if not (scalars and along and far):
             return False

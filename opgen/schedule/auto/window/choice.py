@@ -22,8 +22,6 @@ TAPS = 25
 """Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
 TWICE = 2
 """What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
-FAR = 2
-"""More than this part of the last cache comes at the rate of memory, or nearly."""
 ALIKE = 1.1
 """Tiles that cost less than so much of the best are as good."""
 HELD = 0.8
@@ -118,7 +116,7 @@ class TileChoice:
     def _streamed(self) -> bool:
         """Whether what is read and written comes from memory, many lines at each place."""
         place = self.column.stride(self.nest)
-        return touched_bytes(self.nest) > self.machine.l3.size // FAR and place > PLACE * self.machine.l1.line
+        return self.machine.from_memory(touched_bytes(self.nest)) and place > PLACE * self.machine.l1.line
 
     def _in_order(self, high: int, wide: int, unit_down: int, unit: int) -> bool:
         """Whether a tile reads few rows, or as few as it can, and these as they lie: one column after the other."""
@@ -176,8 +174,9 @@ class TileChoice:
         """The bytes that one map reads and writes, or those of all maps if these had better be read in order: they come
         from memory, or from a last cache that takes longer than the arithmetic by far.
         """
-        touched, l3 = touched_bytes(self.nest), self.machine.l3
-        if touched > l3.size // FAR or touched / l3.bytes_per_second > SLOW * self._arithmetic:
+        touched = touched_bytes(self.nest)
+        slow = touched / self.machine.l3.bytes_per_second > SLOW * self._arithmetic
+        if slow or self.machine.from_memory(touched):
             return touched
         first = min(self.nest.names.index(w.result) for w in self._walks)
         return touched / prod(self._extent(n) for n in self.nest.names[:first])

@@ -11,7 +11,7 @@ from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.choice import FAR, Tile, TileChoice
+from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
@@ -125,7 +125,7 @@ class ResultTile(LaneNest):
         """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
         read, touched = read_bytes(self.nest), touched_bytes(self.nest)
         whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
-        if whole and touched > self.machine.l3.size // FAR and touched - read >= read / WORTH:
+        if whole and self.machine.from_memory(touched) and touched - read >= read / WORTH:
             self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
 
     def _spread(self) -> None:

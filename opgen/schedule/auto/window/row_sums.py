@@ -20,7 +20,6 @@ from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
-from opgen.schedule.auto.window.choice import FAR
 from opgen.schedule.auto.window.sums import SHARED
 from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
 
@@ -144,6 +143,6 @@ class RowSums:
     def _cut(self) -> Cut:
         """As many rows as share what they read well enough; one by one as they come from memory."""
         length = self._terms[self._row.term] if self._row is not None else 1
-        if FAR * read_bytes(self.nest) > self.machine.l3.size:
+        if self.machine.from_memory(read_bytes(self.nest)):
             return Cut(length, 1)
         return Cut(length, max(sizes(length, 1, SHARED if length % SHARED == 0 else 2 * SHARED - 1)))

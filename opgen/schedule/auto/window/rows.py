@@ -224,7 +224,7 @@ class RowTile(LaneNest):
             return False
         if abs(row.step) > 1 or divisibility(self.nest):
             return True
-        rate = machine.l3.bytes_per_second if 2 * touched <= machine.l3.size else machine.memory_bytes_per_second
+        rate = machine.memory_bytes_per_second if machine.from_memory(touched) else machine.l3.bytes_per_second
         vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
         read = (FAR_ROWS + self._terms[row.term] - 1) / FAR_ROWS
         loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)

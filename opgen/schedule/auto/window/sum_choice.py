@@ -11,7 +11,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, read_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.choice import FAR, HELD, STREAMS
+from opgen.schedule.auto.window.choice import HELD, STREAMS
 
 TERMS, TERMS_NEAR = 8, 14
 """Most terms of a tile: more have no registers beside the sums; where terms are near, tiles may take their time."""
@@ -113,7 +113,7 @@ class SumChoice:
     @cached_property
     def _streamed(self) -> bool:
         """Whether what is read comes from memory, and had better be read as it lies: one column after the other."""
-        return FAR * read_bytes(self.nest) > self.machine.l3.size
+        return self.machine.from_memory(read_bytes(self.nest))
 
     @property
     def _arithmetic(self) -> float:

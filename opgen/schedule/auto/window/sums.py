@@ -21,8 +21,6 @@ SUMS = 25
 """Most sums that are kept in registers."""
 SHARED = 4
 """So many terms share what they read well enough."""
-FAR = 2
-"""Reads of more than this part of the last cache come at the rate of memory, or nearly."""
 HELD = 0.8
 """The part of the second cache that reads can count on."""
 
@@ -121,7 +119,7 @@ class SumTile(LaneNest):
         """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
         and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
         """
-        if self._bytes > self.machine.l3.size // FAR:
+        if self.machine.from_memory(self._bytes):
             return True
         terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
         computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
