@@ -12,7 +12,7 @@ FAR = 2
 """The part of the last cache that a nest can count on: others use it, too."""
 SUMMED = 4
 """As `FAR`, for a contraction: stores that wait for lines are felt beside arithmetic."""
-WORTH = 2
+WORTH = 5
 """Results that are this part of what is read, or more, are worth a way of their own."""
 
 

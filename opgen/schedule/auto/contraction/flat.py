@@ -3,8 +3,9 @@
     for images: for blocks of positions: for tiles of results: for tiles of positions: for c: results by vectors
 
 The rows lie so far apart that each is in a page of its own, and a tile's piece of each is too short to be fetched
-ahead: a block's positions of all rows are copied side by side first, or where one unit multiplies and adds, which hides
-the pages, asked for tile by tile.  Results are stored in runs as long as a block.
+ahead: a block's positions of all rows are copied side by side first.  Results are stored in runs as long as a block.
+Where one unit multiplies and adds, which hides the pages, a tile's pieces are read in place by all tiles of results, one
+after the other, while those of the next tile are asked for.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Flat(LaneNest):
             return False
         f, names = self.trial.fresh, {n: self.trial.fresh(f"{flat}_{n}") for n in "bropvli"}
         k_o, k_i = f(f"{across}_o"), f(f"{across}_i")
-        order = (names["b"], k_o, names["o"], term.var, k_i, names["v"], names["l"])
+        tiles = (names["o"], k_o) if self.machine.one_unit else (k_o, names["o"])
+        order = (names["b"], *tiles, term.var, k_i, names["v"], names["l"])
         left = size % block
         first = (flat, *others, across)
         tiled = self.trial.take(
@@ -103,10 +105,13 @@ class Flat(LaneNest):
         )
 
     def _block(self, size: int, wide: int, terms: int, images: int) -> int | None:
-        """Positions of a block: as many tiles as room is for, of which threads have enough, and few are left over."""
+        """Positions of a block: as many tiles as room is for, if tiles of results come around them, of which threads
+        have enough, and few are left over.
+        """
         tiles, cores = size // wide, self.machine.cores
         row = terms * wide * width_in_bytes(self.nest)
-        most = min(self.machine.l2.size // SHARE // row, tiles * images // (BLOCKS * cores), tiles)
+        room = tiles if self.machine.one_unit else self.machine.l2.size // SHARE // row
+        most = min(room, tiles * images // (BLOCKS * cores), tiles)
         for count in range(most, 0, -1):
             even = images >= BLOCKS * cores or (tiles // count) % cores == 0
             if even and size % (count * wide) <= REST * size:

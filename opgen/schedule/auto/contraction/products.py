@@ -75,7 +75,8 @@ class Products(LaneNest):
             return ()
         if any(depends(rows[0].indices, n) for n in self._loops):
             return ()
-        return rows if is_contiguous(rows[1], self._sum, self.nest.shapes) else ()
+        along = (self._sum, *self._loops[-1:]) if self.machine.one_unit else (self._sum,)
+        return rows if any(is_contiguous(rows[1], n, self.nest.shapes) for n in along) else ()
 
     @property
     def _sum(self) -> str:

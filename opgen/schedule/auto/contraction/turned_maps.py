@@ -44,7 +44,10 @@ class TurnedMaps:
         if result is None or scalars is None or self._arithmetic < WORTH * self._copying:
             return False
         self._flatten()
-        copies = [self._pack(scalars.buffer, self._term), self._pack(result.buffer, self.vector)]
+        moved = [(result.buffer, self.vector)]
+        if not self.machine.one_unit:
+            moved.insert(0, (scalars.buffer, self._term))
+        copies = [self._pack(buffer, loop) for buffer, loop in moved]
         if not all(copies):
             return False
         nest = self.trial.nest(self.vector)
