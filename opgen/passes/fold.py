@@ -271,6 +271,23 @@ def _fold_compare(e: Compare) -> Expr:
         return Const(e.op in ("eq", "le", "ge"), e.type)
     if isinstance(e.left, Const):
         return fold(Compare(_MIRROR[e.op], e.right, e.left))
+    return _fold_lanes(e)
+
+
+def _fold_lanes(e: Compare) -> Expr:
+    """A comparison that the lane decides, as one of the lane's number: so masks of the same lanes are equal."""
+    match e:
+        case Compare("lt" | "le" | "ge" | "gt", Ramp(Const() as base, Const() as stride, lanes), Const() as bound):
+            step, included = int(stride.value), e.op in ("le", "gt")
+            if step <= 0 or int(base.value) + step * (lanes - 1) >= 1 << base.type.dtype.bits - 1:
+                return e  # a ramp that falls, or wraps
+            count = -((int(base.value) - int(bound.value) - included) // step)  # of leading lanes below the bound
+            below = e.op in ("lt", "le")
+            if not 0 < count < lanes:
+                return Const((count > 0) == below, e.type)
+            lane = Ramp(Const(0, base.type), Const(1, base.type), lanes)
+            numbered = Compare("lt" if below else "ge", lane, Const(count, bound.type))
+            return e if e == numbered else numbered
     return e
 
 

@@ -104,11 +104,17 @@ def _within_pair(e: Load, even: Load, odd: Load) -> tuple[int, ...] | None:
     first, run, on = _distance(even, e), _run(even.mask, odd.mask, count), _known(e.mask, count)
     if first is None or run is None or e.type.lanes != count or None in on:
         return None
-    touched = range(*run)
-    zero = next((k for k in range(STEP * count) if k not in touched), None)
-    order = [first + STEP * k if lane else zero for k, lane in enumerate(on)]
-    inside = [k for k, lane in zip(order, on, strict=True) if k is not None and (k in touched or not lane)]
+    off = [k for k in range(STEP * count) if k not in range(*run)]
+    order = [_picked(first + STEP * lane, here, range(*run), off) for lane, here in enumerate(on)]
+    inside = [k for k in order if k is not None]
     return tuple(inside) if len(inside) == count else None
+
+
+def _picked(own: int, on: bool | None, touched: range, off: Sequence[int]) -> int | None:
+    """The lane of a pair's vectors that one of a load's takes: its own, or any that is zero if it is off."""
+    if on:
+        return own if own in touched else None
+    return own if own in off else next(iter(off), None)
 
 
 def _distance(start: Load, e: Load) -> int | None:

@@ -12,6 +12,7 @@ from opgen.passes.join import join
 from opgen.passes.left_out import select_factors
 from opgen.passes.masks import masks_to_selects
 from opgen.passes.simplify import simplify
+from opgen.passes.swizzle import swizzle
 from opgen.passes.tighten import tighten
 from opgen.passes.unmask import unmask
 from opgen.passes.unroll import unroll
@@ -36,6 +37,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("join", join),
     ("tighten", tighten),
     ("interleave", interleave),
+    ("swizzle", swizzle),
 )
 """Vectors come before unrolling, so that the copies are copies of finished code."""
 

@@ -198,10 +198,12 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "join",
         "tighten",
         "interleave",
+        "swizzle",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,

@@ -48,6 +48,11 @@ PAIRS = {
     "two pairs, one begun a lane later": case(
         *(store(k // 2, ALL if k % 2 else "ramp(4, 1, 4)", f"x[1, ramp(n + {k}, 2, 4)]") for k in range(4))
     ),
+    "a masked load that begins before a pair": case(
+        store(0, ALL, "x[1, ramp(0, 2, 4)]"),
+        store(1, ALL, "x[1, ramp(-1, 2, 4) if ramp(-1, 2, 4) >= 0i64x4]"),
+        store(2, ALL, "x[1, ramp(-2, 2, 4) if ramp(-2, 2, 4) >= 0i64x4]"),
+    ),
     "a load within a pair": case(
         store(0, ALL, f"x[1, ramp(8, 2, 4) if {ALL} < 3i64x4]"),
         store(1, ALL, f"x[1, ramp(9, 2, 4) if {ALL} < 3i64x4]"),

@@ -79,6 +79,9 @@ def test_positions_are_in_blocks_and_what_is_left_over_is_done_too(
     text = assert_right(product(wrt, images, (20, 20), (8, 8), "float32"), MACHINES[machine], images)
     assert all(word in text for word in ("flatten", "partition", brought))
     assert ("stage" in text) == (brought == "stage")
+    places, results = (("y_x", "k"), ("h_w", "c"))[wrt is not None]
+    tiles = f"{places}_o, {results}_o" if brought == "prefetch" else f"{results}_o, {places}_o"
+    assert f"{places}_b, {tiles}, " in text
     assert ("parallel n" in text) == (images > 1)
 
 

@@ -154,10 +154,12 @@ def test_blocks_are_larger_where_one_unit_multiplies() -> None:
 
 
 def test_results_that_leave_the_last_cache_go_past_it() -> None:
-    """With what is read, more than a quarter of it; not sums that wait in them."""
+    """With what is read, more than a quarter of it, if they are a fifth of that; not sums that wait in them."""
     machine = replace(SMALL, l3=replace(SMALL.l3, size=512 << 10))
     assert assert_scheduled_is_the_same(dense((2, 14, 14, 32), 128), 1, machine).endswith("stream output\n")
     assert "stream" not in assert_scheduled_is_the_same(dense((2, 14, 14, 32), 128), 1, SMALL)
+    texts = {n: assert_scheduled_is_the_same(dense((2, 14, 14, n), 64), 1, machine) for n in (256, 512)}
+    assert {n: "stream output\n" in text for n, text in texts.items()} == {256: True, 512: False}
     assert "stream" not in assert_scheduled_is_the_same(dense((2, 14, 14, 64), 128, "filter"), 1, machine)
 
 

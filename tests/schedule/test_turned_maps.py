@@ -60,11 +60,28 @@ def test_images_and_results_are_turned(seed: int, machine: str, monkeypatch: pyt
 @pytest.mark.parametrize("wrt", [None, "input"])
 def test_maps_without_borders_are_joined_and_what_is_crowded_has_room(wrt: str | None) -> None:
     kernel = convolution(wrt, 1, (14, 14), (1, 1, 512, 512), 1, "float32")
-    text = str(scheduled(kernel, "cpu", typical(64))[0])
+    text = str(scheduled(kernel, "cpu", replace(typical(64), latency=8))[0])
     assert text.startswith("flatten ")
     result = "output" if wrt is None else "grad_input"
     assert f"pack {result} 0, 2, 3, 1 -> {result}_turned" in text
     assert f"pitch {result}_turned 3 528" in text
+
+
+@pytest.mark.parametrize("wrt", [None, "input"])
+@pytest.mark.parametrize(("latency", "in_place"), [(4, True), (8, False)])
+def test_images_are_read_as_they_lie_where_one_unit_multiplies(
+    latency: int, in_place: bool, wrt: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results are turned as a whole, of products of matrices block by block and image by image."""
+    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    image, result = ("input", "output") if wrt is None else ("grad_output", "grad_input")
+    machine = replace(typical(64), latency=latency)
+    product = assert_right(convolution(wrt, 2, (14, 14), (1, 1, 64, 64), 1, "float32"), machine, 1)
+    assert (f"pack {image} " not in product) == in_place
+    assert (f"pack {result} 0, 2, 3, 1 at=n -> {result}_rows" in product) == in_place
+    taps = assert_right(convolution(wrt, 1, (7, 7), (3, 3, 32, 32), 1, "float32"), machine, 1)
+    assert (f"pack {image} " not in taps) == in_place
+    assert f"pack {result} 0, 2, 3, 1 -> {result}_turned" in taps
 
 
 def test_groups_are_turned_too(monkeypatch: pytest.MonkeyPatch) -> None:

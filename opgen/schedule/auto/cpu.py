@@ -141,7 +141,8 @@ class CpuNest:
 
     def _turned(self, vector: str) -> bool:
         """Images and results turned as a whole, where that takes little beside the arithmetic."""
-        maps = TurnedMaps(self.nest, self.trial, vector, self.machine, self._alone)
+        lanes = self._lanes(self.nest.extent(vector))
+        maps = TurnedMaps(self.nest, self.trial, vector, lanes, self.machine, self._alone)
         return self._sums and self.trial.attempt(maps.run)
 
     def _along(self, vector: str) -> bool:

@@ -4,8 +4,8 @@
 
 The rows lie so far apart that each is in a page of its own, and a tile's piece of each is too short to be fetched
 ahead: a block's positions of all rows are copied side by side first.  Results are stored in runs as long as a block.
-Where one unit multiplies and adds, which hides the pages, a tile's pieces are read in place by all tiles of results, one
-after the other, while those of the next tile are asked for.
+Where one unit multiplies and adds, which hides the pages, a tile's pieces are read in place by all tiles of results,
+one after the other, while those of the next tile are asked for.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Flat(LaneNest):
         )
         if not tiled:
             return False
-        asked = self.machine.one_unit and self.trial.take(Prefetch(rows.buffer, names["o"], term.var))
-        if not asked and not self._copied(rows, flat, names["b"]):
+        asking = Prefetch(rows.buffer, names["o"], term.var)
+        if not (self.trial.take(asking) if self.machine.one_unit else self._copied(rows, flat, names["b"])):
             return False
         past_caches(nest, flat, self.trial, self.machine, SUMMED)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
@@ -105,8 +105,8 @@ class Flat(LaneNest):
         )
 
     def _block(self, size: int, wide: int, terms: int, images: int) -> int | None:
-        """Positions of a block: as many tiles as room is for, if tiles of results come around them, of which threads
-        have enough, and few are left over.
+        """Positions of a block: as many tiles as room is for, if they are copied, of which threads have enough, and few
+        are left over.
         """
         tiles, cores = size // wide, self.machine.cores
         row = terms * wide * width_in_bytes(self.nest)

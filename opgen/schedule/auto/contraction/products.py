@@ -103,9 +103,15 @@ class Products(LaneNest):
             return False
         large = prod(self._extents[-2:]) >= ENOUGH and self._extents[-1] >= 2 * PLACES
         panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
-        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results) or self._crosswise
         enough = m.registers > PLACES * VECTORS + VECTORS + 1 and 0 < 2 * panel <= m.l2.size
         return large and rows and enough and self._width % (VECTORS * self.lanes) == 0
+
+    @property
+    def _crosswise(self) -> bool:
+        """Whether results lie along places: those of some vectors are kept, and turned as they are copied out."""
+        along = all(is_contiguous(s, self._loops[-1], self.nest.shapes) for s in self.nest.results)
+        return self.machine.one_unit and len(self.nest.results) == 1 and along
 
     @cached_property
     def _blocks(self) -> int:
@@ -120,9 +126,14 @@ class Products(LaneNest):
         outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
+        around = (*others[: self._apart], blocks, *others[self._apart :])
+        if not trial.take(
+            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part), Reorder((*around, loop, part))
+        ):
+            return False
+        if self._crosswise and not self._turned(around[-1]):
+            return False
         steps: list[Step] = [
-            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part),
-            Reorder((*others[: self._apart], blocks, *others[self._apart :], loop, part)),
             *apart(loop, places, size, outer, inner, first=filled),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, inner, across, lane)),
@@ -135,6 +146,17 @@ class Products(LaneNest):
         if 2 * self._bytes > self.machine.l2.size:
             trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
         return self._panel(blocks, others, filled)
+
+    def _turned(self, at: str) -> bool:
+        """Results of some vectors side by side, turned at the end of each iteration of a loop."""
+        (result,) = self.nest.results
+        axis = own_axis(result, self.vector)
+        if axis is None:
+            return False
+        order = (*(d for d in range(len(result.indices)) if d != axis), axis)
+        name = self.trial.fresh(f"{result.buffer}_rows")
+        kept = self.trial.take(Pack(result.buffer, order, name, at))
+        return kept and transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
 
     def _joined(self) -> tuple[str, ...]:
         """The loops over places, those within the vectors' joined where they can be and threads share none of them:

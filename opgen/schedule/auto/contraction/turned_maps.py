@@ -1,10 +1,12 @@
-"""Contractions over maps whose scalars and results lie apart: images and results are turned as a whole.
+"""Contractions over maps whose scalars and results lie apart: images and results are turned, or results alone.
 
     for k: for y, x: out[k, y, x] = sum(r, s, c) image[c, y + r, x + s] * taps[r, s, c, k]
 
 With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
 own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
-copies is the one of maps that lie so, and all that is known of that applies.
+copies is the one of maps that lie so, and all that is known of that applies.  Where one unit multiplies and adds, lines
+of scalars come as fast as it uses them: images are read as they lie, and results of a product of matrices are turned
+some vectors at a time.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from opgen.loop.nodes import Load, Store
-from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
 WORTH = 6
@@ -29,13 +31,9 @@ FAR = 2
 
 
 @dataclass(frozen=True)
-class TurnedMaps:
-    """`vector`: the loop that lanes shall follow."""
+class TurnedMaps(LaneNest):
+    """`vector`: the loop that lanes shall follow; `alone` schedules a nest that is left."""
 
-    nest: Nest
-    trial: Trial
-    vector: str
-    machine: Machine
     alone: Callable[[Nest], None]
 
     def run(self) -> bool:
@@ -44,9 +42,10 @@ class TurnedMaps:
         if result is None or scalars is None or self._arithmetic < WORTH * self._copying:
             return False
         self._flatten()
-        moved = [(result.buffer, self.vector)]
-        if not self.machine.one_unit:
-            moved.insert(0, (scalars.buffer, self._term))
+        if self.machine.one_unit and self._product():
+            return True
+        images = [] if self.machine.one_unit else [(scalars.buffer, self._term)]
+        moved = [*images, (result.buffer, self.vector)]
         copies = [self._pack(buffer, loop) for buffer, loop in moved]
         if not all(copies):
             return False
@@ -64,6 +63,11 @@ class TurnedMaps:
         maps = [n for n in self.nest.names if n != self.vector]
         if len(maps) > 1:
             self.trial.take(Flatten(maps[-2], maps[-1], self.trial.fresh("_".join(maps[-2:]))))
+
+    def _product(self) -> bool:
+        """A product of matrices reads places as they lie, and turns its results block by block."""
+        nest = self.trial.nest(self.vector)
+        return Products(nest, self.trial, self.vector, self.lanes, self.machine).run()
 
     def _pack(self, buffer: str, loop: str) -> str:
         """A copy of an argument with the dimension of a loop last; its name, none if that is refused."""

@@ -18,7 +18,7 @@ SMALLEST = 4
 
 def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
     """Make a copy in square blocks of up to as many elements as a vector has, or row by row where these stay as they
-    are, and run its outer loops in parallel, or the loops `around` it; whether that was legal.
+    are, and run its outer loops in parallel, or the loops `around` it, if any; whether that was legal.
     """
     loops = {s.var: constant_extent(s) for s in loops_in(trial.kernel.body)}
     buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
@@ -28,12 +28,12 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     sizes = {n: e for n in last if (e := loops.get(n)) is not None}
     edge = max(1, vector_bytes // buffer.dtype.bytes)
     if _order(trial, copy)[-1:] == (rank - 1,):
-        shared = trial.fused_prefix(([*outer, last[0]] if around is None else around)[:2], Parallel)
+        shared = _shared(trial, [*outer, last[0]] if around is None else around)
         return _row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
     while sizes and edge > min(sizes.values()):
         edge //= 2
     if len(sizes) < 2 or edge < SMALLEST:
-        return trial.fused_prefix(([*outer, *last] if around is None else around)[:2], Parallel)
+        return _shared(trial, [*outer, *last] if around is None else around)
     tails: dict[str, Tail] = {n: "exact" if e % edge == 0 else "overlap" for n, e in sizes.items()}
     first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams
     whole = tails[first] == "exact" and edge * buffer.dtype.bytes == vector_bytes  # lines are not written in pieces
@@ -43,10 +43,15 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     if around is None:
         exact = [f"{n}_o" for n in (first, second) if tails[n] == "exact"]
         around = [*outer, *exact[:1], *inside, *exact[1:]] if blocked else [*outer, *inside, *last]
-    shared = trial.fused_prefix(around[:2], Parallel)  # proved before blocks are turned: there is less to look at
+    shared = _shared(trial, around)  # proved before blocks are turned: there is less to look at
     if blocked:
         trial.take(Transpose(f"{second}_i", f"{first}_i"))
     return shared
+
+
+def _shared(trial: Trial, loops: Sequence[str]) -> bool:
+    """Let threads share the first two of some loops, if there are any; whether that was legal."""
+    return not loops or trial.fused_prefix(loops[:2], Parallel)
 
 
 def _rows_of(trial: Trial, copy: str, outer: Sequence[str], first: str) -> list[str]:

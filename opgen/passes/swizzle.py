@@ -1,0 +1,201 @@
+"""Lanes in the order in which shuffles are cheapest: each block of 16 bytes is made of the same block of its operands.
+
+    acc[ALL] = fma(shuffle(p, q, 0, 2, 4, 6, ...), w, acc[ALL])
+    y[ramp(b, 1, 8)] = acc[ALL]
+->
+    acc[ALL] = fma(shuffle(p, q, 0, 2, 8, 10, ...), w, acc[ALL])
+    y[ramp(b, 1, 8)] = shuffle(acc[ALL], acc[ALL], 0, 1, 4, 5, ...)
+
+Every other element of two vectors of 8 is 0, 2, 4, 6 of the first and of the second: across blocks, which takes a table
+and a unit that also multiplies.  In the order 0, 2, 8, 10, 4, 6, 12, 14 it is one shuffle within blocks.  What is
+summed in a local buffer may be in that order for as long as all see it: vectors that come from elsewhere are put in
+order as they are read, what is stored elsewhere as it is stored.  Done where fewer shuffles go across blocks then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from opgen.dtypes import BOOL, FLOAT32, FLOAT64
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Block, Broadcast, Buffer, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.walk import (
+    distinct_exprs,
+    expressions,
+    map_stmt,
+    operands,
+    parts,
+    stores,
+    walk_expr,
+    with_operands,
+    with_parts,
+)
+from opgen.passes.known import decided
+
+BLOCK = 16
+"""Bytes within which a shuffle of any vectors is one cheap instruction."""
+Order = tuple[int, ...]
+
+
+class _RefusedError(Exception):
+    """A local buffer whose lanes must stay as they are."""
+
+
+def swizzle(kernel: Kernel) -> Kernel:
+    """Put the lanes of local sums in the cheapest order; the same object if that saves nothing."""
+    if not any(isinstance(e, Shuffle) for e in distinct_exprs(kernel.body)):
+        return kernel
+    body = map_stmt(kernel.body, stmt=lambda s: _reordered(s) if isinstance(s, Alloc) else s)
+    return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
+
+
+def _reordered(s: Alloc) -> Stmt:
+    """An allocation with its lanes in another order, if that is legal and saves shuffles."""
+    lanes = _lanes(s.buffer)
+    if lanes is None or not any(p.buffer == s.buffer.name for p in stores(s.body)):
+        return s
+    try:
+        body = _Swizzle(s.buffer, lanes).whole(s.body)
+    except _RefusedError:
+        return s
+    return Alloc(s.buffer, body) if _across(body) < _across(s.body) else s
+
+
+def _lanes(buffer: Buffer) -> int | None:
+    """The lanes of the vectors that a buffer holds, if they are several blocks."""
+    last = buffer.shape[-1] if buffer.shape else None
+    lanes = int(last.value) if isinstance(last, Const) else 0
+    several = buffer.dtype in (FLOAT32, FLOAT64) and lanes * buffer.dtype.bytes in (2 * BLOCK, 4 * BLOCK)
+    return lanes if several else None
+
+
+def _across(s: Stmt) -> int:
+    """How many different shuffles take something from another block."""
+    found = {e for e in distinct_exprs(s) if isinstance(e, Shuffle) and e.type.dtype.is_float}
+    return sum(not _within(e) for e in found)
+
+
+def _within(e: Shuffle) -> bool:
+    wide, size = e.left.type.lanes, BLOCK // e.type.dtype.bytes
+    return wide == len(e.order) and all(k % wide // size == lane // size for lane, k in enumerate(e.order))
+
+
+@dataclass(frozen=True)
+class _Swizzle:
+    """`buffer`: the one whose vectors of `lanes` are put in order."""
+
+    buffer: Buffer
+    lanes: int
+
+    @cached_property
+    def order(self) -> Order:
+        """Which lane comes where: each block has half of its lanes from the first half of all, half from the second."""
+        half = BLOCK // self.buffer.dtype.bytes // 2
+        blocks = range(self.lanes // (2 * half))
+        return tuple(
+            side * (self.lanes // 2) + block * half + k for block in blocks for side in (0, 1) for k in range(half)
+        )
+
+    @cached_property
+    def back(self) -> Order:
+        """The order that undoes it."""
+        return tuple(self.order.index(k) for k in range(self.lanes))
+
+    # Statements -------------------------------------------------------------------------------------
+
+    def whole(self, s: Stmt) -> Stmt:
+        """All that can see the buffer; as soon as a part of a vector is accessed, all vectors are put back before."""
+        statements = s.statements if isinstance(s, Block) else (s,)
+        end = next((i for i, p in enumerate(statements) if not self._all_whole(p)), len(statements))
+        seen: dict[int, tuple[Expr, Expr]] = {}
+        before = [self._stmt(p, seen) for p in statements[:end]]
+        rest = statements[end:]
+        return b.block((*before, *(self._put_back(statements[:end]) if rest else ()), *rest))
+
+    def _stmt(self, s: Stmt, seen: dict[int, tuple[Expr, Expr]]) -> Stmt:
+        if isinstance(s, Store):
+            return self._store(s, seen)
+        if any(self._loads_own(e) for e in expressions(s)):
+            raise _RefusedError
+        return with_parts(s, tuple(self._stmt(p, seen) for p in parts(s)))
+
+    def _store(self, s: Store, seen: dict[int, tuple[Expr, Expr]]) -> Store:
+        if any(self._loads_own(e) for e in expressions(s) if e is not s.value):
+            raise _RefusedError
+        if s.buffer == self.buffer.name:
+            return dataclasses.replace(s, value=self._ordered(s.value, seen))
+        return dataclasses.replace(s, value=self._natural(s.value)) if self._loads_own(s.value) else s
+
+    def _put_back(self, statements: Sequence[Stmt]) -> list[Stmt]:
+        """Every vector that was stored in its own order again, if all that may have been stored surely were."""
+        places = {p.indices for s in statements for p in stores(s) if p.buffer == self.buffer.name}
+        sure = dict.fromkeys(s.indices for s in statements if isinstance(s, Store) and s.buffer == self.buffer.name)
+        if any(not isinstance(i, Const) for place in places for i in place[:-1]) or not places <= set(sure):
+            raise _RefusedError
+        kept = [Load(self.buffer.name, place, self.buffer.dtype) for place in sure]
+        return [Store(e.buffer, e.indices, Shuffle(e, e, self.back)) for e in kept]
+
+    # Expressions ------------------------------------------------------------------------------------
+
+    def _ordered(self, e: Expr, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+        """The lanes of an expression in the order of the buffer's."""
+        found = seen.get(id(e))
+        if found is None:
+            found = seen[id(e)] = (e, self._in_order(e, seen))
+        return found[1]
+
+    def _in_order(self, e: Expr, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+        if e.type.lanes == 1 or isinstance(e, Const | Broadcast) or self._is_own(e):
+            return e
+        if e.type.lanes != self.lanes or (e.type.dtype == BOOL and None in decided(e)):
+            raise _RefusedError  # masks that are not constants cost more to shuffle than is saved
+        if isinstance(e, Shuffle):
+            return self._composed(e, seen)
+        if isinstance(e, Load | Ramp) or e.type.dtype == BOOL:
+            if self._loads_own(e):
+                raise _RefusedError
+            return Shuffle(e, e, self.order)
+        return with_operands(e, tuple(self._ordered(o, seen) for o in operands(e)))
+
+    def _composed(self, e: Shuffle, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+        """A shuffle, then the order of its lanes, as one; what is shuffled itself is taken in order."""
+        inner = [isinstance(o, Shuffle) or self._loads_own(o) for o in (e.left, e.right)]
+        wide = e.left.type.lanes
+        if any(inner) and wide != self.lanes:
+            raise _RefusedError
+        sides = [self._ordered(o, seen) if i else o for o, i in zip((e.left, e.right), inner, strict=True)]
+        lanes = [e.order[k] for k in self.order]
+        moved = (wide * (k // wide) + (self.back[k % wide] if inner[k // wide] else k % wide) for k in lanes)
+        return Shuffle(sides[0], sides[1], tuple(moved))
+
+    def _natural(self, e: Expr) -> Expr:
+        """An expression that is stored elsewhere: what it loads of the buffer is put back, within a shuffle if that is
+        done with it anyway.
+        """
+        if self._is_own(e):
+            return Shuffle(e, e, self.back)
+        if isinstance(e, Shuffle) and self._is_own(e.left) and self._is_own(e.right):
+            sides = (divmod(k, self.lanes) for k in e.order)
+            return Shuffle(e.left, e.right, tuple(self.lanes * side + self.back[k] for side, k in sides))
+        return with_operands(e, tuple(self._natural(o) for o in operands(e)))
+
+    # What there is ----------------------------------------------------------------------------------
+
+    def _is_own(self, e: Expr) -> bool:
+        return isinstance(e, Load) and e.buffer == self.buffer.name
+
+    def _loads_own(self, e: Expr) -> bool:
+        return any(self._is_own(p) for p in walk_expr(e))
+
+    def _all_whole(self, s: Stmt) -> bool:
+        """Whether a statement accesses whole vectors of the buffer only, all lanes of them."""
+        found: list[Load | Store] = [p for p in stores(s) if p.buffer == self.buffer.name]
+        found += [e for e in distinct_exprs(s) if isinstance(e, Load) and e.buffer == self.buffer.name]
+        all_lanes = Ramp(Const(0), Const(1), self.lanes)
+        return all(
+            p.mask is None and p.indices[-1] == all_lanes and all(i.type.lanes == 1 for i in p.indices[:-1])
+            for p in found
+        )
