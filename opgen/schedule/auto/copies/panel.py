@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf, prod
 
-from opgen.loop.nodes import Alloc, Block, Buffer, Const, Kernel, Load, Var
-from opgen.loop.walk import allocs_in, holds_loop, loads, loops_in, skeleton
+from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Load, Var
+from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, depends, inner_nests, nest_around, nests
+from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
@@ -116,7 +116,7 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
 
 def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -> bool:
     """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
-    intermediate in blocks, if they leave room in the second cache; whether that was done.
+    intermediate in blocks, if the second cache holds them; whether that was done.
 
     The loop is the innermost whose panels copy little twice; a panel that is large is made, and used, part by part.
     """
@@ -125,7 +125,6 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
         return False
     most = OVERLAP * _bytes(marks.kernel, pack.buffer)
-    innermost = _innermost_around(around, vector)
     for loop in reversed(around.names):
         again = Trial(marks.kernel)
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
@@ -133,19 +132,11 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
             if shared and _size(_allocated(again.kernel, pack.name).buffer) > PART * machine.l2.size:
                 again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
-            room = machine.l2.size // (2 if loop == innermost else 1)
             turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
-            if _size(panel) > room or not (shared or turned) or not again.take(*trial.steps[marks.ready :]):
+            if _size(panel) > machine.l2.size or not (shared or turned) or not again.take(*trial.steps[marks.ready :]):
                 return False
             return trial.adopt(again, marks.before)
     return False
-
-
-def _innermost_around(around: Nest, vector: str) -> str:
-    """The last loop that holds other nests beside that of `vector`: it may stand within another panel."""
-    held = [s for s in loops_in(around.core) if holds_loop(s.body, vector)]
-    blocks = [s.var for s in held if isinstance(s.body, Alloc | Block)]
-    return blocks[-1] if blocks else around.names[-1]
 
 
 def _in_parts(marks: Marks, pack: Pack, vector: str, most: float) -> Trial | None:
