@@ -8,7 +8,7 @@ contraction/    a reduction in which some reads do not depend on the lanes: `nes
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
                 or a product or a sum of outer products, and what is left over of tiles: `ragged.py`
-                or one whose images and results are turned as a whole before and after: `turned_maps.py`
+                or one whose images, results or both are turned before and after: `turned_maps.py`
                 or one with too few results side by side to fill vectors: `few.py`
 window/         a reduction in which every read depends on the lanes: `nest.py`
                 or one over few taps that are steps along the lanes: `rows.py`
