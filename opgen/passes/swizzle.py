@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64
@@ -57,11 +57,12 @@ def _reordered(s: Alloc) -> Stmt:
     lanes = _lanes(s.buffer)
     if lanes is None or not any(p.buffer == s.buffer.name for p in stores(s.body)):
         return s
+    before = _across(s.body)
     try:
-        body = _Swizzle(s.buffer, lanes).whole(s.body)
+        body = _Swizzle(s.buffer, lanes).whole(s.body) if before else s.body
     except _RefusedError:
         return s
-    return Alloc(s.buffer, body) if _across(body) < _across(s.body) else s
+    return Alloc(s.buffer, body) if _across(body) < before else s
 
 
 def _lanes(buffer: Buffer) -> int | None:
@@ -85,10 +86,11 @@ def _within(e: Shuffle) -> bool:
 
 @dataclass(frozen=True)
 class _Swizzle:
-    """`buffer`: the one whose vectors of `lanes` are put in order."""
+    """`buffer`: the one whose vectors of `lanes` are put in order; `seen`: what was put in order, by its identity."""
 
     buffer: Buffer
     lanes: int
+    seen: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> Order:
@@ -110,23 +112,22 @@ class _Swizzle:
         """All that can see the buffer; as soon as a part of a vector is accessed, all vectors are put back before."""
         statements = s.statements if isinstance(s, Block) else (s,)
         end = next((i for i, p in enumerate(statements) if not self._all_whole(p)), len(statements))
-        seen: dict[int, tuple[Expr, Expr]] = {}
-        before = [self._stmt(p, seen) for p in statements[:end]]
+        before = [self._stmt(p) for p in statements[:end]]
         rest = statements[end:]
         return b.block((*before, *(self._put_back(statements[:end]) if rest else ()), *rest))
 
-    def _stmt(self, s: Stmt, seen: dict[int, tuple[Expr, Expr]]) -> Stmt:
+    def _stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, Store):
-            return self._store(s, seen)
+            return self._store(s)
         if any(self._loads_own(e) for e in expressions(s)):
             raise _RefusedError
-        return with_parts(s, tuple(self._stmt(p, seen) for p in parts(s)))
+        return with_parts(s, tuple(self._stmt(p) for p in parts(s)))
 
-    def _store(self, s: Store, seen: dict[int, tuple[Expr, Expr]]) -> Store:
+    def _store(self, s: Store) -> Store:
         if any(self._loads_own(e) for e in expressions(s) if e is not s.value):
             raise _RefusedError
         if s.buffer == self.buffer.name:
-            return dataclasses.replace(s, value=self._ordered(s.value, seen))
+            return dataclasses.replace(s, value=self._ordered(s.value))
         return dataclasses.replace(s, value=self._natural(s.value)) if self._loads_own(s.value) else s
 
     def _put_back(self, statements: Sequence[Stmt]) -> list[Stmt]:
@@ -140,33 +141,33 @@ class _Swizzle:
 
     # Expressions ------------------------------------------------------------------------------------
 
-    def _ordered(self, e: Expr, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+    def _ordered(self, e: Expr) -> Expr:
         """The lanes of an expression in the order of the buffer's."""
-        found = seen.get(id(e))
+        found = self.seen.get(id(e))
         if found is None:
-            found = seen[id(e)] = (e, self._in_order(e, seen))
+            found = self.seen[id(e)] = (e, self._in_order(e))
         return found[1]
 
-    def _in_order(self, e: Expr, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+    def _in_order(self, e: Expr) -> Expr:
         if e.type.lanes == 1 or isinstance(e, Const | Broadcast) or self._is_own(e):
             return e
         if e.type.lanes != self.lanes or (e.type.dtype == BOOL and None in decided(e)):
             raise _RefusedError  # masks that are not constants cost more to shuffle than is saved
         if isinstance(e, Shuffle):
-            return self._composed(e, seen)
+            return self._composed(e)
         if isinstance(e, Load | Ramp) or e.type.dtype == BOOL:
             if self._loads_own(e):
                 raise _RefusedError
             return Shuffle(e, e, self.order)
-        return with_operands(e, tuple(self._ordered(o, seen) for o in operands(e)))
+        return with_operands(e, tuple(self._ordered(o) for o in operands(e)))
 
-    def _composed(self, e: Shuffle, seen: dict[int, tuple[Expr, Expr]]) -> Expr:
+    def _composed(self, e: Shuffle) -> Expr:
         """A shuffle, then the order of its lanes, as one; what is shuffled itself is taken in order."""
         inner = [isinstance(o, Shuffle) or self._loads_own(o) for o in (e.left, e.right)]
         wide = e.left.type.lanes
         if any(inner) and wide != self.lanes:
             raise _RefusedError
-        sides = [self._ordered(o, seen) if i else o for o, i in zip((e.left, e.right), inner, strict=True)]
+        sides = [self._ordered(o) if i else o for o, i in zip((e.left, e.right), inner, strict=True)]
         lanes = [e.order[k] for k in self.order]
         moved = (wide * (k // wide) + (self.back[k % wide] if inner[k // wide] else k % wide) for k in lanes)
         return Shuffle(sides[0], sides[1], tuple(moved))

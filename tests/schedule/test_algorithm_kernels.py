@@ -132,3 +132,23 @@ def test_what_is_not_finite(seed: int, direction: str) -> None:
     assert np.array_equal(np.isnan(found), np.isnan(expected)), story
     for sign in (np.inf, -np.inf):
         assert np.array_equal(found == sign, expected == sign), story
+
+
+@pytest.mark.parametrize(("size", "near"), [(1 << 14, False), (1 << 16, True)])
+def test_what_transforms_read_is_turned_in_panels_that_the_second_cache_holds(size: int, near: bool) -> None:
+    """Channels first, two images of 18 KiB at a time, of both operands."""
+    shapes = {"input": (8, 32, 12, 12), "filter": (3, 3, 32, 32), "out_backprop": (8, 32, 12, 12)}
+    attrs = {"strides": [1] * 4, "dilations": [1] * 4, "padding": "SAME", "data_format": "NCHW"}
+    op = MODULE.op(DIRECTIONS["filter"])
+    call = Call(MODULE, op, shapes, attrs, dtype="float32", algorithm="minimal_filtering")
+    usual = typical(64)
+    machine = replace(usual, l2=replace(usual.l2, size=size), l3=replace(usual.l3, bytes_per_second=20e9))
+    schedule, after = scheduled(kernel_of(call), "cpu", machine)
+    for operand in ("input", "out_backprop"):
+        assert (f"pack {operand} 0, 2, 3, 1 at=grad_weights_n_b" in str(schedule)) == near
+    arrays = random_arrays(shapes, "float32", 0)
+    inputs = {name: arrays[name] for name in ("input", "out_backprop")}
+    (found,), (again,) = (run_kernel(legalize(after), inputs, {}, n, guarded=True).values() for n in (1, 2))
+    (expected,) = run_kernel(by_definition(call, machine), inputs, {}, guarded=True).values()
+    assert found.tobytes() == again.tobytes()
+    assert np.all(np.abs(found - expected) <= 2 * bound(call, arrays, "filter"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nest_around, own_axis
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nest_around, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Pack, Parallel, Reorder
 
@@ -38,7 +38,7 @@ def turned_rows(nest: Nest, loop: str, trial: Trial, machine: Machine) -> None:
     axis = own_axis(result, loop)
     if axis is None or (around is None and (not rows or not trial.take(Parallel(rows[0])))):
         return
-    order = (*(d for d in range(len(result.indices)) if d != axis), axis)
+    order = with_last(len(result.indices), axis)
     name = trial.fresh(f"{result.buffer}_rows")
     if trial.take(Pack(result.buffer, order, name, rows[-1] if around is None else around.names[-1])):
         transposed_blocks(trial, name, machine.vector_bytes, ())

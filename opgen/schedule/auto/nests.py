@@ -220,6 +220,11 @@ def own_axis(access: Load | Store, loop: str) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
+def with_last(rank: int, axis: int) -> tuple[int, ...]:
+    """The dimensions of a buffer in their order, but one of them last."""
+    return (*(d for d in range(rank) if d != axis), axis)
+
+
 def filled(nest: Nest, name: str, lanes: int) -> float:
     """The share of lanes at work when a loop runs in vectors, overlapping or shorter ones at its end."""
     extent = nest.extent(name) or 1

@@ -18,7 +18,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import TURNS, widened
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, is_contiguous, own_axis
+from opgen.schedule.auto.nests import depends, is_contiguous, own_axis, with_last
 from opgen.schedule.steps import (
     Fill,
     Flatten,
@@ -153,7 +153,7 @@ class Products(LaneNest):
         axis = own_axis(result, self.vector)
         if axis is None:
             return False
-        order = (*(d for d in range(len(result.indices)) if d != axis), axis)
+        order = with_last(len(result.indices), axis)
         name = self.trial.fresh(f"{result.buffer}_rows")
         kept = self.trial.take(Pack(result.buffer, order, name, at))
         return kept and transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
@@ -200,7 +200,7 @@ class Products(LaneNest):
         last = len(rows.indices) - 1
         if axis is None:
             return False
-        order = (*(d for d in range(last + 1) if d != axis), axis)
+        order = with_last(last + 1, axis)
         name = trial.fresh(f"{rows.buffer}_panel")
         shared = others[0] if self._apart else blocks if self._shares_vectors else others[-1]
         if not trial.take(Pack(rows.buffer, order, name, blocks)):

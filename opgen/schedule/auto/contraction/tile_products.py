@@ -21,7 +21,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.contraction.tile_shape import Tile, deepest
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements, split_phases
-from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
+from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import (
     ComputeAt,
@@ -56,7 +56,7 @@ class _Operand:
 
     @property
     def order(self) -> tuple[int, ...]:
-        return (*(d for d in range(self.last + 1) if d != self.axis), self.axis)
+        return with_last(self.last + 1, self.axis)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis
+from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, with_last
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
 WORTH = 6
@@ -38,15 +38,12 @@ class TurnedMaps(LaneNest):
 
     def run(self) -> bool:
         """All steps; after False some may have been taken."""
-        result, scalars = self._result, self._scalars
-        if result is None or scalars is None or self._arithmetic < WORTH * self._copying:
+        if not self._moved or self._arithmetic < WORTH * self._copying:
             return False
         self._flatten()
         if self.machine.one_unit and self._product():
             return True
-        images = [] if self.machine.one_unit else [(scalars.buffer, self._term)]
-        moved = [*images, (result.buffer, self.vector)]
-        copies = [self._pack(buffer, loop) for buffer, loop in moved]
+        copies = [self._pack(access.buffer, loop) for access, loop in self._moved]
         if not all(copies):
             return False
         nest = self.trial.nest(self.vector)
@@ -75,10 +72,20 @@ class TurnedMaps(LaneNest):
         accesses: tuple[Load | Store, ...] = (*nest.summed, *nest.results)
         access = next(a for a in accesses if a.buffer == buffer)
         axis, name = own_axis(access, loop), self.trial.fresh(f"{buffer}_turned")
-        order = (*(d for d in range(len(access.indices)) if d != axis), axis or 0)
-        return name if axis is not None and self.trial.take(Pack(buffer, order, name)) else ""
+        if axis is None or not self.trial.take(Pack(buffer, with_last(len(access.indices), axis), name)):
+            return ""
+        return name
 
     # What there is ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _moved(self) -> list[tuple[Load | Store, str]]:
+        """What is turned, each with the loop whose dimension is last then; nothing if the nest is none of these."""
+        result, scalars = self._result, self._scalars
+        if result is None or scalars is None:
+            return []
+        images = [] if self.machine.one_unit else [(scalars, self._term)]
+        return [*images, (result, self.vector)]
 
     @cached_property
     def _result(self) -> Store | None:
@@ -115,9 +122,7 @@ class TurnedMaps(LaneNest):
     @property
     def _copying(self) -> float:
         """The seconds that all copies take: each element is moved between registers, read and written."""
-        assert self._result is not None
-        assert self._scalars is not None
-        moved = sum(elements(self.nest, a.buffer) for a in (self._result, self._scalars))
+        moved = sum(elements(self.nest, access.buffer) for access, _ in self._moved)
         m, size = self.machine, moved * 4
         level = m.l2 if FAR * size <= m.l2.size else m.l3
         rate = level.bytes_per_second if FAR * size <= m.l3.size else m.memory_bytes_per_second

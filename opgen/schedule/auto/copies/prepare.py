@@ -9,7 +9,16 @@ from math import prod
 from opgen.loop.nodes import Const, Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, nest_around, own_axis, reduces
+from opgen.schedule.auto.nests import (
+    Nest,
+    depends,
+    divisibility,
+    is_contiguous,
+    nest_around,
+    own_axis,
+    reduces,
+    with_last,
+)
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Split, Widen
@@ -105,7 +114,7 @@ def pack_last(load: Load, axis: int, trial: Trial, vector_bytes: int) -> bool:
 def _pack(buffer: str, axis: int, vector_bytes: int, trial: Trial) -> None:
     """Copy an input with one dimension last."""
     rank = len(_shape(trial.kernel, buffer))
-    order = (*(d for d in range(rank) if d != axis), axis)
+    order = with_last(rank, axis)
     name = trial.fresh(f"{buffer}_packed")
     if trial.take(Pack(buffer, order, name)):
         transposed_blocks(trial, name, vector_bytes)

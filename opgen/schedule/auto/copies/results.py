@@ -5,7 +5,7 @@ from __future__ import annotations
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.nests import is_contiguous, nests, own_axis
+from opgen.schedule.auto.nests import is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Split
 
@@ -33,7 +33,7 @@ def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
         return
     names = next((n.names for n in nests(again.kernel) if splits[0].outer in n.names), ())
     around = names[: names.index(splits[0].outer)] if names else ()
-    order = (*(d for d in range(len(result.indices)) if d != axis), axis)
+    order = with_last(len(result.indices), axis)
     name = again.fresh(f"{result.buffer}_row")
     kept = around and again.take(Pack(result.buffer, order, name, around[-1]))
     ends = [s for s in steps[marks.ready :] if isinstance(s, Partition)]

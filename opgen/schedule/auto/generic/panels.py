@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Load
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Transpose, Vectorize, Version
@@ -53,7 +53,7 @@ class Panel:
 
     @property
     def order(self) -> tuple[int, ...]:
-        return (*(d for d in range(len(self.buffer.shape)) if d != self.axis), self.axis)
+        return with_last(len(self.buffer.shape), self.axis)
 
     @property
     def turned(self) -> bool:

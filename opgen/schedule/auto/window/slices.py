@@ -16,7 +16,7 @@ from functools import cached_property
 from opgen.loop.nodes import Load, Store, Var
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis
+from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.split import Tail
@@ -64,7 +64,7 @@ class Slices:
             axis = own_axis(access, self.loop)
             if axis is None:
                 return False
-            order = (*(d for d in range(len(access.indices)) if d != axis), axis)
+            order = with_last(len(access.indices), axis)
             name = self.trial.fresh(f"{access.buffer}_slice")
             if not self.trial.take(Pack(access.buffer, order, name, outer)):
                 return False
