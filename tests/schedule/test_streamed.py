@@ -37,7 +37,7 @@ def test_streamed_is_the_same(seed: int, taps: int) -> None:
     call = dense(image, rng.choice([64, 96, 128]), taps, rng.choice(["float32", "float32", "float64"]), **attrs)
     results = 8 * prod(call.environment.output_shapes["output"])
     caches = {"l2": Cache(2 * results, 8, 64, 118e9), "l3": Cache(32 << 20, 16, 64, 1e9)}
-    machine = replace(AFAR, registers=rng.choice([16, 32]), **caches)
+    machine = replace(AFAR, registers=rng.choice([16, 32]), latency=rng.choice([4, 8]), **caches)
     assert_scheduled_is_the_same(call, seed, machine)
 
 
@@ -91,9 +91,37 @@ def test_few_positions_read_rows_in_place_where_one_unit_multiplies() -> None:
         assert ("filter_panel" in text) == copied
 
 
+@pytest.mark.parametrize(
+    ("side", "terms", "size"),
+    [
+        (7, 256, "13 tail=guard"),  # 4 tiles of 14 would hold 56
+        (6, 256, "12 tail=exact"),
+        (6, 512, "12 tail=exact"),  # rows of scalars 2 KiB apart: 16 lines
+        (7, 1024, "7 tail=exact"),  # 4 KiB apart: 8 lines
+    ],
+)
+def test_blocks_are_of_all_terms_where_one_unit_multiplies(side: int, terms: int, size: str) -> None:
+    """Narrow tiles, as even as can be and as many as lines of the first cache allow; nothing waits."""
+    machine = replace(AFAR, l2=Cache(512 << 10, 8, 64, 118e9), latency=4)
+    text = assert_scheduled_is_the_same(dense((1, side, side, terms), 65536 // terms * 4), 0, machine)
+    assert f"split y_x {size} -> y_x_o, y_x_i" in text
+    assert "split k_q 32" in text
+    assert "fill filter_panel in=c\n" in text
+    assert "prefetch filter at=k_o in=c" in text
+    assert "carry" not in text
+
+
+def test_results_of_blocks_of_all_terms_need_not_be_near() -> None:
+    """They are stored once; those of blocks wait, and must be."""
+    for latency, in_order in ((4, True), (8, False)):
+        machine = replace(AFAR, l2=Cache(128 << 10, 8, 64, 118e9), latency=latency)
+        text = assert_scheduled_is_the_same(dense((1, 7, 7, 64), 1024), 0, machine)
+        assert ("parallel k_p" in text) == in_order
+
+
 def test_many_positions_have_blocks_of_vectors_outermost() -> None:
     """What they read is made by the first tile, too; with strides, positions do not lie one after the other."""
-    machine = replace(AFAR, l2=Cache(128 << 10, 8, 64, 118e9))
+    machine = replace(AFAR, l2=Cache(128 << 10, 8, 64, 118e9), l3=Cache(32 << 20, 16, 64, 170e9))
     for strides, joined in (([1, 1, 1, 1], "flatten n, y_x -> n_y_x"), ([1, 2, 2, 1], "fuse n, y_x -> n_y_x")):
         image = (4, 6, 6, 256) if strides[1] == 1 else (4, 11, 11, 256)
         text = assert_scheduled_is_the_same(dense(image, 256, strides=strides), 0, machine)

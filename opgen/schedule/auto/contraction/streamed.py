@@ -4,8 +4,8 @@ order in which they lie, while the sums of all positions wait in the second.
 Blocks of terms are outermost, so that each block of vectors reads on where the one before stopped; what it reads is
 copied to where the tiles of all positions find it near.  The first of these tiles makes the copies while it computes:
 the arithmetic hides what they take.  Where rows come more slowly than that tile uses them, all tiles of a block ask for
-lines of the next one.  Where positions are too many for that, blocks of vectors are outermost, and the
-sums of one of them wait.
+lines of the next one.  Where one unit multiplies and adds, blocks are of all terms, so that no sums wait, and narrow.
+Where positions are too many for that, blocks of vectors are outermost, and the sums of one of them wait.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ RATES = (4, 2)
 """Terms for each line that is asked for early."""
 WIDE = 4
 """Vectors of a tile where there are registers for as many scalars and more."""
+NARROW = 2
+"""Vectors of a tile for blocks of all terms: the second cache brings less of a panel for each multiply-add."""
+WHOLE = 1 / 4
+"""The share of the second cache for a panel of all terms."""
+SCALARS = 7 / 8
+"""The share of the lines of the first cache for scalars, where they crowd each other."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,10 @@ class Streamed(LaneNest):
         rows = self._loads[0][0].dtype
         if self._rows // rows.bytes * rows.compute_type.bytes <= self.machine.l2.size:
             return False
-        if not (self._rows_are_felt() or self._positions_are_many()):
+        if not (self._in_order or self._positions_are_many()):
             return False
-        return self._few_bodies() and bool(self._blocked()[0]) and self.trial.attempt(self._take)
+        blocks = self._whole or bool(self._blocked()[0])
+        return self._few_bodies() and blocks and self.trial.attempt(self._take)
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -112,11 +119,17 @@ class Streamed(LaneNest):
         width = self.nest.extent(self.vector) or 1
         return prod(self._reductions.values()) * width * self._loads[0][0].dtype.bytes
 
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether rows are felt, and no sums wait or the second cache holds them."""
+        count, element = prod(self._positions.values()), self._loads[0][0].dtype.compute_type.bytes
+        waiting = 0 if self._whole else 2 * count * (self.nest.extent(self.vector) or 1) * element
+        return waiting <= self.machine.l2.size and self._rows_are_felt
+
+    @cached_property
     def _rows_are_felt(self) -> bool:
-        """Whether results lie within the second cache, and reading the rows takes long beside computing."""
+        """Whether reading the rows takes long beside computing."""
         m, rows, count = self.machine, self._loads[0][0].dtype, prod(self._positions.values())
-        if 2 * count * (self.nest.extent(self.vector) or 1) * rows.compute_type.bytes > m.l2.size:
-            return False
         arithmetic = self._rows * count / rows.bytes / self.lanes / m.fma_per_second
         felt = APART * FELT if self._conditional and count > FEW else FELT
         return self._rows / m.l3.bytes_per_second > felt * arithmetic
@@ -136,16 +149,44 @@ class Streamed(LaneNest):
     @cached_property
     def _vectors(self) -> int | None:
         """Vectors of a tile; None if the lanes' loop cannot be shared evenly, or a row with a border is no tile."""
-        width, parts = self.nest.extent(self.vector) or 1, self.machine.cores
+        if self._whole:
+            return NARROW
         for vectors in (WIDE, 2, 1):
-            even = width % (parts * vectors * self.lanes) == 0
-            if even and self._room(vectors) >= (list(self._positions.values())[-1] if self._conditional else WIDE):
+            least = list(self._positions.values())[-1] if self._conditional else WIDE
+            if self._shared_in(vectors) and self._room(vectors) >= least:
                 return vectors
         return None
+
+    def _shared_in(self, vectors: int) -> bool:
+        """Whether each thread has as many blocks of so many vectors."""
+        return (self.nest.extent(self.vector) or 1) % (self.machine.cores * vectors * self.lanes) == 0
 
     def _room(self, vectors: int) -> int:
         """Positions of a tile for which there are registers, beside its operands."""
         return (self.machine.registers - vectors - 1) // vectors
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether a block is of all terms, its panel in the second cache."""
+        m, terms = self.machine, prod(self._reductions.values())
+        if not m.one_unit or self._conditional or len(self._reductions) > 1 or not self._rows_are_felt:
+            return False
+        few = terms * NARROW * m.vector_bytes <= WHOLE * m.l2.size and self._shared_in(NARROW)
+        return few and prod(self._positions.values()) > self._even
+
+    @property
+    def _size(self) -> int:
+        """Positions of a tile where no condition speaks of them."""
+        return self._even if self._whole else self._room(self._vectors or 1)
+
+    @cached_property
+    def _even(self) -> int:
+        """Positions of narrow tiles that are as even as can be; the first cache holds the lines of their scalars."""
+        *_, inner = self._positions
+        scalars = [a.strides for a in accesses(self.nest) or () if inner in a.strides and self.vector not in a.strides]
+        lines = [int(SCALARS * self.machine.l1.lines_at(steps[inner])) for steps in scalars]
+        count = prod(self._positions.values())
+        return -(-count // -(-count // min(self._room(NARROW), *lines)))
 
     def _few_bodies(self) -> bool:
         """Whether the taps that decide on places of a row are few enough to unroll."""
@@ -159,6 +200,8 @@ class Streamed(LaneNest):
         extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
         most = IN_PLACE if self._in_place else extent
         vectors, share = self._vectors or 1, NEAR if self._conditional else AROUND
+        if self._whole:
+            return extent
         each = (vectors * self.lanes + self._room(vectors)) * element
         return next(
             (n for n in BLOCKS if extent % n == 0 and n <= most and n * each <= share * self.machine.l1.size), None
@@ -166,7 +209,7 @@ class Streamed(LaneNest):
 
     def _take(self) -> bool:
         """In order: blocks of terms outermost; else blocks of vectors."""
-        in_order = self._rows_are_felt()
+        in_order = self._in_order
         tile = self._joined()
         part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
         width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
@@ -189,8 +232,8 @@ class Streamed(LaneNest):
         )
         if not taken or not self._panel(block if in_order else carried[-1], terms[0]):
             return False
-        if carried and self._waits:
-            self._asked(carried[-1], terms[0])
+        if self._whole or (carried and self._waits):
+            self._asked(carried[-1] if carried else block, terms[0])
         return self.trial.take(Parallel(part if in_order else block))
 
     def _joined(self) -> str:
@@ -213,7 +256,7 @@ class Streamed(LaneNest):
         """The loops of tiles and of positions in one, and the steps that make them: the last tile may be smaller."""
         if self._conditional:
             return (tile,), []
-        extent, size = prod(self._positions.values()), self._room(self._vectors or 1)
+        extent, size = prod(self._positions.values()), self._size
         outer, inner = self.trial.fresh(f"{tile}_o"), self.trial.fresh(f"{tile}_i")
         if extent <= size:
             return (tile,), []
@@ -271,7 +314,7 @@ class Streamed(LaneNest):
         by side unless those of taps do.
         """
         extent, tile = prod(self._positions.values()), list(self._positions.values())[-1]
-        tiles = extent // tile if self._conditional else -(-extent // self._room(self._vectors or 1))
+        tiles = extent // tile if self._conditional else -(-extent // self._size)
         fits = (n for n in RATES if (self._terms or 1) % n == 0 and n * (self._vectors or 1) <= tiles)
         rate, outer, inner = next(fits, 1), self.trial.fresh(f"{terms}_o"), self.trial.fresh(f"{terms}_i")
         steps: list[Step] = [] if rate == 1 else [Split(terms, rate, "exact", outer, inner)]
