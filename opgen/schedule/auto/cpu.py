@@ -35,6 +35,7 @@ from opgen.schedule.auto.contraction.few import Few, few
 from opgen.schedule.auto.contraction.flat import Flat
 from opgen.schedule.auto.contraction.nest import FAR, Contraction
 from opgen.schedule.auto.contraction.outer import OuterProducts
+from opgen.schedule.auto.contraction.outer_maps import OuterMaps
 from opgen.schedule.auto.contraction.pairs import Pairs
 from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.contraction.ragged import Ragged
@@ -223,7 +224,7 @@ class CpuNest:
         return True
 
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
-        if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products)):
+        if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products, OuterMaps)):
             return True
         if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
             return True

@@ -1,0 +1,133 @@
+"""Sums of outer products over the maps of images: each place of a map adds the product of two columns, of all rows of
+one map and of the other, to a table of results.
+
+    for blocks of vectors: for images: for blocks of places: for tiles of scalars: for places: scalars by vectors
+
+The rows of both operands are maps, which lie far apart and consecutively along their places.  A block's places of some
+vectors are turned into a panel, scalars are read where they are; the table waits in the results.  Places are joined, so
+that blocks may be of any size, and while one is done the next is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from opgen.loop.nodes import Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.contraction.products import apart, balanced
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, own_axis, read_bytes, with_last
+from opgen.schedule.steps import Carry, Flatten, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+
+TILES = ((4, 6), (2, 12))
+"""Vectors by scalars of a tile: 10 or 14 loads for 24 multiply-adds."""
+OPERANDS = 5
+"""Registers that are not for accumulators."""
+PANEL = 1 / 8
+"""The share of the second cache for a block's panel."""
+PLACES = 64
+"""Places of a block at least: with fewer, the results that wait are felt."""
+
+
+@dataclass(frozen=True)
+class OuterMaps(LaneNest):
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self.machine.one_unit and self._fits and self.trial.attempt(self._joined)
+
+    @cached_property
+    def _reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        loads = tuple(dict.fromkeys(self.nest.summed))
+        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        names, last = self.nest.names, self.nest.inner_loops[-1].var if self.nest.inner_loops else ""
+        if len(rows) != 2 or len(names) != 2 or not last or any(e.dtype != e.dtype.compute_type for e in rows):
+            return ()
+        own = all(own_axis(e, n) is not None for e, n in zip(rows, (self.vector, self._loop), strict=True))
+        crossed = depends(rows[0].indices, self._loop) or depends(rows[1].indices, self.vector)
+        along = all(is_contiguous(e, last, self.nest.shapes) for e in rows)
+        return rows if own and along and not crossed else ()
+
+    @property
+    def _loop(self) -> str:
+        """The loop over scalars."""
+        return next((n for n in self.nest.names if n != self.vector), "")
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a sum, of operands that do not stay in the second cache."""
+        nest = self.nest
+        if not self._reads or any(constant_extent(s) is None for s in nest.inner_loops) or nest.conditions:
+            return False
+        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        return kept and not divisibility(nest) and self._tile is not None and read_bytes(nest) > self.machine.l2.size
+
+    @cached_property
+    def _tile(self) -> tuple[int, int] | None:
+        """Vectors and scalars: as many vectors as leave blocks of them that threads can share."""
+        width, scalars = self.nest.extent(self.vector) or 0, self.nest.extent(self._loop) or 0
+        for vectors, most in TILES:
+            shared = width % (self.machine.cores * vectors * self.lanes) == 0
+            if shared and scalars >= most and vectors * most + OPERANDS <= self.machine.registers:
+                return vectors, balanced(scalars, most)
+        return None
+
+    def _joined(self) -> bool:
+        """With one loop over the places of a map, of those loops over places that lie one after the other."""
+        places = [s.var for s in self.nest.inner_loops]
+        while len(places) > 1:
+            *others, outer, inner = places
+            both = self.trial.fresh(f"{outer}_{inner}")
+            if not self.trial.take(Flatten(outer, inner, both)):
+                break
+            places = [*others, both]
+        return replace(self, nest=self.trial.nest(self.vector))._tiled(places)
+
+    def _tiled(self, places: list[str]) -> bool:
+        *images, place = places
+        extent = constant_extent(self.nest.inner_loops[-1]) or 1
+        block = self._block(extent)
+        if block < PLACES or not (images or block < extent):
+            return False
+        trial, (vectors, scalars) = self.trial, self._tile or (1, 1)
+        blocks, part, across, lane = (trial.fresh(f"{self.vector}_{n}") for n in "oivl")
+        outer, inner = trial.fresh(f"{self._loop}_o"), trial.fresh(f"{self._loop}_i")
+        around = images[-1] if images else ""
+        steps: list[Step] = [
+            Split(self.vector, vectors * self.lanes, "exact", blocks, part),
+            Reorder((blocks, self._loop, part)),
+        ]
+        if block < extent:
+            around, within = trial.fresh(f"{place}_o"), trial.fresh(f"{place}_i")
+            steps += [Split(place, block, "exact", around, within)]
+            images, place = [*images, around], within
+        steps += [
+            *(Carry(n, blocks) for n in images),
+            *apart(self._loop, self.nest.extent(self._loop) or 1, scalars, outer, inner),
+            Split(part, self.lanes, "exact", across, lane),
+            Reorder((outer, inner, across, lane)),
+            Reorder((outer, place, inner, across, lane)),
+            *(Unroll(n) for n in (inner, across)),
+            Vectorize(lane),
+            *(Prefetch(e.buffer, around, place) for e in reversed(self._reads)),
+        ]
+        return trial.take(*steps) and self._panel(blocks)
+
+    def _block(self, extent: int) -> int:
+        """Places of a block: as many as leave a panel in its share of the second cache."""
+        vectors, _ = self._tile or (1, 1)
+        row = vectors * self.lanes * self._reads[0].dtype.bytes
+        most = min(extent, int(PANEL * self.machine.l2.size) // row)
+        return max((d for d in range(1, most + 1) if extent % d == 0), default=0)
+
+    def _panel(self, blocks: str) -> bool:
+        """A block's places of some vectors, turned, by the thread that uses them."""
+        rows = self._reads[0]
+        axis = own_axis(rows, self.vector)
+        if axis is None:
+            return False
+        name = self.trial.fresh(f"{rows.buffer}_panel")
+        packed = self.trial.take(Pack(rows.buffer, with_last(len(rows.indices), axis), name, blocks))
+        return packed and transposed_blocks(self.trial, name, self.machine.vector_bytes, [blocks])
