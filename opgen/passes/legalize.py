@@ -9,6 +9,7 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.passes.interleave import interleave
 from opgen.passes.join import join
+from opgen.passes.lane_sums import merge_rows
 from opgen.passes.left_out import select_factors
 from opgen.passes.masks import masks_to_selects
 from opgen.passes.simplify import simplify
@@ -36,6 +37,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("left out", select_factors),
     ("join", join),
     ("tighten", tighten),
+    ("lane sums", merge_rows),
     ("interleave", interleave),
     ("swizzle", swizzle),
 )

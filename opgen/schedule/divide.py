@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Stmt, Store
+from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Space, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, stores, substitute, substitute_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
@@ -17,9 +17,9 @@ MOST = 256
 """Most parts: at the end there is a term for each."""
 
 
-def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kernel:
+def divide(kernel: Kernel, loop: str, at: str, name: str | None = None, space: Space = "heap") -> Kernel:
     """Move the outermost loop of a sum outside the loops over its results, from `at` inwards; each iteration has
-    results of its own, which are added up at the end, one after the other.
+    results of its own, which are added up at the end, neighbours first.
 
                                                 alloc sums[4, n]
         for k in 0..n:                          for r in 0..4:
@@ -29,17 +29,17 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kerne
             acc = acc + f(k, r)                     acc = acc + f(k, r)
           y[k] = acc                                sums[r, k] = acc
                                                 for sums_k in 0..n:
-                                                  y[sums_k] = sums[0, sums_k] + sums[1, sums_k] + ...
+                                                  y[sums_k] = (sums[0, sums_k] + sums[1, sums_k]) + ...
 
     What is made of a sum before it is stored is made of all parts together.  The iterations of `r` are independent, so
-    threads can share them.  The results must have the accumulator's type, all loops known extents, and nothing may
-    stand between them.  The order of the sum changes, always in the same way: the result depends neither on lanes nor
-    on threads.
+    threads can share them, or lanes, whose results may lie on the stack.  The results must have the accumulator's type,
+    all loops known extents, and nothing may stand between them.  The order of the sum changes, always in the same way:
+    the result depends neither on lanes nor on threads.
     """
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
         raise ScheduleError(f"divide {loop}: it cannot go outside of itself", "name a loop over results")
-    step = _Divide(Search(kernel, "divide", loop), name or f"{loop}_sums", kernel)
+    step = _Divide(Search(kernel, "divide", loop), name or f"{loop}_sums", space, kernel)
     return rewrite_loops(kernel, at, lambda s, context: step.rewrite(step.search.run(s, context)))
 
 
@@ -47,6 +47,7 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None) -> Kerne
 class _Divide:
     search: Search
     name: str
+    space: Space
     kernel: Kernel
 
     def rewrite(self, found: Reduction) -> Stmt:
@@ -57,7 +58,7 @@ class _Divide:
             raise self.search.refuse(f"{parts} parts are too many", f"split it into up to {MOST} first")
         counters = [f"{self.name}_{s.var}" for s in found.around]
         require_fresh(self.kernel, f"divide {loop.var}", [self.name, *counters])
-        sums = Buffer(self.name, acc.dtype, tuple(map(Const, (parts, *extents))), "heap")
+        sums = Buffer(self.name, acc.dtype, tuple(map(Const, (parts, *extents))), self.space)
         place = tuple(b.var(s.var) for s in (loop, *found.around))
         inside = found.inside(found.start, Store(self.name, place, found.kept))
         each = For(loop.var, loop.start, loop.stop, inside, loop.kind)
@@ -69,7 +70,7 @@ class _Divide:
         terms: list[Expr] = [Load(self.name, (Const(p), *here.values()), found.kept.dtype) for p in range(parts)]
         result = found.result
         at = tuple(substitute_expr(i, here) for i in result.indices)
-        total: Stmt = Store(result.buffer, at, reduce(b.add, terms))
+        total: Stmt = Store(result.buffer, at, _tree(terms))
         if found.end != Store(result.buffer, result.indices, found.kept):
             summed = Load(result.buffer, at, found.kept.dtype)
             made = map_stmt(substitute(found.end, here), expr=lambda e: summed if e == found.kept else e)
@@ -92,3 +93,11 @@ class _Divide:
         sums = all(operation(s) == "add" for s in steps)
         if not begun or not sums or sum(e.buffer == acc for e in loads(found.loop)) != len(steps):
             raise self.search.refuse("it is not the loop of a sum that starts at 0")
+
+
+def _tree(terms: Sequence[Expr]) -> Expr:
+    """The sum of neighbours, of neighbouring pairs, and so on."""
+    while len(terms) > 1:
+        pairs = [b.add(*terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
+        terms = [*pairs, *terms[2 * len(pairs) :]]
+    return terms[0]

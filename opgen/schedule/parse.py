@@ -295,12 +295,13 @@ def _carry(line: Line) -> steps.Step:
 
 
 def _divide(line: Line) -> steps.Step:
-    usage = "divide LOOP at=LOOP -> SUMS"
-    _shape(line, usage, 1, ["at"], results=1)
+    usage = "divide LOOP at=LOOP space=SPACE -> SUMS"
+    _shape(line, usage, 1, ["at", "space"], results=1)
     if "at" not in line.options:
         raise ScheduleError("divide needs the loop outside which to go", f"write {usage}", line.command.span)
-    loop = line.arguments[0].text
-    return steps.Divide(loop, line.options["at"].text, _names(line, f"{loop}_sums")[0], line.command.span)
+    space = _choice(line.options.get("space"), "heap", SPACES, "space")
+    loop, at = line.arguments[0].text, line.options["at"].text
+    return steps.Divide(loop, at, _names(line, f"{loop}_sums")[0], cast(Space, space), line.command.span)
 
 
 def _prefetch(line: Line) -> steps.Step:

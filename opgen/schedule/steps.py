@@ -346,13 +346,14 @@ class Divide:
     loop: str
     at: str
     name: str
+    space: Space = "heap"
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"divide {self.loop} at={self.at} -> {self.name}"
+        return f"divide {self.loop} at={self.at} space={self.space} -> {self.name}"
 
     def run(self, kernel: Kernel) -> Kernel:
-        return divide(kernel, self.loop, self.at, self.name)
+        return divide(kernel, self.loop, self.at, self.name, self.space)
 
 
 @dataclass(frozen=True)

@@ -197,12 +197,14 @@ def test_stages_show_what_changed_and_what_did_not() -> None:
         "left out",
         "join",
         "tighten",
+        "lane sums",
         "interleave",
         "swizzle",
     ]
     assert [k is before for (_, k), (_, before) in zip(found[1:], found, strict=False)] == [
         True,
         False,
+        True,
         True,
         True,
         True,

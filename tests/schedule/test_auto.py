@@ -561,6 +561,42 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     assert "rfactor x" in text or taps[0] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "taps", "padding"),
+    [
+        ((1, 32, 7, 7), (3, 3), "SAME"),
+        ((1, 16, 14, 14), (3, 3), "SAME"),
+        ((2, 16, 5, 15), (3, 2), "VALID"),
+        ((1, 16, 3, 41), (2, 5), "SAME"),
+    ],
+)
+def test_short_sums_along_rows_are_merged(
+    shape: tuple[int, ...], taps: tuple[int, int], padding: str, stride: int, dtype: str
+) -> None:
+    """Of as many channels as there are lanes the sums of all lanes wait together; long ones have a tree each."""
+    shapes = {"input": shape, "filter": (*taps, shape[1], 1)}
+    call = window_call("filter", shapes, "NCHW", dtype=dtype, strides=[1, 1, stride, stride], padding=padding)
+    text = assert_scheduled_is_the_same(call, shape[3])
+    for step in ("divide x_l at=c_i space=stack -> acc_partial", "vectorize acc_partial_c_i", "parallel c_o"):
+        assert step in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters"),
+    [
+        ((1, 16, 40, 40), (3, 3, 16, 1)),  # long
+        ((1, 17, 7, 7), (3, 3, 17, 1)),  # no whole vectors of channels
+    ],
+)
+def test_other_sums_along_rows_have_a_tree_each(shape: tuple[int, ...], filters: tuple[int, ...]) -> None:
+    call = window_call("filter", {"input": shape, "filter": filters}, "NCHW", strides=[1] * 4, padding="SAME")
+    text = assert_scheduled_is_the_same(call, shape[3])
+    assert "rfactor x" in text
+    assert "divide" not in text
+
+
 @pytest.mark.parametrize(("padding", "borders"), [("SAME", "1, -1"), ("VALID", "")])
 def test_sums_along_rows_have_bodies_at_a_border(padding: str, borders: str) -> None:
     shapes = {"input": (1, 3, 26, 34), "filter": (3, 3, 3, 1)}

@@ -405,7 +405,7 @@ def test_outer_products_in_blocks_that_the_first_cache_keeps(near: bool, cores: 
     schedule, after = scheduled(kernel, "cpu", machine)
     block = "i_b" if cores == 1 else "i_r_b"
     assert (f"carry {block}" in str(schedule) and f"compute_at t at={block}" in str(schedule)) != near
-    apart = "divide i_p at=n -> sums\nparallel i_p\n" in str(schedule)
+    apart = "divide i_p at=n space=heap -> sums\nparallel i_p\n" in str(schedule)
     assert apart == (cores == 2 and not near)
     arrays = random_arrays({"x": (28, 28, 128), "w": (28, 28, 128)}, "float32", 0)
     (usual_order,) = run_kernel(legalize(kernel), arrays, {}, 1, guarded=True).values()

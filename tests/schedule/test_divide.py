@@ -121,4 +121,4 @@ def test_the_place_is_named() -> None:
     with pytest.raises(ScheduleError) as refusal:
         parse_schedule("divide r")
     assert refusal.value.message == "divide needs the loop outside which to go"
-    assert str(parse_schedule("divide r at=k_o\n")) == "divide r at=k_o -> r_sums\n"
+    assert str(parse_schedule("divide r at=k_o\n")) == "divide r at=k_o space=heap -> r_sums\n"

@@ -293,7 +293,7 @@ def test_parts_of_the_places_have_sums_of_their_own(seed: int) -> None:
     machine = replace(WIDE, cores=rng.choice([2, 3, 4]))
     image = (rng.choice([2, 4]), 16, rng.choice([16, 24, 28]), rng.choice([48, 60, 70]))
     text = assert_scheduled_is_the_same(dense(image, 64, "filter"), seed, machine)
-    assert "divide n_y_x_p at=c -> sums\n" in text
+    assert "divide n_y_x_p at=c space=heap -> sums\n" in text
     assert "vectorize sums_l\n" in text
     assert text.endswith("parallel n_y_x_p\n")
 

@@ -17,14 +17,29 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes
+from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.sums import SHARED
-from opgen.schedule.steps import Parallel, Partition, Regroup, Reorder, Rfactor, Skew, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import (
+    Divide,
+    Parallel,
+    Partition,
+    Permute,
+    Regroup,
+    Reorder,
+    Rfactor,
+    Skew,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
 
 SUMS = 12
 """Most sums: they stay in registers beside some rows of what is summed."""
+SHORT = 32
+"""Most vectors that each lane's sum is of for trees to be felt: one takes as long as five of them."""
 STRIDE = 2
 """The largest step between what neighbouring lanes read."""
 
@@ -44,15 +59,14 @@ class RowSums:
         partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
         y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
         vectors, lane = f"{column.term}_o", f"{column.term}_l"
-        cut = self._cut
+        cut, taps = self._cut, self._taps
         rows: list[Step] = [Split(row.term, cut.size, cut.tail, y_o, y_i)]
         if self._vectors > 1:
             rows.append(Regroup(y_i, vectors))
-        taps = tuple(n for n in self.nest.names if n in (row.result, column.result))
-        others = [n for n in self.nest.names if n not in taps]
+        others, sums = self._lanes_apart(column.term, partial)
         outer = [n for n in self._terms if n not in (row.term, column.term)]
         order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
-        if not self.trial.take(Rfactor(column.term, self.lanes, partial), *rows, Reorder(order)):
+        if not self.trial.take(*rows, Reorder(order)):
             return False
         tiles = y_i
         if row.step % row.apart == 0 and taps[0] == row.result:
@@ -62,18 +76,47 @@ class RowSums:
         alone = () if self._vectors > 1 else (vectors,)
         if not self.trial.take(*(Unroll(n) for n in (*alone, tiles, *taps)), Vectorize(lane)):
             return False
-        self._tree(partial)
+        self.trial.take(*sums)
         self._set_apart(vectors, y_o, cut)
         self.trial.fused_prefix(others[:1], Parallel)
         return True
 
-    def _tree(self, partial: str) -> None:
-        """Lanes for what is done with the partial sums."""
-        self.trial.take(Vectorize(f"{partial}_i"))
-        width = self.lanes // 2
-        while width > 1:
-            self.trial.take(Vectorize(f"{partial}_{width}"))
-            width //= 2
+    def _lanes_apart(self, column: str, partial: str) -> tuple[list[str], list[Step]]:
+        """Partial sums for lanes: the loops over results but taps, and the steps for what is done with these sums.
+
+        Short ones of as many results side by side as there are lanes wait together, and are merged in pairs; else
+        there is a tree for each.
+        """
+        others = [n for n in self.nest.names if n not in self._taps]
+        short = prod(self._terms.values()) // self._width * self._vectors <= SHORT
+        block = next((n for n in others if short and self._side_by_side(n)), None)
+        if block is not None and self._divided(column, partial, block, others):
+            last = [f"{partial}_{n}" for n in (*self._taps, f"{block}_i")]
+            around = [f"{block}_o" if n == block else n for n in others]
+            return [*around, f"{block}_i"], [*(Unroll(n) for n in last[:-1]), Vectorize(last[-1])]
+        self.trial.take(Rfactor(column, self.lanes, partial))
+        halves = [self.lanes >> k for k in range(1, self.lanes.bit_length() - 1)]
+        return others, [Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves)]
+
+    def _side_by_side(self, loop: str) -> bool:
+        """Whether results lie side by side along a loop that whole vectors share."""
+        along = all(is_contiguous(s, loop, self.nest.shapes) for s in self.nest.results)
+        return along and (self.nest.extent(loop) or 1) % self.lanes == 0
+
+    def _divided(self, column: str, partial: str, block: str, others: list[str]) -> bool:
+        """Sums of all lanes of a block of results, one result after the other, and a sum of these for each lane."""
+        outer, inner, vectors, lane = f"{block}_o", f"{block}_i", f"{column}_o", f"{column}_l"
+        around, taps = [n for n in others if n != block], list(self._taps)
+        sums = [f"{partial}_{n}" for n in (*taps, inner)]
+        return self.trial.take(
+            Reorder((*around, block, *taps)),
+            Split(block, self.lanes, "exact", outer, inner),
+            Split(column, self.lanes, "guard" if self._width % self.lanes else "exact", vectors, lane),
+            *(Regroup(n, lane) for n in (vectors, *reversed([n for n in self._terms if n != column]))),
+            Divide(lane, inner, partial, "stack"),
+            Permute(partial, (*range(2, len(taps) + 2), 1, 0)),
+            Reorder(tuple(sums)),
+        )
 
     def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
         """The first and the last vector of a row, and rows at the border, where there is one."""
@@ -96,7 +139,7 @@ class RowSums:
         along = [e for e in self.nest.summed if depends(e.indices, column.term)]
         if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):
             return False
-        taps = [w.result for w in (self._row, column) if w is not None]
+        taps = list(self._taps)
         sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
         if self._mixed(taps, along):
             return False
@@ -107,6 +150,12 @@ class RowSums:
         """Whether a vector or more of results share what is read: a contraction, which does better."""
         others = [n for n in self.nest.names if n not in taps and not all(depends(e.indices, n) for e in along)]
         return any((self.nest.extent(n) or 0) >= self.lanes for n in others)
+
+    @cached_property
+    def _taps(self) -> tuple[str, ...]:
+        """The loops over results that share what they read."""
+        walks = [w.result for w in (self._row, self._column) if w is not None]
+        return tuple(n for n in self.nest.names if n in walks)
 
     @cached_property
     def _terms(self) -> dict[str, int]:
