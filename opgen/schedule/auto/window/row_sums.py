@@ -91,9 +91,8 @@ class RowSums:
         short = prod(self._terms.values()) // self._width * self._vectors <= SHORT
         block = next((n for n in others if short and self._side_by_side(n)), None)
         if block is not None and self._divided(column, partial, block, others):
-            last = [f"{partial}_{n}" for n in (*self._taps, f"{block}_i")]
             around = [f"{block}_o" if n == block else n for n in others]
-            return [*around, f"{block}_i"], [*(Unroll(n) for n in last[:-1]), Vectorize(last[-1])]
+            return [*around, f"{block}_i"], [Vectorize(f"{partial}_{block}_i")]
         self.trial.take(Rfactor(column, self.lanes, partial))
         halves = [self.lanes >> k for k in range(1, self.lanes.bit_length() - 1)]
         return others, [Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves)]
