@@ -184,7 +184,7 @@ class Streamed(LaneNest):
         """Positions of narrow tiles that are as even as can be; the first cache holds the lines of their scalars."""
         *_, inner = self._positions
         scalars = [a.strides for a in accesses(self.nest) or () if inner in a.strides and self.vector not in a.strides]
-        lines = [int(SCALARS * self.machine.l1.lines_at(steps[inner])) for steps in scalars]
+        lines = [max(1, int(SCALARS * self.machine.l1.lines_at(steps[inner]))) for steps in scalars]
         count = prod(self._positions.values())
         return -(-count // -(-count // min(self._room(NARROW), *lines)))
 
