@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
@@ -32,14 +32,14 @@ def divide(kernel: Kernel, loop: str, at: str, name: str | None = None, space: S
                                                   y[sums_k] = (sums[0, sums_k] + sums[1, sums_k]) + ...
 
     What is made of a sum before it is stored is made of all parts together.  The iterations of `r` are independent, so
-    threads can share them, or lanes, whose results may lie on the stack.  The results must have the accumulator's type,
-    all loops known extents, and nothing may stand between them.  The order of the sum changes, always in the same way:
-    the result depends neither on lanes nor on threads.
+    threads can share them, or lanes, whose results may lie on the stack.  The results must have the accumulator's type
+    where more than one thing is made of a sum, all loops must have known extents, and nothing may stand between them.
+    The order of the sum changes, always in the same way: the result depends neither on lanes nor on threads.
     """
     require_loops(kernel, "divide", [loop, at])
     if loop == at:
         raise ScheduleError(f"divide {loop}: it cannot go outside of itself", "name a loop over results")
-    step = _Divide(Search(kernel, "divide", loop), name or f"{loop}_sums", space, kernel)
+    step = _Divide(Search(kernel, "divide", loop, narrow=True), name or f"{loop}_sums", space, kernel)
     return rewrite_loops(kernel, at, lambda s, context: step.rewrite(step.search.run(s, context)))
 
 
@@ -68,16 +68,22 @@ class _Divide:
         """All parts of each result added up."""
         here = {s.var: b.var(c) for s, c in zip(found.around, counters, strict=True)}
         terms: list[Expr] = [Load(self.name, (Const(p), *here.values()), found.kept.dtype) for p in range(parts)]
-        result = found.result
-        at = tuple(substitute_expr(i, here) for i in result.indices)
-        total: Stmt = Store(result.buffer, at, _tree(terms))
-        if found.end != Store(result.buffer, result.indices, found.kept):
-            summed = Load(result.buffer, at, found.kept.dtype)
-            made = map_stmt(substitute(found.end, here), expr=lambda e: summed if e == found.kept else e)
-            total = b.block((total, made))
+        total = self._made(found, _tree(terms), here)
         for counter, extent in zip(reversed(counters), reversed(extents), strict=True):
             total = For(counter, Const(0), Const(extent), total)
         return total
+
+    def _made(self, found: Reduction, whole: Expr, here: Mapping[str, Expr]) -> Stmt:
+        """What is made of a whole sum, which waits in its result if that is more than one thing."""
+        end, result = substitute(found.end, here), found.result
+        if sum(e == found.kept for e in loads(end)) == 1:
+            return map_stmt(end, expr=lambda e: whole if e == found.kept else e)
+        if result.value.type.dtype != found.kept.dtype:
+            raise self.search.refuse(f"'{result.buffer}' has another type than the sum that would wait in it")
+        at = tuple(substitute_expr(i, here) for i in result.indices)
+        summed = Load(result.buffer, at, found.kept.dtype)
+        made = map_stmt(end, expr=lambda e: summed if e == found.kept else e)
+        return b.block((Store(result.buffer, at, whole), made))
 
     def _extent(self, s: For) -> int:
         extent = constant_extent(s)

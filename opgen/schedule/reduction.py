@@ -41,11 +41,14 @@ class Reduction(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What `primitive` moves `loop` out of."""
+    """What `primitive` moves `loop` out of; results may be `narrow`, of another type than the accumulator, if they are
+    not what sums wait in.
+    """
 
     kernel: Kernel
     primitive: str
     loop: str
+    narrow: bool = False
 
     def refuse(self, reason: str, help: str | None = None) -> ScheduleError:
         return ScheduleError(f"{self.primitive} {self.loop}: {reason}", help)
@@ -93,7 +96,8 @@ class Search:
         used = {e.buffer for s in (middle, end) for e in loads(s)} | {p.buffer for p in stores(middle)}
         if not begun or result is None or not _stores_once(end) or result.buffer in used:
             raise shape
-        if result.value.type.dtype != core.buffer.dtype or result.mask is not None:
+        own = self.narrow or result.value.type.dtype == core.buffer.dtype
+        if not own or result.mask is not None:
             raise shape
         return Reduction(around, core, start, wrapped, middle, end, result, Load(acc, (), core.buffer.dtype))
 

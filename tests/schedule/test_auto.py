@@ -561,7 +561,7 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     assert "rfactor x" in text or taps[0] == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(
     ("shape", "taps", "padding"),

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from opgen.loop.parse import parse_kernel
+from opgen.loop.print import print_kernel
 from opgen.passes.legalize import legalize
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
@@ -53,6 +54,40 @@ def test_branches_on_the_sum_that_is_stored(seed: int, more: str) -> None:
     after = apply(kernel, parse_schedule(f"divide k at=j -> sums\n{more}"))
     assert_same(kernel, after, {}, seed)
     assert_same(kernel, legalize(after), {}, seed)
+
+
+NARROW = """
+kernel narrow(a: float32[5, 9]) -> (y: bfloat16[9], z: float16[9]):
+  for j in 0..9:
+    alloc acc: float32[] register
+    acc[] = 0.0f32
+    for k in 0..5:
+      acc[] = acc[] + a[k, j]
+    y[j] = bfloat16(acc[])
+  for i in 0..9:
+    alloc sum: float32[] register
+    sum[] = 0.0f32
+    for r in 0..5:
+      sum[] = sum[] + a[r, i]
+    z[i] = float16(sum[]*sum[])
+"""
+
+
+@pytest.mark.parametrize("more", ["", "vectorize sums_j"])
+@pytest.mark.parametrize("seed", range(3))
+def test_results_narrower_than_the_sum(seed: int, more: str) -> None:
+    """They are rounded once, when all parts are added up."""
+    kernel = parse_kernel(NARROW)
+    after = apply(kernel, parse_schedule(f"divide k at=j -> sums\n{more}"))
+    assert print_kernel(after).count("bfloat16(") == 1
+    assert_same(kernel, after, {}, seed)
+    assert_same(kernel, legalize(after), {}, seed)
+
+
+def test_a_sum_used_twice_does_not_wait_in_a_narrower_result() -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(NARROW), parse_schedule("divide r at=i"))
+    assert refusal.value.message == "divide r: 'z' has another type than the sum that would wait in it"
 
 
 OTHERS = """
