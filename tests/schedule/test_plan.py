@@ -152,6 +152,28 @@ def test_small_caches(direction: str | None, seed: int) -> None:
         assert "carry" in text
 
 
+SHORT_ROWS = [
+    ((2, 6, 6, 16), (3, 3, 16, 64), 2),
+    ((1, 12, 6, 64), (3, 3, 64, 96), 2),
+    ((4, 3, 3, 64), (1, 1, 64, 64), 1),  # three rows would be nine positions
+    ((2, 9, 8, 64), (2, 2, 64, 64), 1),  # rows of seven
+]
+
+
+@pytest.mark.parametrize(("input", "filter", "rows"), SHORT_ROWS)
+def test_short_rows_share_a_tile(input: tuple[int, ...], filter: tuple[int, ...], rows: int) -> None:
+    """So that vectors of what the lanes read are used for up to eight positions, if no border is in the way."""
+    kernel, shapes = the_kernel(None, {"input": input, "filter": filter}, {"strides": [1, 1, 1, 1], "padding": "VALID"})
+    schedule, after = scheduled(kernel, "cpu", typical())
+    assert (f"split y {rows} tail=exact" in str(schedule) and "unroll y_i\nunroll x" in str(schedule)) == (rows > 1)
+    arrays = random_arrays(shapes, "float32", rows)
+    inputs = {b.name: arrays[b.name] for b in kernel.inputs}
+    (expected,) = interpret(kernel, inputs).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legalize(after), inputs, {}, threads, guarded=True).values()
+        assert found.tobytes() == expected.tobytes(), str(schedule)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_taps_join_few_channels(seed: int) -> None:
     """Ends of the reduction at which some taps fall outside are loops of their own."""

@@ -41,17 +41,16 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
         return False
     if any(sources.fan(nest, frozenset()) for nest in sources.nests):
         return True
-    return max(_gain(sources, machine), _gain_of_sums(sources, machine)) > 0
+    return max(gain(sources, machine) for gain in (_gain, _gain_of_sums, _gain_of_lanes)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
     sources = Sources(trial.kernel)
     absorbed: set[str] = set()
-    gain_of_sums = _gain_of_sums(sources, machine)
-    summed = gain_of_sums > _gain(sources, machine)
-    laned = summed and _gain_of_lanes(sources, machine) > gain_of_sums
-    summed = summed and not laned
+    gain, gain_of_sums, gain_of_lanes = (g(sources, machine) for g in (_gain, _gain_of_sums, _gain_of_lanes))
+    laned = gain <= max(gain_of_sums, 0) < gain_of_lanes
+    summed = not laned and gain_of_sums > gain
     for nest in reversed(sources.nests):
         buffer = sources.made_by(nest)
         if buffer in absorbed:

@@ -15,6 +15,8 @@ from opgen.schedule.steps import ComputeAt, Parallel, Reorder, Split
 
 VECTORS = 2
 """Vectors of which a block has a multiple: a register tile of what is made for it is as wide."""
+ALIKE = 1.05
+"""Among blocks of which the estimates differ by no more, the smallest is best: its intermediates are nearer."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,11 @@ class LaneBlocks(Blocks):
     def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
         extent = self._extents[0]
         step = VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
-        sizes = (n for n in range(step, extent, step) if extent % n == 0)
-        whole = self._seconds(moved, 1), (-1, 1)
-        return min(((self._seconds(moved, extent // n), (0, n)) for n in sizes), default=whole)
+        sizes = range(step, extent, step)
+        found = [(self._seconds(moved, extent // n), (0, n)) for n in sizes if extent % n == 0]
+        least = min((seconds for seconds, _ in found), default=0)
+        alike = (f for f in found if f[0] <= ALIKE * least)
+        return next(alike, (self._seconds(moved, 1), (-1, 1)))
 
     def _rate(self, size: float) -> float:
         return super()._rate(size / ROOM)

@@ -24,6 +24,8 @@ POSITIONS = (4, 6, 7, 8, 12, 14, 16, 28)
 """Of a tile, among which a search may choose."""
 OPERANDS = 4
 """Registers that are not for accumulators."""
+SHORT = 4
+"""Positions of a row that is too short to hide the latency twice over and to use its vectors often."""
 FELT = 1 / 3
 """The part of the arithmetic's time from which fetching is felt."""
 
@@ -56,6 +58,8 @@ class TileRule:
         near = self.joined and others and any(self.along_scalars(n) for n in (loop, others[0]))
         if near and TILE < self._extent(others[0]) * length <= room:
             return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
+        if others and (rows := self._rows(length, self._extent(others[0]), vectors)) > 1:
+            return {others[0]: rows, loop: length, self.vector: vectors * self.lanes}
         positions = 2 * TILE if self._tall(vectors) else _positions(length)
         return {loop: positions, self.vector: vectors * self.lanes}
 
@@ -89,6 +93,14 @@ class TileRule:
         extent = self.nest.extent(loop)
         assert extent is not None
         return extent
+
+    def _rows(self, length: int, count: int, vectors: int) -> int:
+        """How many of `count` short rows without borders make a tile's positions."""
+        borders = self.nest.conditions or self.phases.remainders or self.phases.quotients
+        if not self.joined or borders or length > SHORT:
+            return 1
+        most = min(TILE + 1, (self.machine.registers - OPERANDS) // vectors) // length
+        return max((n for n in range(1, most + 1) if count % n == 0), default=1)
 
     def _tall(self, vectors: int) -> bool:
         """Whether a tile of twice as many positions has registers, and lines of the first cache for what it reads.  It
