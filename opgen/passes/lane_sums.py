@@ -19,8 +19,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from opgen.loop import build as b
+from opgen.loop.declared import declared_names
 from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
-from opgen.loop.walk import allocs_in, distinct_exprs, loops_in, map_expr, map_stmt, walk_expr
+from opgen.loop.walk import allocs_in, distinct_exprs, map_expr, map_stmt, walk_expr
 from opgen.passes.fold import fold_all
 
 BLOCK = 16
@@ -31,12 +32,12 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 def merge_rows(kernel: Kernel) -> Kernel:
-    """Rewrite sums of rows; the same object if there are none."""
+    """Rewrite sums of rows, the first in each store; the same object if there are none."""
     if not any(_element(e) for e in distinct_exprs(kernel.body)):
         return kernel
     shapes = {i.name: i.shape for i in kernel.buffers}
     shapes |= {s.buffer.name: s.buffer.shape for s in allocs_in(kernel.body)}
-    names = {*shapes, *(s.var for s in loops_in(kernel.body)), *(p.name for p in kernel.parameters)}
+    names = declared_names(kernel)
     name = next(n for k in range(len(names) + 1) if (n := f"merged{k or ''}") not in names)
     body = map_stmt(kernel.body, stmt=lambda s: _store(s, name, shapes) if isinstance(s, Store) else s)
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)

@@ -10,7 +10,7 @@ from math import prod
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Binary, Const, Expr, For, Let, Load, Space, Stmt, Store
+from opgen.loop.nodes import Binary, Buffer, Const, Expr, For, Let, Load, Space, Stmt, Store
 from opgen.loop.walk import expressions, free_vars, map_stmt, parts, substitute_expr, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
@@ -21,6 +21,14 @@ Access = tuple[Indices, tuple[For, ...]]
 
 SMALL: tuple[Space, ...] = ("stack", "register")
 """Spaces whose buffers have constant sizes."""
+LARGEST = 1 << 18
+"""Most bytes of a buffer in one of them."""
+
+
+def is_too_large(buffer: Buffer) -> bool:
+    """Whether a buffer of constant size has no room where it is to be."""
+    size = prod(int(e.value) for e in buffer.shape if isinstance(e, Const)) * buffer.dtype.bytes
+    return buffer.space in SMALL and size > LARGEST
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from opgen.loop.walk import allocs_in, loads, loops_in, parts, skeleton, stores,
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_stmt
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, redirected
+from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, is_too_large, redirected
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_loops, rewrite_loops, with_body
 from opgen.schedule.producer import Producer
@@ -128,6 +128,8 @@ class _ComputeAt:
         region = Box(box.low, extents)
         self._require_once((*around, s), region)
         buffer = Buffer(self.name, self.whole.buffer.dtype, extents, self.space)
+        if is_too_large(buffer):
+            raise self.refuse(f"it is too large for the {self.space}", "compute it in heap, or further in")
         made = simplify_stmt(nest.restricted(region, inside), inside)
         body = redirected(s.body, self.name, self.name, region.low, inside)
         return replace(s, body=_within(body, Alloc(buffer, made)))

@@ -9,6 +9,7 @@ from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Space, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, stores, substitute, substitute_expr
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.box import is_too_large
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.reduction import Reduction, Search, operation
@@ -59,6 +60,8 @@ class _Divide:
         counters = [f"{self.name}_{s.var}" for s in found.around]
         require_fresh(self.kernel, f"divide {loop.var}", [self.name, *counters])
         sums = Buffer(self.name, acc.dtype, tuple(map(Const, (parts, *extents))), self.space)
+        if is_too_large(sums):
+            raise self.search.refuse(f"'{self.name}' is too large for the {self.space}", "put it in heap")
         place = tuple(b.var(s.var) for s in (loop, *found.around))
         inside = found.inside(found.start, Store(self.name, place, found.kept))
         each = For(loop.var, loop.start, loop.stop, inside, loop.kind)
@@ -76,7 +79,7 @@ class _Divide:
     def _made(self, found: Reduction, whole: Expr, here: Mapping[str, Expr]) -> Stmt:
         """What is made of a whole sum, which waits in its result if that is more than one thing."""
         end, result = substitute(found.end, here), found.result
-        if sum(e == found.kept for e in loads(end)) == 1:
+        if sum(e == found.kept for e in loads(end)) <= 1:
             return map_stmt(end, expr=lambda e: whole if e == found.kept else e)
         if result.value.type.dtype != found.kept.dtype:
             raise self.search.refuse(f"'{result.buffer}' has another type than the sum that would wait in it")

@@ -9,8 +9,9 @@ from opgen.diagnostics import InternalError, did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.dependence import independent
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Let, Stmt
-from opgen.loop.walk import holds_loop, loops_in, parts, skeleton, with_parts
+from opgen.loop.declared import declared_names
+from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Stmt
+from opgen.loop.walk import holds_loop, loops_in, parts, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.schedule.errors import ScheduleError
@@ -30,19 +31,6 @@ def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
         if name not in known:
             hint = did_you_mean(name, known) or f"the loops are {', '.join(known)}"
             raise ScheduleError(f"{primitive}: there is no loop '{name}'", hint)
-
-
-def declared_names(kernel: Kernel) -> set[str]:
-    """The names of a kernel's parameters, buffers, loops and values."""
-    used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
-    for s in skeleton(kernel.body):
-        if isinstance(s, For):
-            used.add(s.var)
-        elif isinstance(s, Let):
-            used.add(s.var.name)
-        elif isinstance(s, Alloc):
-            used.add(s.buffer.name)
-    return used
 
 
 def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced: Iterable[str] = ()) -> None:

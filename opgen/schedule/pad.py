@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
+from opgen.loop.declared import declared_names
 from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
 from opgen.loop.walk import allocs_in, loads, map_stmt, parts, stores, with_parts
 from opgen.lower.finite import unless_finite
@@ -14,7 +15,7 @@ from opgen.lower.mathematics import Names
 from opgen.passes.scope import entered
 from opgen.passes.tighten import conjuncts
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import declared_names, require_fresh, with_body
+from opgen.schedule.loops import require_fresh, with_body
 from opgen.schedule.renaming import renamed, suffixed_names
 
 

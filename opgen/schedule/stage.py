@@ -14,7 +14,7 @@ from opgen.loop.walk import allocs_in, free_vars, loads, loops_in, skeleton, sto
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, redirected
+from opgen.schedule.box import SMALL, Box, accesses, at_most, bounding_box, covering_box, is_too_large, redirected
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.lanes import require_all_even
 from opgen.schedule.loops import buffer_at, require_fresh, require_loops, rewrite_loops
@@ -124,6 +124,8 @@ class _Stage:
             self._require_covered(s.body)
         room = box.most or extents
         buffer = Buffer(self.local, self.whole.dtype, tuple(room[d] for d in self.order), self.space)
+        if is_too_large(buffer):
+            raise self._refuse(f"'{self.local}' is too large for the {self.space}", "stage it in heap, or further in")
         copies = {out: self._copy(Box(box.low, extents), inside, out) for out in (False, True) if (reads, writes)[out]}
         body = redirected(s.body, name, self.local, box.low, inside, self.order)
         steps = (*([copies[False]] if reads else []), body, *([copies[True]] if writes else []))

@@ -63,6 +63,11 @@ LEFT = {
     "fewer lanes than rows have elements": ("x: float32[64, 8]", tree([f"x[ramp(i, 1, 4), {k}]" for k in range(4)])),
     "an element twice": ("x: float32[64, 4]", tree([f"x[ramp(i, 1, 4), {k}]" for k in (0, 1, 2, 2)])),
     "another row": ("x: float32[64, 4]", tree([f"x[ramp({i}, 1, 4), {k}]" for k, i in enumerate((0, 0, 0, 1))])),
+    "more lanes than rows have elements": ("x: float32[64, 4]", tree([f"x[ramp(i, 1, 8), {k}]" for k in range(4)])),
+    "rows of several tables": (
+        "x: float32[4, 64, 4]",
+        tree([f"x[R, R, {k}]" for k in range(4)]).replace("R", "ramp(0, 1, 4)"),
+    ),
     "rows that are apart": ("x: float32[64, 4]", tree([f"x[ramp(i, 2, 4), {k}]" for k in range(4)])),
     "two rows": ("x: float32[64, 2]", "x[ramp(i, 1, 2), 0] + x[ramp(i, 1, 2), 1]"),
     "products": ("x: float32[64, 4]", tree([f"x[ramp(i, 1, 4), {k}]" for k in range(4)]).replace("+", "*")),
@@ -76,17 +81,25 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_anything_else_is_left_as_it_is(name: str) -> None:
     of, value = LEFT[name]
-    lanes = 2 if name == "two rows" else 4
+    lanes = {"two rows": 2, "more lanes than rows have elements": 8}.get(name, 4)
     kernel = parse_kernel(
-        f"kernel case({of}) -> (y: float32[4]):\n  for i in 0..1:\n    y[ramp(0, 1, {lanes})] = {value}\n"
+        f"kernel case({of}) -> (y: float32[8]):\n  for i in 0..1:\n    y[ramp(0, 1, {lanes})] = {value}\n"
     )
     assert merge_rows(kernel) is kernel
 
 
-def test_the_name_is_not_taken() -> None:
-    text = (
-        "kernel case(x: float32[64, 4], merged: float32[4]) -> (y: float32[4]):\n  y[ramp(0, 1, 4)] = S + merged[R]\n"
-    )
+TAKEN = [
+    "kernel case(x: float32[64, 4], merged: float32[4]) -> (y: float32[4]):\n  y[R] = S + merged[R]\n",
+    "kernel case(x: float32[64, 4], z: float32[4]) -> (y: float32[4]):\n  for merged in 0..1:\n    y[R] = S + z[R]\n",
+    (
+        "kernel case(x: float32[64, 4], z: float32[4]) -> (y: float32[4]):\n"
+        "  let merged: float32 = z[0]\n  y[R] = S + broadcast(merged, 4)\n"
+    ),
+]
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_the_name_is_not_taken(text: str) -> None:
     total = tree([f"x[ramp(0, 1, 4), {k}]" for k in range(4)])
     after = merge_rows(parse_kernel(text.replace("S", total).replace("R", "ramp(0, 1, 4)")))
     verify(after)

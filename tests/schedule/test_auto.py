@@ -15,7 +15,7 @@ from opgen.loop.bind import bind
 from opgen.loop.interpret import Counters, interpret
 from opgen.loop.nodes import Binary, Cast, Compare, If, Kernel
 from opgen.loop.nodes import Call as FusedCall
-from opgen.loop.print import print_expr
+from opgen.loop.print import print_expr, print_kernel
 from opgen.loop.verify import verify
 from opgen.loop.walk import walk, walk_exprs
 from opgen.machine import Machine, typical
@@ -24,7 +24,7 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
 from opgen.schedule.default import scheduled
-from opgen.schedule.schedule import parse_schedule
+from opgen.schedule.schedule import apply, parse_schedule
 from opgen.spec import load
 from tests.harness import Call, random_arrays
 
@@ -63,7 +63,7 @@ def the_call(seed: int, lanes: bool, direction: str | None) -> Call:
 def inputs_of(call: Call, kernel: Kernel, schedule: str, seed: int) -> dict[str, np.ndarray]:
     """Random numbers; of few bits where a schedule adds up in another order, so that no order rounds."""
     arrays = random_arrays(call.shapes, call.dtype, seed)
-    if any(step in schedule for step in ("rfactor", "regroup", "divide")):
+    if any(step in schedule for step in ("rfactor", "regroup", "divide", "pair ")):
         arrays = {
             n: (np.round(np.clip(x.astype(np.float64), -2, 2) * 8) / 8).astype(x.dtype) for n, x in arrays.items()
         }
@@ -567,9 +567,9 @@ def test_few_sums_along_rows(shape: tuple[int, ...], taps: tuple[int, int], padd
     ("shape", "taps", "padding"),
     [
         ((1, 32, 7, 7), (3, 3), "SAME"),
-        ((1, 16, 14, 14), (3, 3), "SAME"),
-        ((2, 16, 5, 15), (3, 2), "VALID"),
-        ((1, 16, 3, 41), (2, 5), "SAME"),
+        ((1, 32, 14, 14), (3, 3), "SAME"),
+        ((2, 32, 5, 15), (3, 2), "VALID"),
+        ((1, 32, 3, 41), (2, 5), "SAME"),
     ],
 )
 def test_short_sums_along_rows_are_merged(
@@ -581,6 +581,8 @@ def test_short_sums_along_rows_are_merged(
     text = assert_scheduled_is_the_same(call, shape[3])
     for step in ("divide x_l at=c_i space=stack -> acc_partial", "vectorize acc_partial_c_i", "parallel c_o"):
         assert step in text
+    kernel = simplify(bind(*call.kernel()))
+    assert "alloc merged: " in print_kernel(legalize(apply(kernel, parse_schedule(text))))
 
 
 @pytest.mark.parametrize(
@@ -588,6 +590,7 @@ def test_short_sums_along_rows_are_merged(
     [
         ((1, 16, 40, 40), (3, 3, 16, 1)),  # long
         ((1, 17, 7, 7), (3, 3, 17, 1)),  # no whole vectors of channels
+        ((1, 8, 7, 7), (3, 3, 8, 1)),  # one vector of channels, for two threads
     ],
 )
 def test_other_sums_along_rows_have_a_tree_each(shape: tuple[int, ...], filters: tuple[int, ...]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.passes.legalize import legalize
+from opgen.runtime.run import run_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
 from tests.schedule import kernels
@@ -76,12 +78,24 @@ kernel narrow(a: float32[5, 9]) -> (y: bfloat16[9], z: float16[9]):
 @pytest.mark.parametrize("more", ["", "vectorize sums_j"])
 @pytest.mark.parametrize("seed", range(3))
 def test_results_narrower_than_the_sum(seed: int, more: str) -> None:
-    """They are rounded once, when all parts are added up."""
     kernel = parse_kernel(NARROW)
     after = apply(kernel, parse_schedule(f"divide k at=j -> sums\n{more}"))
     assert print_kernel(after).count("bfloat16(") == 1
     assert_same(kernel, after, {}, seed)
     assert_same(kernel, legalize(after), {}, seed)
+
+
+def test_parts_are_not_rounded() -> None:
+    """In bfloat16, 256 + 1 is 256, and 258 is not."""
+    after = legalize(apply(parse_kernel(NARROW), parse_schedule("divide k at=j -> sums")))
+    terms = np.repeat(np.array([[256], [1], [1], [0], [0]], "float32"), 9, axis=1)
+    assert (run_kernel(after, {"a": terms}, {}, 1)["y"].astype("float32") == 258).all()
+
+
+def test_neighbours_are_added_first() -> None:
+    """As `passes/lane_sums.py` expects it."""
+    after = print_kernel(apply(parse_kernel(NARROW), parse_schedule("divide k at=j -> s")))
+    assert "bfloat16(s[0, s_j] + s[1, s_j] + (s[2, s_j] + s[3, s_j]) + s[4, s_j])" in after
 
 
 def test_a_sum_used_twice_does_not_wait_in_a_narrower_result() -> None:
@@ -143,6 +157,17 @@ REFUSALS = {
     "divide j at=a": f"divide j: {NOT_A_REDUCTION}",
     "divide j at=i -> x": "divide j: the name 'x' is taken",
 }
+
+
+def test_what_does_not_fit_the_stack_is_refused() -> None:
+    kernel = parse_kernel(OTHERS)
+    apply(kernel, parse_schedule("split q 500 tail=exact -> q_o, q_i\ndivide q_o at=p space=stack -> parts"))
+    with pytest.raises(ScheduleError) as refusal:
+        apply(kernel, parse_schedule("split q 5 tail=exact -> q_o, q_i\ndivide q_o at=p space=stack -> parts"))
+    assert (refusal.value.message, refusal.value.help) == (
+        "divide q_o: 'parts' is too large for the stack",
+        "put it in heap",
+    )
 
 
 @pytest.mark.parametrize("text", REFUSALS)

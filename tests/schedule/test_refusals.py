@@ -142,6 +142,38 @@ def test_refusal(text: str) -> None:
     assert (refusal.value.message, refusal.value.help) == REFUSALS[text]
 
 
+LARGE = """
+kernel large(x: float32[64, 4096]) -> (y: float32[64, 4096]):
+  alloc t: float32[64, 4096] heap
+  for a in 0..64:
+    for b in 0..4096:
+      t[a, b] = x[a, b] * 2.0f32
+  for o in 0..1:
+    for i in 0..64:
+      for j in 0..4096:
+        y[i, j] = t[i, j] + x[i, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "place"),
+    [
+        ("stage x at=o space=stack -> near", "stage x: 'near'", "stage"),
+        ("stage y at=o space=register -> near", "stage y: 'near'", "stage"),
+        ("compute_at t at=o space=stack", "compute_at t: it", "compute"),
+    ],
+)
+def test_what_has_no_room_is_refused(text: str, what: str, place: str) -> None:
+    """A MiB on the stack; the same in heap, or a row of it, is right."""
+    space = "register" if "register" in text else "stack"
+    with pytest.raises(ScheduleError) as refusal:
+        apply(parse_kernel(LARGE), parse_schedule(text))
+    assert refusal.value.message == f"{what} is too large for the {space}"
+    assert refusal.value.help == f"{place} it in heap, or further in"
+    apply(parse_kernel(LARGE), parse_schedule(text.replace(f"space={space}", "space=heap")))
+    apply(parse_kernel(LARGE), parse_schedule(text.replace("at=o", "at=i")))
+
+
 def test_bounds_are_not_tightened_apart_within_lanes() -> None:
     kernel = parse_kernel(
         "kernel steps(x: float32[8]) -> (y: float32[8]):\n  for i in 0..8:\n    alloc acc: float32[] register\n"

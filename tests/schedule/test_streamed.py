@@ -8,9 +8,14 @@ from math import prod
 
 import pytest
 
+from opgen.loop.parse import parse_kernel
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
-from tests.harness import Call
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime.run import run_kernel
+from opgen.schedule.default import scheduled
+from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, MODULE, assert_scheduled_is_the_same
 
 AFAR = replace(typical(64), l2=Cache(16 << 10, 8, 64, 118e9), l3=Cache(32 << 20, 16, 64, 20e9), cores=2)
@@ -109,6 +114,35 @@ def test_blocks_are_of_all_terms_where_one_unit_multiplies(side: int, terms: int
     assert "fill filter_panel in=c\n" in text
     assert "prefetch filter at=k_o in=c" in text
     assert "carry" not in text
+
+
+BROADCAST = """
+kernel product(a: float32[{A}], w: float32[1024, 512]) -> (y: float32[7, 7, 512]):
+  for i in 0..7:
+    for j in 0..7:
+      for k in 0..512:
+        alloc acc: float32[] register
+        acc[] = 0.0f32
+        for c in 0..1024:
+          acc[] = fma(a[{I}c], w[c, k], acc[])
+        y[i, j, k] = acc[]
+"""
+
+
+@pytest.mark.parametrize("registers", [4, 8, 16, 32])
+@pytest.mark.parametrize(("shape", "index"), [("7, 1024", "i, "), ("1024", ""), ("7, 7, 1024", "i, j, ")])
+def test_scalars_that_some_positions_share(shape: str, index: str, registers: int) -> None:
+    """There are no lines of them to count; of registers there may be too few for any tile."""
+    kernel = simplify(parse_kernel(BROADCAST.replace("{A}", shape).replace("{I}", index)))
+    machine = replace(AFAR, l2=Cache(512 << 10, 8, 64, 118e9), latency=4, registers=registers)
+    schedule, after = scheduled(kernel, "cpu", machine)
+    if registers == 32:
+        assert "parallel k_p" in str(schedule)
+    arrays = random_arrays({"a": tuple(map(int, shape.split(", "))), "w": (1024, 512)}, "float32", registers)
+    (expected,) = run_kernel(legalize(kernel), arrays, {}, 1).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legalize(after), arrays, {}, threads, guarded=True).values()
+        assert found.tobytes() == expected.tobytes(), str(schedule)
 
 
 def test_results_of_blocks_of_all_terms_need_not_be_near() -> None:

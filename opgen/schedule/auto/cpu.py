@@ -7,6 +7,7 @@ contraction/    a reduction in which some reads do not depend on the lanes: `nes
                 or a product of few places with a large table: `scalar_rows.py`
                 or, where large, a product of matrices or a sum of outer products: `products.py`, `outer.py`
                 or a sum of products with few scalars that lie together: `taps.py`
+                or, of bfloat16, two terms at a time: `pairs.py`, and of outer products `outer_pairs.py`
                 or a product or a sum of outer products, and what is left over of tiles: `ragged.py`
                 or one whose images, results or both are turned before and after: `turned_maps.py`
                 or one with too few results side by side to fill vectors: `few.py`
@@ -36,6 +37,7 @@ from opgen.schedule.auto.contraction.flat import Flat
 from opgen.schedule.auto.contraction.nest import FAR, Contraction
 from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.outer_maps import OuterMaps
+from opgen.schedule.auto.contraction.outer_pairs import OuterPairs
 from opgen.schedule.auto.contraction.pairs import Pairs
 from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.contraction.ragged import Ragged
@@ -227,6 +229,8 @@ class CpuNest:
         if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products, OuterMaps)):
             return True
         if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
+            return True
+        if self.machine.pairs and OuterPairs(nest, self.trial, vector, lanes, self.machine).run():
             return True
         ways = (self._in_wide_taps, self._in_carried_pairs, self._in_pairs) if self.machine.pairs else ()
         if any(self.trial.attempt(partial(way, nest, vector, lanes)) for way in ways):

@@ -14,6 +14,7 @@ from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Const, Load
 from opgen.loop.walk import allocs_in, loads
 from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import TURNS
 from opgen.schedule.auto.copies.prepare import elements, reused
@@ -23,6 +24,7 @@ from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
     ComputeAt,
+    Flatten,
     Fuse,
     Pair,
     Parallel,
@@ -60,6 +62,8 @@ class Pairs:
         if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
             return False
         before = len(self.trial.steps)
+        self._joined()
+        factors = [e for e in self.nest.summed if e.dtype == BFLOAT16]
         if not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
             return False
         turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
@@ -67,6 +71,17 @@ class Pairs:
             return False
         self.steps = self.trial.steps[before:]
         return True
+
+    def _joined(self) -> None:
+        """Where rows of terms have an odd last one: loops over terms as one, as far as that is possible."""
+        loops = list(self.nest.inner_loops)
+        while len(loops) > 1 and (constant_extent(loops[-1]) or 0) % 2:
+            inner, outer = loops.pop().var, loops.pop().var
+            both = self.trial.fresh(f"{outer}_{inner}")
+            if not self.trial.take(Flatten(outer, inner, both)):
+                return
+            self.nest = self.trial.nest(self.vector)
+            loops = list(self.nest.inner_loops)
 
     def _paired(self, factors: list[Load], loop: str) -> bool:
         """Two steps of a loop at once: in place where that is possible."""

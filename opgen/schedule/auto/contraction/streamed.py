@@ -171,7 +171,8 @@ class Streamed(LaneNest):
         m, terms = self.machine, prod(self._reductions.values())
         if not m.one_unit or self._conditional or len(self._reductions) > 1 or not self._rows_are_felt:
             return False
-        few = terms * NARROW * m.vector_bytes <= WHOLE * m.l2.size and self._shared_in(NARROW)
+        shared = self._shared_in(NARROW) and self._room(NARROW) >= WIDE
+        few = shared and terms * NARROW * m.vector_bytes <= WHOLE * m.l2.size
         return few and prod(self._positions.values()) > self._even
 
     @property
@@ -186,7 +187,7 @@ class Streamed(LaneNest):
         scalars = [a.strides for a in accesses(self.nest) or () if inner in a.strides and self.vector not in a.strides]
         lines = [max(1, int(SCALARS * self.machine.l1.lines_at(steps[inner]))) for steps in scalars]
         count = prod(self._positions.values())
-        return -(-count // -(-count // min(self._room(NARROW), *lines)))
+        return -(-count // -(-count // min((self._room(NARROW), *lines))))
 
     def _few_bodies(self) -> bool:
         """Whether the taps that decide on places of a row are few enough to unroll."""

@@ -15,6 +15,7 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.panel import TURNS
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, read_bytes
@@ -98,9 +99,10 @@ class RowSums:
         return others, [Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves)]
 
     def _side_by_side(self, loop: str) -> bool:
-        """Whether results lie side by side along a loop that whole vectors share."""
+        """Whether results lie side by side along a loop of whole vectors, which threads can share."""
         along = all(is_contiguous(s, loop, self.nest.shapes) for s in self.nest.results)
-        return along and (self.nest.extent(loop) or 1) % self.lanes == 0
+        blocks, left = divmod(self.nest.extent(loop) or 1, self.lanes)
+        return along and left == 0 and (blocks % self.machine.cores == 0 or blocks >= TURNS * self.machine.cores)
 
     def _divided(self, column: str, partial: str, block: str, others: list[str]) -> bool:
         """Sums of all lanes of a block of results, one result after the other, and a sum of these for each lane."""

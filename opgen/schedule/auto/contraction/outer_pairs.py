@@ -1,0 +1,160 @@
+"""Sums of outer products of bfloat16, two places at a time by the dot product of pairs: each place adds the product of
+two rows to a table of results.
+
+    for parts of the places: for blocks of pairs: copy the pairs; for tiles of the table: for pairs: scalars by vectors
+
+The two elements of a pair lie a row apart, so that both operands are copied, pair by pair: a block at a time, which the
+second cache holds beside the table, while the next one is asked for.  Places are joined: no row has an odd last one.
+Each part has a table of its own, so that threads meet once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from opgen.dtypes import BFLOAT16
+from opgen.loop.nodes import Load
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, read_bytes
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import (
+    Carry,
+    ComputeAt,
+    Divide,
+    Flatten,
+    Pair,
+    Parallel,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
+
+SCALARS, VECTORS = 8, 2
+"""The tile: 16 sums, and 10 loads for as many products of pairs."""
+WORD = 4
+"""Bytes of a pair, and of a sum."""
+TABLE = 1 / 4
+"""The part of the second cache for the results of a thread."""
+BLOCK = 1 / 2
+"""The part of the second cache for the pairs of a block."""
+PANEL = 3 / 4
+"""The part of the first cache for what a block's vectors read."""
+LEAST = 32
+"""Pairs of a block: with fewer, the sums that wait are felt."""
+PARTS = 16
+"""Most parts of the places."""
+
+
+@dataclass(frozen=True)
+class OuterPairs(LaneNest):
+    def run(self) -> bool:
+        """All steps, or none."""
+        return self._fits and self.trial.attempt(self._joined)
+
+    @cached_property
+    def _loop(self) -> str:
+        """The loop over scalars."""
+        return next((n for n in self.nest.names if n != self.vector), "")
+
+    @cached_property
+    def _reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        nest = self.nest
+        loads = tuple(dict.fromkeys(nest.summed))
+        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
+        if len(rows) != 2 or len(nest.names) != 2 or any(e.dtype != BFLOAT16 for e in rows):
+            return ()
+        along = zip(rows, (self.vector, self._loop), (self._loop, self.vector), strict=True)
+        return rows if all(is_contiguous(e, n, nest.shapes) and not depends(e.indices, m) for e, n, m in along) else ()
+
+    @property
+    def _fits(self) -> bool:
+        """Whether the nest is such a sum, of a small table and of operands that the second cache does not hold."""
+        nest, second = self.nest, self.machine.l2.size
+        if not self._reads or nest.conditions or len(nest.results) != 1 or not nest.inner_loops or divisibility(nest):
+            return False
+        if any(constant_extent(s) is None for s in nest.inner_loops) or read_bytes(nest) <= second:
+            return False
+        tiled = self._width % (VECTORS * self.lanes) == 0 and self._scalars % SCALARS == 0
+        near = WORD * self._width * self._scalars <= TABLE * second
+        return tiled and near and is_contiguous(nest.results[0], self.vector, nest.shapes)
+
+    @property
+    def _width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @property
+    def _scalars(self) -> int:
+        return self.nest.extent(self._loop) or 0
+
+    def _joined(self) -> bool:
+        """With one loop over all places."""
+        places = [s.var for s in self.nest.inner_loops]
+        count = prod(constant_extent(s) or 1 for s in self.nest.inner_loops)
+        while len(places) > 1:
+            inner, outer = places.pop(), places.pop()
+            places.append(self.trial.fresh(f"{outer}_{inner}"))
+            if not self.trial.take(Flatten(outer, inner, places[-1])):
+                return False
+        parts = next((n for n in range(self._most_parts, 1, -1) if count % (2 * n) == 0), 0)
+        block = self._block(count // (2 * parts)) if parts else 0
+        return block >= LEAST and self._tiled(places[0], count // parts, block)
+
+    @property
+    def _most_parts(self) -> int:
+        return max(2, min(self.machine.cores, PARTS))
+
+    def _block(self, pairs: int) -> int:
+        """How many pairs make a block."""
+        panel = PANEL * self.machine.l1.size / (VECTORS * self.lanes + SCALARS)
+        copies = BLOCK * self.machine.l2.size / (self._width + self._scalars)
+        most = int(min(panel, copies)) // WORD
+        return max((n for n in range(1, min(most, pairs) + 1) if pairs % n == 0), default=0)
+
+    def _tiled(self, place: str, size: int, block: int) -> bool:
+        trial, (first, *_) = self.trial, self.nest.names
+        part, rest, sums = trial.fresh(f"{place}_p"), trial.fresh(f"{place}_r"), trial.fresh("sums")
+        copies = [trial.fresh(f"{e.buffer}_pairs") for e in self._reads]
+        around, within = trial.fresh(f"{place}_o"), trial.fresh(f"{place}_i")
+        tiles, scalar = trial.fresh(f"{self._loop}_o"), trial.fresh(f"{self._loop}_i")
+        blocks, inside, across, lane = (trial.fresh(f"{self.vector}_{n}") for n in "oivl")
+        outer = (blocks, tiles) if first == self.vector else (tiles, blocks)
+        steps: list[Step] = [
+            Split(place, size, "exact", part, rest),
+            Divide(part, first, sums),
+            Pair(rest, *self._in_order(copies)),
+            Split(self._loop, SCALARS, "exact", tiles, scalar),
+            Split(self.vector, VECTORS * self.lanes, "exact", blocks, inside),
+            Split(inside, self.lanes, "exact", across, lane),
+            Split(rest, block, "exact", around, within),
+            Reorder((*outer, scalar, across, lane)),
+            Carry(around, outer[0]),
+            Reorder((*outer, within, scalar, across, lane)),
+            *(Unroll(n) for n in (scalar, across)),
+            Vectorize(lane),
+            *(ComputeAt(copy, around) for copy in copies),
+            *(Prefetch(e.buffer, around, within) for e in self._reads),
+            Parallel(part),
+            *self._in_lanes(f"{copies[0]}_{len(self._reads[0].indices) - 1}", self._width),
+            *self._in_lanes(f"{copies[1]}_{len(self._reads[1].indices) - 1}", self._scalars),
+            *self._in_lanes(f"{sums}_{self.vector}", self._width),
+            Parallel(f"{sums}_{first}"),
+        ]
+        return trial.take(*steps)
+
+    def _in_order(self, copies: list[str]) -> tuple[str, str]:
+        """The copies in the order in which their sources are multiplied."""
+        first, second = copies if self.nest.summed[0] == self._reads[0] else reversed(copies)
+        return first, second
+
+    def _in_lanes(self, loop: str, extent: int) -> list[Step]:
+        """Whole vectors, the last of which may overlap, or shorter ones."""
+        lanes = min(self.lanes, 1 << extent.bit_length() - 1)
+        tail: Tail = "exact" if extent % lanes == 0 else "overlap"
+        return [Split(loop, lanes, tail, f"{loop}_o", f"{loop}_l"), Vectorize(f"{loop}_l")]
