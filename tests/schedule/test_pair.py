@@ -205,6 +205,14 @@ def test_narrow_results_go_past_the_caches_where_a_tile_has_whole_lines(outputs:
     assert ("stream output" in assert_scheduled_is_the_same(call, outputs, machine)) == past
 
 
+def test_a_tile_of_all_results_has_no_loop_to_ask_in() -> None:
+    shapes = {"input": (4, 8, 9, 10), "filter": (1, 1, 8, 16), "grad_output": (4, 16, 9, 10)}
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NCHW"}
+    call = Call(MODULE, gradient(MODULE, DENSE, "filter"), shapes, attrs, dtype="bfloat16")
+    small = dataclasses.replace(USUAL, l2=Cache(2 << 10, 8, 64, 118e9))
+    assert "prefetch" not in assert_scheduled_is_the_same(call, 0, small)
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_windows_are_not_paired(direction: str | None) -> None:
     """Where every read depends on the lanes, tiles share what they read, with or without the dot product of pairs."""

@@ -203,7 +203,7 @@ class Contraction:
         """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
         multiply-adds, so that the next is not asked for in time.
         """
-        if not self.machine.one_unit or plan.carried or self.phases.remainders:
+        if not self.machine.one_unit or not arrangement.around or plan.carried or self.phases.remainders:
             return
         given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
         for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
