@@ -12,7 +12,7 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, inner_nests, nests, nests_within
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
-from opgen.schedule.steps import Fuse, Step
+from opgen.schedule.steps import Flatten, Fuse, Step
 
 
 @dataclass
@@ -67,6 +67,17 @@ class Trial:
         while name in taken:
             name += "_"
         return name
+
+    def joined(self, loops: Sequence[str]) -> tuple[str, ...]:
+        """Make one loop of the innermost ones as far as they walk on row after row; the loops that there are then."""
+        names = tuple(loops)
+        while len(names) > 1:
+            *others, outer, inner = names
+            both = self.fresh(f"{outer}_{inner}")
+            if not self.take(Flatten(outer, inner, both)):
+                break
+            names = (*others, both)
+        return names
 
     def fused_prefix(self, loops: Sequence[str], first: Callable[[str], Step]) -> bool:
         """Take `first` (parallel, bind) for the outermost loop, and fuse the next ones into it as far as they are

@@ -17,7 +17,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.outer_panels import REST, panel_of_scalars, panel_of_vectors
 from opgen.schedule.auto.contraction.outer_shape import SCALARS, VECTORS, OuterShape
 from opgen.schedule.auto.contraction.products import apart, balanced
-from opgen.schedule.steps import Carry, Divide, Flatten, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Carry, Divide, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 SEVERAL = (2, 3, 5, 7)
 """Places that are done in one iteration, so that the loop itself is not felt: the fewest that divide a block."""
@@ -38,12 +38,8 @@ class OuterProducts(OuterShape):
 
     def _joined(self) -> bool:
         """All steps, with one loop over all places, of which blocks of any size can be made."""
-        places = [s.var for s in self.places]
-        while len(places) > 1:
-            inner, outer = places.pop(), places.pop()
-            places.append(self.trial.fresh(f"{outer}_{inner}"))
-            if not self.trial.take(Flatten(outer, inner, places[-1])):
-                return False
+        if len(self.trial.joined([s.var for s in self.places])) > 1:
+            return False
         nest = replace(self, nest=self.trial.nest(self.vector))
         return len(self.places) > 1 and nest.fits and nest.enough and nest.tiled()
 

@@ -10,6 +10,7 @@ that blocks may be of any size, and while one is done the next is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from opgen.schedule.auto.contraction.products import apart, balanced
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, own_axis, read_bytes, with_last
-from opgen.schedule.steps import Carry, Flatten, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 TILES = ((4, 6), (2, 12))
 """Vectors by scalars of a tile: 10 or 14 loads for 24 multiply-adds."""
@@ -76,16 +77,10 @@ class OuterMaps(LaneNest):
 
     def _joined(self) -> bool:
         """With one loop over the places of a map, of those loops over places that lie one after the other."""
-        places = [s.var for s in self.nest.inner_loops]
-        while len(places) > 1:
-            *others, outer, inner = places
-            both = self.trial.fresh(f"{outer}_{inner}")
-            if not self.trial.take(Flatten(outer, inner, both)):
-                break
-            places = [*others, both]
+        places = self.trial.joined([s.var for s in self.nest.inner_loops])
         return replace(self, nest=self.trial.nest(self.vector))._tiled(places)
 
-    def _tiled(self, places: list[str]) -> bool:
+    def _tiled(self, places: Sequence[str]) -> bool:
         *images, place = places
         extent = constant_extent(self.nest.inner_loops[-1]) or 1
         block = self._block(extent)

@@ -24,7 +24,6 @@ from opgen.schedule.steps import (
     Carry,
     ComputeAt,
     Divide,
-    Flatten,
     Pair,
     Parallel,
     Prefetch,
@@ -95,16 +94,11 @@ class OuterPairs(LaneNest):
 
     def _joined(self) -> bool:
         """With one loop over all places."""
-        places = [s.var for s in self.nest.inner_loops]
         count = prod(constant_extent(s) or 1 for s in self.nest.inner_loops)
-        while len(places) > 1:
-            inner, outer = places.pop(), places.pop()
-            places.append(self.trial.fresh(f"{outer}_{inner}"))
-            if not self.trial.take(Flatten(outer, inner, places[-1])):
-                return False
+        place, *others = self.trial.joined([s.var for s in self.nest.inner_loops])
         parts = next((n for n in range(self._most_parts, 1, -1) if count % (2 * n) == 0), 0)
         block = self._block(count // (2 * parts)) if parts else 0
-        return block >= LEAST and self._tiled(places[0], count // parts, block)
+        return not others and block >= LEAST and self._tiled(place, count // parts, block)
 
     @property
     def _most_parts(self) -> int:

@@ -24,7 +24,6 @@ from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
     ComputeAt,
-    Flatten,
     Fuse,
     Pair,
     Parallel,
@@ -73,15 +72,13 @@ class Pairs:
         return True
 
     def _joined(self) -> None:
-        """Where rows of terms have an odd last one: loops over terms as one, as far as that is possible."""
-        loops = list(self.nest.inner_loops)
-        while len(loops) > 1 and (constant_extent(loops[-1]) or 0) % 2:
-            inner, outer = loops.pop().var, loops.pop().var
-            both = self.trial.fresh(f"{outer}_{inner}")
-            if not self.trial.take(Flatten(outer, inner, both)):
-                return
+        """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
+        names = [s.var for s in self.nest.inner_loops]
+        odd = [(constant_extent(s) or 0) % 2 == 1 for s in reversed(self.nest.inner_loops)]
+        needed = next((k for k, is_odd in enumerate(odd) if not is_odd), len(odd)) + 1
+        if odd[0]:
+            self.trial.joined(names[-needed:])
             self.nest = self.trial.nest(self.vector)
-            loops = list(self.nest.inner_loops)
 
     def _paired(self, factors: list[Load], loop: str) -> bool:
         """Two steps of a loop at once: in place where that is possible."""

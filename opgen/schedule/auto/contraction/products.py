@@ -21,7 +21,6 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, own_axis, with_last
 from opgen.schedule.steps import (
     Fill,
-    Flatten,
     Pack,
     Parallel,
     Partition,
@@ -162,13 +161,8 @@ class Products(LaneNest):
         """The loops over places, those within the vectors' joined where they can be and threads share none of them:
         only the last tile of all is shorter then.
         """
-        *others, inner = self._loops
-        while self._shares_vectors and len(others) > self._apart:
-            both = self.trial.fresh(f"{others[-1]}_{inner}")
-            if not self.trial.take(Flatten(others[-1], inner, both)):
-                break
-            others, inner = others[:-1], both
-        return (*others, inner)
+        apart = self._apart if self._shares_vectors else len(self._loops) - 1
+        return (*self._loops[:apart], *self.trial.joined(self._loops[apart:]))
 
     @property
     def _bytes(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opgen.schedule.auto.contraction.products import VECTORS
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest
-from opgen.schedule.steps import Flatten, Partition, Reorder
+from opgen.schedule.steps import Partition, Reorder
 
 LEAST = 3 / 4
 """The part of the results that whole tiles must make."""
@@ -33,19 +33,10 @@ class Ragged(LaneNest):
         suffix = name.removeprefix(f"{self.vector}_")
         if not trial.take(Reorder((self.vector, *others))):
             return False
-        self._join(others)
+        self.trial.joined(others)
         if not trial.take(Partition(self.vector, (-left,), suffix)):
             return False
         if not self.whole(trial.nest(self.vector)):
             return False
         self.rest(trial.nest(name))
         return True
-
-    def _join(self, loops: list[str]) -> None:
-        """Join the places that lie one after the other, while there is one nest that walks through them."""
-        inner = loops[-1]
-        for outer in reversed(loops[:-1]):
-            both = self.trial.fresh(f"{outer}_{inner}")
-            if not self.trial.take(Flatten(outer, inner, both)):
-                return
-            inner = both

@@ -22,7 +22,6 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous
 from opgen.schedule.auto.rows import in_partial_sums
 from opgen.schedule.steps import (
-    Flatten,
     Pack,
     Partition,
     Pitch,
@@ -164,15 +163,10 @@ class ScalarRows(LaneNest):
 
     def _joined(self) -> str | None:
         """All places as one loop; none if they do not lie one after the other."""
-        *others, inner = self._loops
         if self.nest.names[-1] != self.vector and not self.trial.take(Reorder((*self._loops, self.vector))):
             return None
-        while others:
-            both = self.trial.fresh(f"{others[-1]}_{inner}")
-            if not self.trial.take(Flatten(others.pop(), inner, both)):
-                return None
-            inner = both
-        return inner
+        place, *others = self.trial.joined(self._loops)
+        return None if others else place
 
 
 def _turned(e: Load | Store) -> tuple[int, ...]:
