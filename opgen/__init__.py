@@ -7,6 +7,7 @@
     empty(shape, dtype)         a new array on a cache line, which kernels read faster than most of numpy's own
     to_device(array)            a copy of an array on a CUDA device, for calls that run there in place
     counters()                  for each op how many kernels were made for certain sizes, and how many for any
+    __version__                 the version of opgen, as text
 
 They are imported when they are first used, so that `import opgen` costs nothing.
 """
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opgen.runtime.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
     from opgen.runtime.algorithms import algorithms
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from opgen.runtime.empty import empty
     from opgen.runtime.placement import device, to_device
 
-__all__ = ["algorithms", "counters", "device", "empty", "gradient", "load", "to_device"]
+__all__ = ["__version__", "algorithms", "counters", "device", "empty", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:

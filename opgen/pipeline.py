@@ -8,7 +8,6 @@ Each stage is computed when it is first asked for.  These are the steps that a c
 
 from __future__ import annotations
 
-import pprint
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,12 +30,10 @@ from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
 from opgen.spec.environment import Environment, evaluate
 from opgen.spec.model import Algorithm, Attr, Module, OpSpec
+from opgen.spec.unparse import write_algorithm, write_op
 
 Stage: TypeAlias = Literal["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-
-LINE = 120
-"""Columns of the model's text."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +119,10 @@ class Pipeline:
 
     @property
     def model(self) -> str:
-        """The resolved model: fragments in place, index ranges found."""
-        return pprint.pformat(self.algorithm or self.op, width=LINE, sort_dicts=False)
+        """The resolved model as a spec: fragments in place, gradients derived, index ranges found."""
+        if self.algorithm is not None:
+            return write_algorithm(self.op, self.algorithm)
+        return write_op(self.module, self.op)
 
 
 _TEXTS: Mapping[Stage, Callable[[Pipeline], str]] = {

@@ -7,14 +7,15 @@ import click
 from opgen.cli.group import OpgenGroup
 
 COMMANDS = {
-    "generate": "Write typed modules, stubs and documentation from specs.",
+    "new": "Write a commented spec to start from.",
+    "generate": "Write typed modules and documentation from specs.",
     "build": "Compile C and C++ libraries ahead of time.",
     "check": "Check specs; show every mistake with its place.",
     "fmt": "Bring specs into the one layout.",
     "inspect": "Print what becomes of an op, stage by stage.",
     "tune": "Look for faster schedules by measuring.",
-    "bench": "Compare speed with installed libraries and the machine's limits.",
-    "demo": "Run the generated ops on a photograph and on recorded cases.",
+    "bench": "Compare speed with other libraries and limits; needs a checkout.",
+    "demo": "Run the ops on a photograph and recorded cases; needs a checkout.",
     "doctor": "Say what this machine offers and what opgen found.",
     "cache": "Show or clear the cache of built kernels.",
 }

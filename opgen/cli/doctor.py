@@ -6,23 +6,29 @@ import textwrap
 
 import click
 
+from opgen.cli.as_json import JSON, print_json
+
 LINE = 100
 """Columns of a line."""
 
 
 @click.command("doctor")
 @click.option("--measure", is_flag=True, help="Measure this machine's rates (half a second) and keep them.")
-def command(measure: bool) -> None:
+@JSON
+def command(measure: bool, as_json: bool) -> None:
     """Says what this machine offers and what opgen found: CPU, caches and rates, LLVM, threads, CUDA, cache.
 
     Schedules are made for the rates shown.  They are assumed by the kind of CPU until --measure has measured them; the
-    file that OPGEN_MACHINE names replaces any of them.
+    file that OPGEN_MACHINE names replaces any of them.  With --json: {topic: finding}.
     """
     from opgen.runtime.diagnosis import describe
 
     if measure:
-        click.echo(measured())
+        click.echo(measured(), err=as_json)
     findings = describe()
+    if as_json:
+        print_json(dict(findings))
+        return
     width = max(len(topic) for topic, _ in findings) + 2
     for topic, finding in findings:
         first, *rest = textwrap.wrap(finding, LINE - width, break_long_words=False) or [""]

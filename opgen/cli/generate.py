@@ -1,4 +1,4 @@
-"""`opgen generate`: specs to typed modules, stubs and documentation."""
+"""`opgen generate`: specs to typed modules and documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opgen.cli.progress import working
               help="The folder to write to.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if any file is not what would be written.")
 def command(specs: tuple[Path, ...], folder: Path, check: bool) -> None:
-    """Writes a typed module with its stubs, documentation and listings for each spec file.
+    """Writes a typed module, its documentation and listings for each spec file.
 
     SPECS are files or folders of `.op` files.  Files that would not change are left alone.
     """

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from opgen.cli.options import read_text, spec_files
+from opgen.cli.as_json import JSON, inspected, print_json
+from opgen.cli.as_json import algorithm as algorithm_as_json
+from opgen.cli.options import SPECS_FOLDER, read_text, spec_files, specs_or_default
 from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 LANGUAGES = {
     "spec": "spec",
-    "model": "python",
+    "model": "spec",
     "loop": "loop",
     "schedule": "loop",
     "scheduled": "loop",
@@ -41,8 +43,7 @@ CPU_STAGES = ("llvm", "asm")
 @click.command("inspect")
 @click.argument("op", metavar="OP")
 @click.option("--stage", type=click.Choice(list(LANGUAGES)), default="scheduled", show_default=True)
-@click.option("--specs", type=click.Path(exists=True, path_type=Path), default=Path("specs"), show_default=True,
-              help="A spec file, or a folder of them.")  # fmt: skip
+@SPECS_FOLDER
 @click.option("--dtype", "dtypes", multiple=True, metavar="[T=]TYPE",
               help="The scalar type; of one type variable if it is named.  [default: float32]")  # fmt: skip
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
@@ -56,11 +57,12 @@ CPU_STAGES = ("llvm", "asm")
               help="A schedule to use in place of the default one.")  # fmt: skip
 @click.option("--algorithm", metavar="NAME", help="An algorithm of the op, in place of its definition.")
 @click.option("--algorithms", is_flag=True, help="List the algorithms of the op.")
+@JSON
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there and not to stdout.")
 def command(
     op: str,
     stage: str,
-    specs: Path,
+    specs: Path | None,
     dtypes: tuple[str, ...],
     shapes: tuple[str, ...],
     sizes: tuple[str, ...],
@@ -69,6 +71,7 @@ def command(
     schedule_file: Path | None,
     algorithm: str | None,
     algorithms: bool,
+    as_json: bool,
     output: Path | None,
 ) -> None:
     """Prints what becomes of OP at a stage.
@@ -79,7 +82,7 @@ def command(
 
     \b
     spec       the op as its file has it
-    model      resolved: fragments in place, index ranges found
+    model      resolved, as a spec: fragments in place, gradients derived, all ranges said
     loop       loop IR
     schedule   the steps that turn it into a fast nest; --schedule reads such a text
     scheduled  loop IR after these steps
@@ -92,9 +95,12 @@ def command(
     if target == CUDA and stage in CPU_STAGES:
         raise UserError(f"--target cuda has no stage {stage}; it has {' and '.join(DEVICE_STAGES)}")
     with working(f"{op}: {stage}"):
-        module, spec = find(op, specs)
+        module, spec = find(op, specs_or_default(specs))
         if algorithms:
-            show(listing(spec), LANGUAGES["spec"], output)
+            if as_json:
+                print_json([algorithm_as_json(spec, a) for a in spec.algorithms])
+            else:
+                show(listing(spec), LANGUAGES["spec"], output)
             return
         arguments = read_arguments(spec, dtypes, shapes, sizes, attrs)
         device = target == CUDA or stage in DEVICE_STAGES
@@ -103,6 +109,9 @@ def command(
         if algorithm is not None:
             found = by_algorithm(found, algorithm)
         text = found.text(cast("Stage", stage))
+    if as_json:
+        print_json(inspected(found, arguments, stage, text))
+        return
     show(text, LANGUAGES[stage], output)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen.cli.inspect import by_algorithm, find, pipeline, read_schedule
+from opgen.cli.options import SPECS_FOLDER, specs_or_default
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class TuneCall:
 
 @click.command("tune")
 @click.argument("op", metavar="[OP]", required=False)
-@click.option("--specs", type=click.Path(path_type=Path), default=Path("specs"), show_default=True,
-              help="A spec file, or a folder of them.")  # fmt: skip
+@SPECS_FOLDER
 @click.option("--dtype", "dtypes", multiple=True, metavar="[T=]TYPE", help="The scalar type.  [default: float32]")
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
 @click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
@@ -54,7 +54,7 @@ class TuneCall:
 @click.option("--forget", metavar="KEY|OP|all", help="Drop what was kept.")
 def command(
     op: str | None,
-    specs: Path,
+    specs: Path | None,
     dtypes: tuple[str, ...],
     shapes: tuple[str, ...],
     sizes: tuple[str, ...],
@@ -87,7 +87,7 @@ def command(
             raise click.UsageError("there is nothing to tune: give an OP with --shape, or --calls FILE")
         steps = None if schedule_file is None else read_schedule(schedule_file, "cpu")
         for call in wanted:
-            click.echo(_tune(call, specs, seconds, seed, steps))
+            click.echo(_tune(call, specs_or_default(specs), seconds, seed, steps))
 
 
 def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
@@ -99,8 +99,6 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
 
     if tuned.place() is None:
         raise UserError("there is no file for what is found: set OPGEN_TUNED to a file, or turn the cache on")
-    if not specs.exists():
-        raise UserError(f"--specs {specs}: there is no such file or folder")
     module, spec = find(call.op, specs)
     if not call.shapes and not call.sizes:
         raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")

@@ -15,12 +15,15 @@ from opgen.spec.format import normalise
 from opgen.spec.parse import parse
 from opgen.spec.printer import print_file
 from opgen.spec.report import Report
+from opgen.spec.shipped import located
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> m.Module:
     """The module of a spec file, or of several merged; imports are resolved from where the importing file lies.
+
+    A bare file name that is not there, given or imported, means the spec of that name that comes with opgen.
 
     Raises DiagnosticError with every mistake found in any of the files.
     """
@@ -83,6 +86,7 @@ class _Loader:
             self.roots.append(file)
 
     def _file(self, path: Path, shown: str, importer: Span | None) -> s.File | None:
+        path = located(path, shown)
         try:
             real = path.resolve()
         except (OSError, RuntimeError, ValueError) as error:

@@ -56,8 +56,10 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
     if isinstance(tree, s.Call):
         return (tree.function.name, "(", fill([expression(a) for a in tree.arguments]), ")")
     if isinstance(tree, s.Reduction):
-        condition: Document = "" if tree.condition is None else (" if ", expression(tree.condition))
-        head = (tree.kind, "[", fill([range_(r) for r in tree.ranges]), condition, "](")
+        inside: Document = fill([range_(r) for r in tree.ranges])
+        if tree.condition is not None:
+            inside = Group(Align((inside, SPACE, "if ", Align(expression(tree.condition)))))
+        head = (tree.kind, "[", inside, "](")
         return (head, Group(Nest(2, (SOFT, expression(tree.body), ")"))))
     if isinstance(tree, s.Unary):
         return _unary(tree, closed)

@@ -22,6 +22,11 @@ def print_file(tree: s.File) -> str:
     return format_file(tree, Trivia())
 
 
+def print_item(tree: Child) -> str:
+    """The text of a declaration by itself."""
+    return "\n".join(_Printer(Trivia(), "").child(tree)) + "\n"
+
+
 def format_file(tree: s.File, trivia: Trivia) -> str:
     """The text of a tree together with its comments and blank lines."""
     children: list[Child] = [] if tree.doc is None else [tree.doc]

@@ -32,7 +32,7 @@ def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, .
     assert "\x1b" not in result.stdout
     signs = {
         "spec": "op Conv2D {",
-        "model": "OpSpec(name='Conv2D'",
+        "model": "sum[r < filter_height, s < filter_width, c < group_channels](",
         "llvm": "define",
         "asm": ".text",
         "cuda": "__global__",
@@ -251,7 +251,7 @@ def test_every_stage_of_an_algorithm(here: Run, stage: str) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     signs = {
         "spec": "algorithm minimal_filtering {",
-        "model": "Algorithm(name='minimal_filtering'",
+        "model": "where i < 4, j < 4, c < group_channels",
         "schedule": "vectorize",
     }
     assert signs.get(stage, "conv2d_minimal_filtering_float32_NHWC") in result.stdout

@@ -124,7 +124,7 @@ def test_what_is_kept_is_used_listed_and_forgotten(here: Run, file: Path) -> Non
     [
         ((), "there is nothing to tune: give an OP with --shape, or --calls FILE"),
         (("Conv2D", *WITH), "Conv2D: the shapes of all inputs are needed (--shape)"),
-        (("Conv2D", *CALL), "--specs specs: there is no such file or folder"),
+        (("Conv2D", *CALL, "--specs", "elsewhere"), "Path 'elsewhere' does not exist"),
         (("Conv2E", *WITH, *CALL), "did you mean 'Conv2D'?"),
         (("--forget", "nothing"), "nothing was kept under 'nothing' (opgen tune --list shows what is)"),
     ],

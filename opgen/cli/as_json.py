@@ -1,0 +1,69 @@
+"""What commands print with `--json`: one JSON value on stdout, with keys that stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from opgen.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from opgen.cli.arguments import Arguments
+    from opgen.pipeline import Pipeline
+    from opgen.spec.model import Algorithm, Module, OpSpec
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def diagnostic(found: Diagnostic) -> Mapping[str, object]:
+    """A mistake with its place (null where there is none): lines and columns from 1, the end exclusive."""
+    span = found.span
+    place = {
+        "file": None if span is None else span.source.name,
+        "line": None if span is None else span.line,
+        "column": None if span is None else span.column,
+        "end_line": None if span is None else span.end_line,
+        "end_column": None if span is None else span.end_column,
+    }
+    return {"code": found.code, "message": found.message, **place, "help": found.help}
+
+
+def declared(path: str, module: Module) -> Mapping[str, object]:
+    """What a spec file declares."""
+    ops = [{"name": op.name, "function": op.function_name} for op in module.ops]
+    return {"file": path, "ops": ops, "functions": [f.name for f in module.functions]}
+
+
+def inspected(line: Pipeline, arguments: Arguments, stage: str, text: str) -> Mapping[str, object]:
+    """An op at a stage: what was asked for, and the text."""
+    return {
+        "op": line.op.name,
+        "stage": stage,
+        "target": "cuda" if line.target is None else line.target.name,
+        "types": dict(arguments.types),
+        "shapes": dict(arguments.shapes),
+        "sizes": dict(arguments.sizes),
+        "attrs": dict(arguments.attrs),
+        "algorithm": None if line.algorithm is None else line.algorithm.name,
+        "text": text,
+    }
+
+
+def algorithm(op: OpSpec, found: Algorithm) -> Mapping[str, object]:
+    """An algorithm of an op: the types and calls that it is for."""
+    from opgen.bindings.formula import Formula
+
+    return {
+        "name": found.name,
+        "optional": found.optional,
+        "types": {v.name: [t.name for t in v.allowed] for v in found.type_variables},
+        "condition": None if found.condition is None else Formula(op).text(found.condition),
+        "doc": found.doc,
+    }

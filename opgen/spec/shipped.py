@@ -1,0 +1,24 @@
+"""The specs that come with opgen, found by their file's name: those of the installed package, or of the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def folder() -> Path | None:
+    """Where they lie; None if they are missing."""
+    installed, beside = _PACKAGE / "specs", _PACKAGE.parent / "specs"
+    if installed.is_dir():
+        return installed
+    return beside if beside.is_dir() and (_PACKAGE.parent / "pyproject.toml").is_file() else None
+
+
+def located(path: Path, written: str) -> Path:
+    """A spec file where it is said to lie; if it is not there and no folder is named, the shipped one of that name."""
+    if Path(written).name != written or path.exists():
+        return path
+    here = folder()
+    shipped = path if here is None else here / written
+    return shipped if shipped.is_file() else path
