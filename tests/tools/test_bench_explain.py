@@ -10,7 +10,9 @@ import pytest
 from opgen.loop.nodes import Const, Ramp, Var
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.machine import typical
-from tools.bench.explain import Explanation, Resource, explain, resources, sentences
+from opgen.machine.describe import Described
+from opgen.runtime.machines import MEASURED
+from tools.bench.explain import Explanation, Resource, explain, measured_machine, resources, sentences
 from tools.bench.layers import DIRECTIONS, Case
 from tools.bench.traffic import Executed, Traffic, interval
 
@@ -104,12 +106,21 @@ def test_the_slowest_resource_binds() -> None:
     double = resources(replace(SMALL, dtype="float64"), typical(), traffic(PRODUCT), Executed(1, 1), 1)
     assert double[0].rate == typical().flops / 2
     slow, fast = Resource("slow", 10, "byte", 5), Resource("fast", 10, "flop", 50)
-    explained = Explanation(SMALL, 1, "", (fast, slow), Executed(SMALL.flops, 0))
+    machine = Described(typical(), {})
+    explained = Explanation(SMALL, 1, machine, "", (fast, slow), Executed(SMALL.flops, 0))
     assert explained.binding == slow
     assert sentences(explained, 4.0)[0].endswith("the kernel executes 2.00 times these multiply-adds")
     assert sentences(explained, 4.0)[1] == "predicted: 2.00 s, bound by: slow"
     assert sentences(explained, 4.0)[2].endswith("the prediction is 50% of it")
+    assert len(sentences(explained, 4.0)) == 3
+    assert sentences(explained, 1.0)[3].startswith("more than 100%: ")
     assert len(sentences(explained, None)) == 2
+
+
+def test_rates_that_schedules_assume_are_measured() -> None:
+    described = measured_machine()
+    assert "assumed" not in {described.sources[name] for name in MEASURED if name != "pairs"}
+    assert described.machine.fma_per_second > 1e7
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -91,7 +91,7 @@ def main(
     """Compares the generated ops with the libraries that are installed and with this machine's limits.
 
     All contestants measure the same calls on the same numbers in one sitting, taking turns, on the same processors;
-    times are medians.
+    times are medians.  Needs a checkout of opgen's repository.
     """
     one = quick or explained is not None
     choice = Choice(

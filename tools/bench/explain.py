@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from opgen.machine import Machine
-from opgen.machine.describe import lines
+from opgen.machine.describe import Described, lines
+from opgen.machine.fields import flatten, unflatten
 from opgen.runtime import machines, toolchain
+from opgen.runtime.measure import measure
 from tools.bench.kernels import pipeline_of
 from tools.bench.layers import BYTES, Case
 from tools.bench.report import duration
@@ -34,6 +36,7 @@ class Resource:
 class Explanation:
     case: Case
     threads: int
+    machine: Described
     schedule: str
     resources: tuple[Resource, ...]
     executed: Executed
@@ -47,12 +50,22 @@ class Explanation:
 def explain(case: Case, threads: int = 1) -> Explanation:
     """By the numbers of this machine.  Threads have a core and its caches each; memory they share."""
     pipeline = pipeline_of(case)
-    machine = toolchain.host().machine
     traffic = Traffic(pipeline.legal)
     executed = traffic.executed()
-    return Explanation(
-        case, threads, str(pipeline.schedule), resources(case, machine, traffic, executed, threads), executed
-    )
+    machine = measured_machine()
+    found = resources(case, machine.machine, traffic, executed, threads)
+    return Explanation(case, threads, machine, str(pipeline.schedule), found, executed)
+
+
+def measured_machine() -> Described:
+    """This machine's numbers; rates that schedules take by assumption are measured now, for what is said of times."""
+    described = machines.describe(toolchain.host())
+    assumed = {name for name, source in described.sources.items() if source == "assumed"}
+    if not assumed:
+        return described
+    now = {name: value for name, value in measure(described.machine).items() if name in assumed}
+    sources = {**described.sources, **dict.fromkeys(now, "measured now")}
+    return Described(unflatten({**flatten(described.machine), **now}), sources, described.assumption)
 
 
 def resources(case: Case, machine: Machine, traffic: Traffic, executed: Executed, threads: int) -> tuple[Resource, ...]:
@@ -77,7 +90,7 @@ def show(console: Console, found: Explanation, measured: float | None) -> None:
     """For people: the machine, the schedule, each resource's time, what binds, and what was measured."""
     case = found.case
     console.print(f"{case.name}, {found.threads} threads", highlight=False)
-    for topic, text in lines(machines.describe(toolchain.host())):
+    for topic, text in lines(found.machine):
         console.print(f"  {topic}: {text}", markup=False, highlight=False, soft_wrap=True)
     console.print("schedule:", highlight=False)
     for line in found.schedule.strip().split("\n"):
@@ -109,4 +122,6 @@ def sentences(found: Explanation, measured: float | None) -> list[str]:
             f"measured: {duration(measured)}, {needed / measured / 1e9:.1f} GFLOP/s; "
             f"the prediction is {100 * binding.seconds / measured:.0f}% of it"
         )
+        if binding.seconds > measured:
+            said.append("more than 100%: the rate was measured while others used the machine, or reads overlap")
     return said

@@ -41,7 +41,7 @@ def main(output: Path, module: Path, scale: int) -> None:
     """Applies the generated ops to a photograph in every floating type, and to results recorded from TensorFlow.
 
     Saves a picture of the effects, prints how well each result agrees with a float64 reference, and exits with 1 if one
-    does not.
+    does not.  Needs a checkout of opgen's repository.
     """
     ops = load(module)
     photo = photo_or_exit()[::scale, ::scale]
