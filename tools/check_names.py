@@ -28,7 +28,8 @@ WORDS = (
 )
 """What gives an op away.  `convert`, `conventional` and a pool of threads are not ops."""
 
-SUFFIXES = {".py", ".pyi", ".lark", ".jinja", ".h", ".cu", ".c", ".cpp", ".md", ".txt"}
+SUFFIXES = {".py", ".pyi", ".lark", ".jinja", ".h", ".cu", ".c", ".cpp", ".txt"}
+"""What the compiler is made of; its pages for people (`.md`) may give examples."""
 DECLARATION = re.compile(r"^\s*op\s+([A-Za-z_]\w*)|^\s*function_name\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 

@@ -1,4 +1,6 @@
-"""The README says what is so: its commands are run, its programs executed, what it shows is what is printed."""
+"""The README and the pages of the rooms say what is so: their commands are run, their programs executed, what they show
+is what is printed.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,15 @@ from opgen.bindings.generate import generate
 from tests.tools.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tools/README.md",
+    *sorted((ROOT / "opgen").rglob("*.md")),
+]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
+SHOWN = 40
+"""Lines of the README before a reader scrolls."""
 BLOCK = re.compile(
     r"^(?P<skip><!-- not run[^\n]*-->\n)?```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -32,9 +43,9 @@ class Block:
     skipped: bool
 
 
-def blocks() -> list[Block]:
+def blocks(page: str) -> list[Block]:
     found = []
-    for match in BLOCK.finditer(README):
+    for match in BLOCK.finditer(TEXTS[page]):
         language, *words = match["info"].split()
         found.append(Block(language, tuple(words), match["text"], match["skip"] is not None))
     return found
@@ -53,8 +64,9 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def test_every_block_does_what_it_shows(checkout: Path) -> None:
-    for number, block in enumerate(blocks()):
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_block_does_what_it_shows(page: str, checkout: Path) -> None:
+    for number, block in enumerate(blocks(page)):
         if block.skipped:
             continue
         if block.language == "opgen":
@@ -85,27 +97,50 @@ def check_console(folder: Path, block: Block) -> None:
 
 
 def test_what_is_not_run_is_little_and_says_so() -> None:
-    skipped = [b for b in blocks() if b.skipped]
-    assert sorted(b.language for b in skipped) == ["bash", "bash", "bash", "python"]
+    skipped = {(page, b.language) for page in TEXTS for b in blocks(page) if b.skipped}
+    assert skipped == {
+        ("README.md", "bash"),
+        ("opgen/runtime/README.md", "python"),
+        ("opgen/schedule/README.md", "bash"),
+        ("tools/README.md", "bash"),
+    }
 
 
-def test_every_command_is_a_command() -> None:
+def test_a_reader_sees_what_it_is_how_to_get_it_a_program_and_where_to_go_on_before_scrolling() -> None:
+    first = "\n".join(README.splitlines()[:SHOWN])
+    assert "pip install" in first
+    assert "opgen.gradient(" in first
+    assert "specs/LANGUAGE.md" in "\n".join(README.splitlines()[: SHOWN + 15])
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_command_is_a_command(page: str) -> None:
     from opgen.cli import COMMANDS
 
-    named = set(
-        re.findall(r"opgen ([a-z]+)[ `\n]", " ".join(re.findall(r"`[^`]*`|^\$ .*$|^opgen .*$", README, re.MULTILINE)))
-    )
+    code = re.findall(r"`[^`]*`|^\$ .*$|^opgen .*$", TEXTS[page], re.MULTILINE)
+    named = set(re.findall(r"opgen ([a-z]+)[ `\n]", " ".join(code)))
     assert named <= set(COMMANDS), named - set(COMMANDS)
 
 
-def test_every_path_is_there() -> None:
-    for path in re.findall(r"`((?:tools|specs|\.ci)/[\w./]*)", README) + re.findall(r"\]\(([\w./]+)\)", README):
+def test_every_command_has_its_line() -> None:
+    from opgen.cli import COMMANDS
+
+    text = TEXTS["opgen/cli/README.md"]
+    assert [name for name in COMMANDS if f"`opgen {name}" not in text] == []
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_path_is_there(page: str) -> None:
+    text, folder = TEXTS[page], (ROOT / page).parent
+    for path in re.findall(r"`((?:tools|specs|opgen|tests|\.ci)/[\w./]*)", text):
         assert (ROOT / path).exists(), path
+    for link in re.findall(r"\]\(([\w./]+)\)", text):
+        assert (folder / link).exists(), link
 
 
 def test_every_environment_variable_is_read_somewhere() -> None:
     source = "".join(p.read_text() for p in sorted((ROOT / "opgen").rglob("*.py")))
-    documented = set(re.findall(r"`(OPGEN_\w+)`", README))
+    documented = {name for text in TEXTS.values() for name in re.findall(r"`(OPGEN_\w+)`", text)}
     assert documented == set(re.findall(r"OPGEN_[A-Z_]+", source))
 
 
