@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from opgen.cli.options import GivenPath
 from opgen.grad.load import load
 from opgen.lower import Variant
 from opgen.pipeline import Pipeline
@@ -59,7 +60,7 @@ class Row:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=GivenPath(exists=True, file_okay=False))
 @click.option("--layer", "names", multiple=True, help="Only this layer (may be given several times).")
 @click.option("--batch", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)

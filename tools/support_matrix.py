@@ -36,6 +36,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from opgen.cli.options import FILE_OR_FOLDER
 from opgen.dtypes import DTYPES
 from opgen.grad import load
 from opgen.loop.interpret import interpret
@@ -344,8 +345,8 @@ def verdicts_of(trial: Trial, jobs: int) -> list[tuple[Cell, str]]:
 @click.command("support_matrix", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help=f"Only one cell in {QUICK}.")
 @click.option("--op", "names", multiple=True, help="Only this op (may be given several times).")
-@click.option("--specs", type=click.Path(exists=True, path_type=Path), default=ROOT / "specs" / "nn_ops.op")
-@click.option("--module", "generated", type=click.Path(exists=True, path_type=Path),
+@click.option("--specs", type=FILE_OR_FOLDER, default=ROOT / "specs" / "nn_ops.op")
+@click.option("--module", "generated", type=FILE_OR_FOLDER,
               default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes.  [default: CPUs]")

@@ -7,6 +7,7 @@ For a spec file `family.op` that declares ops:
     family.md              what is supported: types, layouts, attributes
     listings/FUNCTION.*    for people to read: the op as loop IR, its schedule, the scheduled loop IR, LLVM IR, CUDA C
     py.typed               says that the modules are typed
+    family.manifest        the names of these files: what a later generation may remove
 
 A spec file that declares no op (it is there to be imported) makes nothing.
 """
@@ -15,11 +16,13 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from opgen.bindings.docs.listings import listings
 from opgen.bindings.docs.support import support_page
-from opgen.bindings.files import MARK, apply_changes, changes
+from opgen.bindings.files import Changes, apply_changes, changes
+from opgen.bindings.manifest import MARK, Manifest
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
 from opgen.grad.load import load
@@ -29,25 +32,32 @@ from opgen.spec.model import Module
 Progress = Callable[[str], None]
 
 
-def generate(
-    specs: Sequence[Path], folder: Path, *, check: bool = False, progress: Progress | None = None
-) -> list[Path]:
-    """Bring a folder up to date with specs (files, or folders of them); the paths that changed, or with `check` would.
+@dataclass(frozen=True)
+class Generated:
+    """The text of every generated file by its path within the folder, and each module's list of them."""
+
+    files: dict[str, str]
+    manifests: tuple[Manifest, ...]
+
+
+def generate(specs: Sequence[Path], folder: Path, *, write: bool = True, progress: Progress | None = None) -> Changes:
+    """Bring a folder up to date with specs (files, or folders of them); what changed, or without `write` would.
 
     Everything is made before anything is written, so that a mistake in a spec leaves the folder as it is.  `progress`
     is told what is being done.
     """
-    files = generated_files(specs, progress)
-    wanted = changes(folder, files)
-    if not check:
-        apply_changes(folder, files, wanted)
-    return [folder / name for name in sorted((*wanted.written, *wanted.removed))]
+    made = make(specs, progress)
+    wanted = changes(folder, made.files, made.manifests)
+    if write:
+        apply_changes(folder, made.files, made.manifests, wanted)
+    return wanted
 
 
-def generated_files(specs: Sequence[Path], progress: Progress | None = None) -> dict[str, str]:
-    """The text of every generated file by its path within the folder."""
+def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
+    """What is made of specs."""
     say = progress or (lambda what: None)
     files: dict[str, str] = {}
+    manifests: list[Manifest] = []
     for path in _spec_files(specs):
         say(f"reading {path.name}")
         module = load(path)
@@ -55,11 +65,13 @@ def generated_files(specs: Sequence[Path], progress: Progress | None = None) -> 
             continue
         if not module.name.isidentifier() or keyword.iskeyword(module.name):
             raise UserError(f"{path}: '{module.name}' cannot be the name of a Python module")
-        for name, text in _module_files(module, path, say):
+        own = dict(_module_files(module, path, say))
+        for name in own:
             if name in files and name != "py.typed":
                 raise UserError(f"two specs make {name}; the second is {path}")
-            files[name] = text
-    return files
+        files |= own
+        manifests.append(Manifest.of(module.name, path.name, own))
+    return Generated(files, tuple(manifests))
 
 
 def _module_files(module: Module, path: Path, say: Progress) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from opgen.bindings.c.build import Built, Options, Progress, build, chosen
 from opgen.bindings.cpp.render import render_cpp
+from opgen.bindings.files import update
 from opgen.spec.model import Module
 
 
@@ -16,11 +17,6 @@ def build_libraries(
     """Build the C library, then write the C++ header and what other build systems need to find both."""
     texts = render_cpp(chosen(module, options.ops), options.prefix, source)
     built = build(module, source, folder, options, progress)
-    return replace(built, files=(*built.files, *(_write(folder / name, text) for name, text in texts.items())))
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-    return path
+    for name, text in texts.items():
+        update(folder / name, text)
+    return replace(built, files=(*built.files, *(folder / name for name in texts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,10 @@ from opgen.diagnostics import UserError, did_you_mean
 from opgen.dtypes import ALIASES, DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec.shapes import AttrArgument
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DIGITS = 18
+"""Most characters of an integer: every one of them fits 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +114,16 @@ def _integers(option: str, name: str, text: str) -> tuple[int, ...]:
     items = [item.strip() for item in text.strip().removeprefix("[").removesuffix("]").split(",")]
     if items == [""]:
         return ()
-    try:
-        return tuple(int(item) for item in items)
-    except ValueError:
-        raise UserError(f"{option} {name}={text}: expected integers with commas between them") from None
+    if not all(_INTEGER.fullmatch(item) for item in items):
+        raise UserError(f"{option} {name}={_shown(text)}: expected integers with commas between them")
+    if any(len(item) > _DIGITS for item in items):
+        raise UserError(f"{option} {name}={_shown(text)}: expected integers of at most {_DIGITS} digits")
+    return tuple(int(item) for item in items)
+
+
+def _shown(text: str) -> str:
+    """A text as a message repeats it."""
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
@@ -123,13 +134,13 @@ def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
         return _integers("--attr", name, text) if is_list else text
     if attr.kind == "bool":
         if text.lower() not in ("true", "false"):
-            raise UserError(f"--attr {name}={text}: expected true or false")
+            raise UserError(f"--attr {name}={_shown(text)}: expected true or false")
         return text.lower() == "true"
     if attr.kind == "float" and not attr.shape:
         try:
             return float(text)
         except ValueError:
-            raise UserError(f"--attr {name}={text}: expected a number") from None
+            raise UserError(f"--attr {name}={_shown(text)}: expected a number") from None
     values = _integers("--attr", name, text)
     return values if attr.shape or len(values) != 1 else values[0]
 
@@ -149,8 +160,8 @@ def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specializ
         numbers = text.split(",")
         if name in words and text not in words[name]:
             raise UserError(f"{option}: {name} is one of {', '.join(words[name])}, not '{text}'")
-        if name not in words and not all(n.strip().lstrip("-").isdigit() for n in numbers):
-            raise UserError(f"{option}: expected an integer or integers with commas for {name}, not '{text}'")
+        if name not in words and not all(_INTEGER.fullmatch(n.strip()) and len(n) <= _DIGITS for n in numbers):
+            raise UserError(f"{option}: expected an integer or integers with commas for {name}, not '{_shown(text)}'")
         if name not in words and (len(numbers),) != lists.get(name, (1,)):
             raise UserError(
                 f"{option}: {name} has {' by '.join(map(str, lists.get(name, (1,))))} elements, not '{text}'"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opgen.cli.options import SPECS, read_text, spec_files
+from opgen import files
+from opgen.cli.options import FOLDER, SPECS, spec_files
 
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Progress
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 @click.command("build")
 @SPECS
-@click.option("-o", "--output", "folder", required=True, type=click.Path(file_okay=False, path_type=Path),
-              help="The folder to write to.")  # fmt: skip
+@click.option("-o", "--output", "folder", required=True, type=FOLDER, help="The folder to write to.")
 @click.option("--target", "targets", help="Levels of CPUs, with commas: x86-64-v2, x86-64-v3, x86-64-v4, aarch64.")
 @click.option("--ops", help="Build only these ops, with commas.")
 @click.option("--specialize", "specials", multiple=True,
@@ -78,7 +78,7 @@ def command(
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:
     for text in texts:
         path = Path(text)
-        lines = read_text(path).splitlines() if path.is_file() else [text]
+        lines = files.text(path).splitlines() if path.exists() else [text]
         for line in lines:
             call = line.partition("#")[0].strip()
             if call:

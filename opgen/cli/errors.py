@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from opgen.cli.streams import hush
 from opgen.diagnostics import DiagnosticError, UserError
 
 USER_ERROR = 1
@@ -33,7 +34,7 @@ def reported() -> Iterator[None]:
     except UserError as error:
         fail(str(error))
     except BrokenPipeError as error:
-        hush_stdout()
+        hush(1)
         raise click.exceptions.Exit(USER_ERROR) from error
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -43,18 +44,26 @@ def reported() -> Iterator[None]:
         raise click.exceptions.Exit(INTERNAL_ERROR) from error
 
 
+def say(text: str) -> None:
+    """A line on stderr; if nobody can read it, the exit code says enough."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        hush(2)
+
+
 def fail(message: str) -> NoReturn:
     """Prints `error: message` and leaves with the exit code of a user's mistake."""
-    click.echo(click.style("error", fg="red", bold=True) + f": {message}", err=True)
+    say(click.style("error", fg="red", bold=True) + f": {message}")
     raise click.exceptions.Exit(USER_ERROR)
 
 
 def show_diagnostics(error: DiagnosticError) -> None:
     """Every diagnostic with its place and caret, then how many there were."""
     for diagnostic in error.diagnostics:
-        click.echo(colored(diagnostic.render()) + "\n", err=True)
+        say(colored(diagnostic.render()) + "\n")
     count = len(error.diagnostics)
-    click.echo(f"{count} error{'s' if count != 1 else ''}", err=True)
+    say(f"{count} error{'s' if count != 1 else ''}")
 
 
 def colored(rendered: str) -> str:
@@ -66,17 +75,10 @@ def colored(rendered: str) -> str:
 def show_bug(error: Exception) -> None:
     """Says that the fault is opgen's; the traceback only if `OPGEN_DEBUG` asks for it."""
     kind = type(error).__name__
-    click.echo(click.style("internal error", fg="red", bold=True) + f": {kind}: {error}", err=True)
+    say(click.style("internal error", fg="red", bold=True) + f": {kind}: {error}")
     if os.environ.get("OPGEN_DEBUG"):
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        say("".join(traceback.format_exception(error)))
         hint = "the traceback is above"
     else:
         hint = "OPGEN_DEBUG=1 prints the traceback"
-    click.echo(f"This is a bug in opgen, not in your input ({hint}).", err=True)
-
-
-def hush_stdout() -> None:
-    """Points stdout at nothing, so that Python does not complain at exit about a reader who left."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, 1)
-    os.close(devnull)
+    say(f"This is a bug in opgen, not in your input ({hint}).")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from opgen.cli.options import SPECS, read_text, spec_files
+from opgen import files
+from opgen.cli.options import SPECS, spec_files
 from opgen.diagnostics import Diagnostic, DiagnosticError
 
 
@@ -24,7 +25,7 @@ def command(specs: tuple[Path, ...], check: bool) -> None:
     changed: list[Path] = []
     mistakes: list[Diagnostic] = []
     for path in spec_files(specs):
-        text = read_text(path)
+        text = files.text(path)
         try:
             formatted = format_source(text, str(path))
         except DiagnosticError as error:
@@ -33,7 +34,7 @@ def command(specs: tuple[Path, ...], check: bool) -> None:
         if formatted != text:
             changed.append(path)
             if not check:
-                path.write_bytes(formatted.encode())
+                files.write(path, formatted.encode())
     for path in changed:
         click.echo(f"{'would reformat' if check else 'reformatted'} {path}")
     if mistakes:

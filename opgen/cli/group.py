@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import click
 
-from opgen.cli.errors import reported
+from opgen.cli import streams
+from opgen.cli.errors import USER_ERROR, reported, say
 from opgen.diagnostics import InternalError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, by the shell's custom: 128 and the signal's number."""
 
 Resolved: TypeAlias = tuple[str | None, click.Command | None, list[str]]
 
@@ -20,6 +25,33 @@ class OpgenGroup(click.Group):
     def __init__(self, *args: Any, commands_help: Mapping[str, str], **kwargs: Any) -> None:  # click's own signature
         super().__init__(*args, **kwargs)
         self.commands_help = commands_help
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:  # click's own signature
+        """Runs the command line and leaves with its exit code, whatever became of stdout and stderr."""
+        streams.complete()
+        with streams.ended_by_signals():
+            code = self._code(*args, **{**kwargs, "standalone_mode": False})
+        sys.exit(code if streams.flush() else code or USER_ERROR)
+
+    def _code(self, *args: Any, **kwargs: Any) -> int | str:
+        try:
+            result = super().main(*args, **kwargs)
+        except click.ClickException as error:
+            try:
+                error.show()
+            except OSError:
+                streams.hush(2)
+            return error.exit_code
+        except click.Abort:
+            say("interrupted")
+            return INTERRUPTED
+        except SystemExit as error:
+            return error.code or 0
+        except OSError as error:  # commands report theirs: this one is of help that nobody takes
+            say(f"error: {error.strerror or error}")
+            streams.hush(1)
+            return USER_ERROR
+        return result if isinstance(result, int) else 0
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands_help)

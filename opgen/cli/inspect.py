@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from opgen import files
 from opgen.cli.as_json import JSON, inspected, print_json
 from opgen.cli.as_json import algorithm as algorithm_as_json
-from opgen.cli.options import SPECS_FOLDER, read_text, spec_files, specs_or_default
+from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, spec_files, specs_or_default
 from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
 
@@ -53,12 +54,12 @@ CPU_STAGES = ("llvm", "asm")
 )
 @click.option("--target", default="host", show_default=True, metavar="TARGET",
               help="host, generic, x86-64, x86-64-v2, -v3, -v4, aarch64, or cuda.")  # fmt: skip
-@click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--schedule", "schedule_file", type=FILE,
               help="A schedule to use in place of the default one.")  # fmt: skip
 @click.option("--algorithm", metavar="NAME", help="An algorithm of the op, in place of its definition.")
 @click.option("--algorithms", is_flag=True, help="List the algorithms of the op.")
 @JSON
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there and not to stdout.")
+@click.option("--output", type=GivenPath(dir_okay=False), help="Write there and not to stdout.")
 def command(
     op: str,
     stage: str,
@@ -178,7 +179,7 @@ def read_schedule(path: Path, kind: Target) -> Schedule:
     from opgen.schedule.schedule import parse_schedule
     from opgen.schedule.targets import require_target
 
-    schedule = parse_schedule(read_text(path).replace("\r\n", "\n"), str(path))
+    schedule = parse_schedule(files.text(path).replace("\r\n", "\n"), str(path))
     require_target(schedule, kind)
     return schedule
 
@@ -188,6 +189,6 @@ def show(text: str, language: str, output: Path | None) -> None:
     from opgen.cli.highlight import colored, wants_colors
 
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        files.write(output, text.encode())
     else:
         click.echo(colored(text, language) if wants_colors() else text, nl=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from opgen.cli.options import FOLDER
 from opgen.diagnostics import UserError
 
 TEMPLATE = '''"""What these ops are for."""
@@ -52,7 +53,7 @@ op OP {
 
 @click.command("new")
 @click.argument("name")
-@click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("."),
+@click.option("-o", "--output", "folder", type=FOLDER, default=Path("."),
               show_default=True, help="The folder to write to.")  # fmt: skip
 def command(name: str, folder: Path) -> None:
     """Writes NAME.op, a small spec with comments to start from; an existing file is left alone.

@@ -7,20 +7,53 @@ from typing import Any
 
 import click
 
+from opgen import files
 from opgen.diagnostics import UserError
 
 
-class SpecPath(click.Path):
+class GivenPath(click.Path):
+    """A path that is not empty: `-o "$UNSET"` must not mean the current folder.  A file that is read must be plain."""
+
+    def __init__(self, *, plain: bool = False, **kinds: Any) -> None:  # click's own arguments
+        super().__init__(**kinds)
+        self.plain = plain
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or a usage error."""
+        if not str(value).strip():
+            self.fail("the path is empty (a variable that is not set?)", param, ctx)
+        if "\0" in str(value):
+            self.fail("a path has no NUL characters", param, ctx)
+        path = Path(str(super().convert(value, param, ctx)))
+        if self.plain:
+            reason = files.why_not_plain(path.stat())
+            if reason and not path.is_dir():
+                self.fail(f"'{path}' cannot be read: {reason}.", param, ctx)
+        return path
+
+
+class SpecPath(GivenPath):
     """A spec file or a folder of them; a bare name that is not here is looked for among the specs of opgen itself."""
 
     def __init__(self) -> None:
-        super().__init__(exists=True, path_type=Path)
+        super().__init__(exists=True, plain=True)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # click's own
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or a usage error."""
         from opgen.spec.shipped import located
 
-        return super().convert(located(Path(value), str(value)), param, ctx)
+        text = str(value)
+        return super().convert(located(Path(text), text) if text.strip("\0 ") else text, param, ctx)
 
+
+FILE = GivenPath(exists=True, dir_okay=False, readable=True, plain=True)
+"""A file that is read."""
+
+FILE_OR_FOLDER = GivenPath(exists=True, plain=True)
+"""One of these that is read."""
+
+FOLDER = GivenPath(file_okay=False)
+"""A folder that is written to."""
 
 SPECS = click.argument("specs", nargs=-1, required=True, type=SpecPath())
 """Spec files, or folders of them."""
@@ -49,11 +82,3 @@ def spec_files(specs: tuple[Path, ...]) -> list[Path]:
     if not found:
         raise click.UsageError(f"no .op file in {', '.join(map(str, specs))}")
     return found
-
-
-def read_text(path: Path) -> str:
-    """A file's text, with its line endings as they are."""
-    try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from error

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opgen import files
 from opgen.cli.inspect import by_algorithm, find, pipeline, read_schedule
-from opgen.cli.options import SPECS_FOLDER, specs_or_default
+from opgen.cli.options import FILE, SPECS_FOLDER, specs_or_default
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class TuneCall:
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
 @click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1.")
-@click.option("--calls", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--calls", type=FILE,
               help="A JSON list of calls: {op, dtype, shapes, sizes, attrs, algorithm}.")  # fmt: skip
-@click.option("--schedule", "schedule_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--schedule", "schedule_file", type=FILE,
               help="A schedule to try first; no other one with --seconds 0.")  # fmt: skip
 @click.option("--algorithm", metavar="NAME",
               help="Of an algorithm of the op, in place of its definition.")  # fmt: skip
@@ -158,10 +159,7 @@ _PARTS = ("op", "dtype", "shapes", "sizes", "attrs", "algorithm")
 
 def _read(path: Path) -> Iterator[TuneCall]:
     """The calls of a file."""
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path} is no JSON: {error}") from None
+    listed = files.document(path)
     if not isinstance(listed, list):
         raise UserError(f"{path}: expected a list of calls")
     for call in listed:

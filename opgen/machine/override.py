@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from opgen import files
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.machine.fields import Number, flatten, is_flag, is_rate
 from opgen.machine.model import typical
 
 VARIABLE = "OPGEN_MACHINE"
+LIMIT = 1 << 16
+"""The most bytes of the file."""
+LARGEST = 1e15
+"""Above every number of a machine, and far from where sums and products of them overflow."""
 _VECTORS = (16, 32, 64)
 
 
@@ -26,11 +30,9 @@ def read_override(path: Path) -> dict[str, Number]:
     Raises MachineFileError.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MachineFileError(f"{VARIABLE}: cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise MachineFileError(f"{VARIABLE}: {path} is not JSON: {error}") from error
+        document = files.document(path, LIMIT)
+    except files.FileRefusedError as error:
+        raise MachineFileError(f"{VARIABLE}: {error}") from error
     if not isinstance(document, dict):
         raise MachineFileError(f"{VARIABLE}: {path}: expected an object of numbers, given {json.dumps(document)[:40]}")
     known = flatten(typical())
@@ -56,7 +58,11 @@ def _number(path: Path, name: str, value: object, known: dict[str, Number]) -> N
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(path, name, expected, value)
-    if not (0 < value < math.inf) or (not is_rate(name) and not isinstance(value, int)):
+    if (
+        not (0 < value <= LARGEST)
+        or (is_rate(name) and value < 1)
+        or (not is_rate(name) and not isinstance(value, int))
+    ):
         raise _wrong(path, name, expected, value)
     if name == "vector_bytes" and value not in _VECTORS:
         raise _wrong(path, name, expected, value)
@@ -68,8 +74,8 @@ def _expected(name: str) -> str:
         return "one of " + ", ".join(map(str, _VECTORS))
     if is_flag(name):
         return "true or false"
-    return "a positive number" if is_rate(name) else "a positive integer"
+    return f"a {'number' if is_rate(name) else 'whole number'} from 1 to {LARGEST:g}"
 
 
 def _wrong(path: Path, name: str, expected: str, value: object) -> MachineFileError:
-    return MachineFileError(f"{VARIABLE}: {path}: '{name}': expected {expected}, given {json.dumps(value)}")
+    return MachineFileError(f"{VARIABLE}: {path}: '{name}': expected {expected}, given {json.dumps(value)[:40]}")

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from opgen.bindings.docs.support import support_page
-from opgen.bindings.generate import generate, generated_files
+from opgen.bindings.files import Changes
+from opgen.bindings.generate import generate, make
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import DiagnosticError, UserError
 from opgen.grad.load import load
@@ -95,7 +96,7 @@ def test_text_stays_in_its_place(text: str, tmp_path: Path, monkeypatch: pytest.
     plain = tmp_path / "plain"
     plain.mkdir()
     (plain / "echo.op").write_text(_hostile_spec("plain"), encoding="utf-8")
-    files, expected = generated_files([path]), generated_files([plain / "echo.op"])
+    files, expected = make([path]).files, make([plain / "echo.op"]).files
     assert files.keys() == expected.keys()
     assert _skeleton(files["echo.py"]) == _skeleton(expected["echo.py"])
     page = files["echo.md"].split("\n", 1)[1]
@@ -148,8 +149,8 @@ op Rows {
 
 def test_the_same_each_time() -> None:
     script = (
-        "import hashlib, pathlib, sys; from opgen.bindings.generate import generated_files;"
-        "f = generated_files([pathlib.Path(sys.argv[1])]);"
+        "import hashlib, pathlib, sys; from opgen.bindings.generate import make;"
+        "f = make([pathlib.Path(sys.argv[1])]).files;"
         "print(hashlib.sha256(repr(sorted(f.items())).encode()).hexdigest())"
     )
     digests = {
@@ -168,10 +169,10 @@ def test_the_same_each_time() -> None:
 def test_the_flattened_spec_says_the_same(tmp_path: Path) -> None:
     generate([ROOT / "specs"], tmp_path)
     assert load(tmp_path / "nn_ops.op").ops == spec(OPS).ops
-    assert generate([ROOT / "specs"], tmp_path) == []
-    assert generate([ROOT / "specs"], tmp_path, check=True) == []
+    assert generate([ROOT / "specs"], tmp_path) == Changes((), ())
+    assert generate([ROOT / "specs"], tmp_path, write=False) == Changes((), ())
     (tmp_path / "nn_ops.md").write_text((tmp_path / "nn_ops.md").read_text() + "x")
-    assert generate([ROOT / "specs"], tmp_path, check=True) == [tmp_path / "nn_ops.md"]
+    assert generate([ROOT / "specs"], tmp_path, write=False) == Changes(("nn_ops.md",), ())
     assert (tmp_path / "nn_ops.md").read_text().endswith("x")
     assert not (tmp_path / "window.py").exists()
 
@@ -195,7 +196,7 @@ def test_a_file_name_that_is_no_module(tmp_path: Path) -> None:
     path = tmp_path / "my-ops.op"
     path.write_text(_hostile_spec("x"))
     with pytest.raises(UserError, match="'my-ops' cannot be the name of a Python module"):
-        generated_files([path])
+        make([path])
 
 
 def test_docstring_and_messages() -> None:

@@ -12,6 +12,7 @@ from typing import cast
 import click
 from rich.console import Console
 
+from opgen.cli.options import FILE, GivenPath
 from opgen.diagnostics import UserError
 from tools.bench import compare, explain, plot, report, sitting
 from tools.bench.contestants import Contestant, WorkerError, own_worker, places
@@ -34,13 +35,12 @@ from tools.bench.results import Results, ResultsError, read_json, write_json
 from tools.bench.session import measure
 
 MODULE = Path(__file__).resolve().parent.parent.parent / "generated" / "nn_ops.py"
-FILE = click.Path(dir_okay=False, path_type=Path)
-THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
+WRITTEN = GivenPath(dir_okay=False)
 
 
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Three layers forward, batch 1, few rounds: a minute.")
-@click.option("--layers", type=THERE, default=LAYERS, help="The file of layers.")
+@click.option("--layers", type=FILE, default=LAYERS, help="The file of layers.")
 @click.option("--layer", "names", multiple=True, help="Only this layer (may be given several times).")
 @click.option("--direction", "directions", multiple=True, type=click.Choice(DIRECTIONS),
               help="forward, input (gradient) or filter (gradient)  [default: all]")  # fmt: skip
@@ -56,14 +56,14 @@ THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--peer-python", "pythons", multiple=True, metavar="[NAME=]PYTHON",
               help="The interpreter that has a library to compare with: torch, tf, jax or ort; without a name, any of "
               f"them. May be given several times.  [default: ${VARIABLE}, else this interpreter]")  # fmt: skip
-@click.option("--module", type=THERE, default=MODULE, help="The generated module.")
+@click.option("--module", type=FILE, default=MODULE, help="The generated module.")
 @click.option("--overheads/--no-overheads", "with_overheads", default=True, help="Tiny calls, builds, imports.")
-@click.option("--json", "output", type=FILE, help="Also write the results there.")
+@click.option("--json", "output", type=WRITTEN, help="Also write the results there.")
 @click.option("--append", is_flag=True, help="Keep the rows that the --json file has and add these.")
-@click.option("--plot", "picture", type=FILE, metavar="FILE.png|.svg", help="Also draw the results.")
-@click.option("--compare", "compared", type=THERE, nargs=2, metavar="OLD NEW",
+@click.option("--plot", "picture", type=WRITTEN, metavar="FILE.png|.svg", help="Also draw the results.")
+@click.option("--compare", "compared", type=FILE, nargs=2, metavar="OLD NEW",
               help="Measure nothing: compare two files that --json wrote.")  # fmt: skip
-@click.option("--show", "shown", type=THERE, metavar="FILE", help="Measure nothing: show a file that --json wrote.")
+@click.option("--show", "shown", type=FILE, metavar="FILE", help="Measure nothing: show a file that --json wrote.")
 @click.option("--explain", "explained", metavar="LAYER/DIRECTION",
               help="Say of one row what bounds it (with --batch, --threads, --format, --dtype).")  # fmt: skip
 def main(

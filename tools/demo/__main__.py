@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from opgen.cli.options import FILE, GivenPath
 from tools import reference
 from tools.demo import recorded
 from tools.demo.agreement import Agreement, relative_error
@@ -30,9 +31,9 @@ DTYPES = {"float32": np.float32, "float64": np.float64, "float16": np.float16, "
 
 
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("opgen-demo.png"),
+@click.option("-o", "--output", type=GivenPath(dir_okay=False), default=Path("opgen-demo.png"),
               show_default=True, help="The picture.")  # fmt: skip
-@click.option("--module", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--module", type=FILE,
               default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
 @click.option(
     "--scale", type=click.IntRange(1), default=1, show_default=True, help="Use every n-th pixel of the photo."

@@ -12,13 +12,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from opgen import files as plain
 from opgen.bindings.c.compile import Compiled, compile_task
 from opgen.bindings.c.header import ABI
 from opgen.bindings.c.kernels import (
@@ -37,6 +36,8 @@ from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
+from opgen.bindings.c.workplace import workplace
+from opgen.bindings.files import update
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
@@ -97,6 +98,11 @@ def public_names(module: Module, prefix: str) -> list[str]:
         n = OpNames(op, prefix)
         names += [n.function, n.shape, n.workspace, n.with_workspace, *([n.attrs_default] if op.attrs else [])]
     return names
+
+
+def _begins(path: Path, begin: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(begin)) == begin
 
 
 def _symbol(task: Task | None) -> str | None:
@@ -190,9 +196,7 @@ class _Build:
 
     def _write(self, where: str, name: str, text: str) -> Path:
         path = self.folder / where / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_text() != text:
-            path.write_text(text)
+        update(path, text)
         return path
 
     def _library(self, architecture: str, table: KernelTable, compiled: Mapping[str, Compiled]) -> list[Path]:
@@ -201,23 +205,24 @@ class _Build:
         tools = Tools.host() if own else Tools.cross(architecture)
         place = self.folder / "lib" if own else self.folder / "lib" / f"{architecture}-linux-gnu"
         place.mkdir(parents=True, exist_ok=True)
+        self._require_own(place)
         if tools is None:
             return self._objects(place / "objects", compiled)
         src = f"src/{self.prefix}" if own else f"src/{self.prefix}-{architecture}"
         texts = {**render_sources(self.view, self.module, table), "kernels.c": render_kernels(self.view, table)}
         paths = [self._write(src, f"{self.prefix}{'_' if n[0] != '.' else ''}{n}", t) for n, t in texts.items()]
         header = self.folder / "include" / f"{self.prefix}.h"
-        shutil.copyfile(header, self.folder / src / header.name)
+        update(self.folder / src / header.name, header.read_text())
         self.progress(0, 0, f"linking for {architecture}")
-        with tempfile.TemporaryDirectory(dir=place, prefix=".build-") as temporary:
-            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, Path(temporary).resolve(), place)
+        with workplace(place) as work:
+            return self._link(tools, [p for p in paths if p.suffix == ".c"], compiled, work, place)
 
     def _link(
         self, tools: Tools, sources: Sequence[Path], compiled: Mapping[str, Compiled], work: Path, place: Path
     ) -> list[Path]:
         objects = compile_sources(tools, [s.resolve() for s in sources], work, self.options.jobs)
         objects += self._objects(work, compiled)
-        shared, static = f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
+        shared, static = self._libraries
         link_shared(tools, objects, public_names(self.module, self.prefix), work / shared)
         archive(tools, objects, work / static)
         link = place / f"lib{self.prefix}.so"
@@ -227,10 +232,25 @@ class _Build:
         os.replace(work / link.name, link)
         return [place / shared, link, place / static]
 
+    @property
+    def _libraries(self) -> tuple[str, str]:
+        """The names of the shared and the static library."""
+        return f"lib{self.prefix}.so.{ABI}", f"lib{self.prefix}.a"
+
+    def _require_own(self, place: Path) -> None:
+        """Refuse to replace what no build has made: something else than a library under its name, or than a link."""
+        for name, begin in zip(self._libraries, (b"\x7fELF", b"!<arch>\n"), strict=True):
+            path = place / name
+            if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or not _begins(path, begin)):
+                raise UserError(f"{path} is in the way: it is no library, and is left alone")
+        link = place / f"lib{self.prefix}.so"
+        if os.path.lexists(link) and not link.is_symlink():
+            raise UserError(f"{link} is in the way: it is no link to a library, and is left alone")
+
     def _objects(self, folder: Path, compiled: Mapping[str, Compiled]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for symbol, found in compiled.items():
             paths.append(folder / f"{symbol}.o")
-            paths[-1].write_bytes(found.code)
+            plain.write(paths[-1], found.code)
         return paths

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 
 from opgen.bindings.docs.sizes import modest_call
-from opgen.bindings.files import MARK
+from opgen.bindings.manifest import MARK
 from opgen.codegen import cuda
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
