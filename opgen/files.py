@@ -52,7 +52,7 @@ def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
         descriptor = os.open(path, _READ)
         try:
             reason = why_not_plain(os.fstat(descriptor))
-            found = b"" if reason else _read(descriptor, limit + 1)
+            found = b"" if reason else read(descriptor, limit + 1)
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
@@ -64,8 +64,8 @@ def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     return found
 
 
-def _read(descriptor: int, most: int) -> bytes:
-    """Up to so many bytes."""
+def read(descriptor: int, most: int) -> bytes:
+    """Up to so many bytes from where the descriptor stands, which stays open."""
     with open(descriptor, "rb", closefd=False) as file:
         return file.read(most)
 

@@ -100,6 +100,7 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
 
     if tuned.place() is None:
         raise UserError("there is no file for what is found: set OPGEN_TUNED to a file, or turn the cache on")
+    tuned.require_writable()
     module, spec = find(call.op, specs)
     if not call.shapes and not call.sizes:
         raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")

@@ -31,7 +31,9 @@ STALE_SECONDS = 3600.0
 """A temporary file older than this was left by a writer that died."""
 _SWEEP_EVERY = 64
 _ENTRY = re.compile(r"[0-9a-f]{64}\.kernel")
-_TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.[0-9a-f]+\.part")
+_TEMPORARY = re.compile(
+    r"\.(?:[0-9a-f]{64}(?:\.kernel)?|machine-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
+)
 
 
 class CacheWarning(UserWarning):
@@ -88,7 +90,7 @@ class KernelCache:
                 if payload is None:
                     directory.remove(d, f"{key}.kernel")
                 return payload
-        except directory.UntrustedDirectoryError as reason:
+        except directory.UntrustedError as reason:
             self._warn(str(reason))
         except OSError:
             pass
@@ -98,14 +100,13 @@ class KernelCache:
         """Keep a payload; whether that could be done."""
         if self.path is None:
             return False
-        temporary = f".{key}.{os.getpid()}.{os.urandom(6).hex()}.part"
         try:
             with directory.opened(self.path, create=True) as d:
-                directory.write(d, temporary, f"{key}.kernel", entry.pack(key, payload))
+                directory.write(d, f"{key}.kernel", entry.pack(key, payload))
                 self._stores += 1
                 if self._stores % _SWEEP_EVERY == 1:
                     self._sweep(d)
-        except directory.UntrustedDirectoryError as reason:
+        except directory.UntrustedError as reason:
             self._warn(str(reason))
             return False
         except OSError:
@@ -119,7 +120,7 @@ class KernelCache:
         try:
             with directory.opened(self.path, create=False) as d:
                 self._sweep(d)
-        except (OSError, directory.UntrustedDirectoryError):
+        except (OSError, directory.UntrustedError):
             return
 
     def _sweep(self, d: int) -> None:
@@ -144,7 +145,7 @@ class KernelCache:
                 for file in list(_files(d, _TEMPORARY)):
                     directory.remove(d, file.name)
                 return sum(directory.remove(d, file.name) for file in list(_files(d, _ENTRY)))
-        except (OSError, directory.UntrustedDirectoryError):
+        except (OSError, directory.UntrustedError):
             return 0
 
     def stats(self) -> CacheStats:
@@ -154,7 +155,7 @@ class KernelCache:
             try:
                 with directory.opened(self.path, create=False) as d:
                     entries = list(_files(d, _ENTRY))
-            except (OSError, directory.UntrustedDirectoryError):
+            except (OSError, directory.UntrustedError):
                 entries = []
         return CacheStats(len(entries), sum(f.bytes for f in entries), self._hits, self._misses)
 
@@ -165,9 +166,9 @@ class KernelCache:
         probe = f".{'0' * 64}.{os.getpid()}.{os.urandom(6).hex()}.part"
         try:
             with directory.opened(self.path, create=True) as d:
-                directory.write(d, probe, probe, b"opgen")
+                directory.write(d, probe, b"opgen")
                 directory.remove(d, probe)
-        except directory.UntrustedDirectoryError as reason:
+        except directory.UntrustedError as reason:
             return f"not used: {reason}"
         except OSError as error:
             return f"not writable: {error.strerror or error}"

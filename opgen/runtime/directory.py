@@ -1,5 +1,7 @@
-"""A directory that belongs to this user alone, opened once for each piece of work on it.
+"""A directory that belongs to this user alone, opened once for each piece of work on it, and its files.
 
+What is kept between processes (built kernels, measured numbers, tuned schedules) is believed if nobody else can have
+written it: directory and file belong to the user, others may not write to them, and no link leads elsewhere.
 Everything is done relative to the open directory, so that what was checked is what is used, whatever happens to the
 path meanwhile.
 """
@@ -7,21 +9,26 @@ path meanwhile.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from opgen import files
+
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+LIMIT = 64 * files.MIB
+"""The most bytes of a file that is read: object code of one kernel is far smaller."""
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 SUPPORTED = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 """Whether the platform has what a private directory needs."""
 
 
-class UntrustedDirectoryError(Exception):
-    """The directory is not this user's alone; the text says how."""
+class UntrustedError(Exception):
+    """The directory or file is not this user's alone, or no plain file of a sensible size; the text says how."""
 
 
 def distrust(status: os.stat_result) -> str | None:
@@ -47,43 +54,64 @@ def _make(path: Path) -> None:
 def opened(path: Path, create: bool) -> Iterator[int]:
     """A descriptor of the directory.
 
-    Raises OSError if there is none (or it cannot be made), UntrustedDirectoryError if it is not this user's alone.
+    Raises OSError if there is none (or it cannot be made), UntrustedError if it is not this user's alone.
     """
     if create:
         _make(path)
     descriptor = os.open(path, _OPEN)
     try:
         if reason := distrust(os.fstat(descriptor)):
-            raise UntrustedDirectoryError(reason)
+            raise UntrustedError(reason)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def read(directory: int, name: str) -> bytes | None:
-    """A file's content; None if there is no such file, or it is not a plain file of this user's alone.
+@contextlib.contextmanager
+def file(directory: int, name: str, limit: int) -> Iterator[int]:
+    """A descriptor of a plain file of this user's alone, of at most `limit` bytes.
+
+    Raises OSError if there is none, UntrustedError if it is something else.
+    """
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NO_LINKS, dir_fd=directory)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UntrustedError("it is a link") from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        reason = files.why_not_plain(status) or distrust(status)
+        if reason is None and status.st_size > limit:
+            reason = f"it is larger than {limit / files.MIB:g} MiB"
+        if reason:
+            raise UntrustedError(reason)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read(directory: int, name: str, limit: int = LIMIT) -> bytes | None:
+    """A file's content; None if there is no such file, or none that can be believed.
 
     The time of its last use is noted (where the directory can be written).
     """
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NO_LINKS, dir_fd=directory)
-    except OSError:
+        with file(directory, name, limit) as descriptor:
+            content = files.read(descriptor, limit)
+            with contextlib.suppress(OSError):
+                os.utime(descriptor)
+            return content
+    except (OSError, UntrustedError):
         return None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or distrust(status):
-            return None
-        try:
-            content = file.read()
-        except OSError:
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(descriptor)
-        return content
 
 
-def write(directory: int, temporary: str, name: str, content: bytes) -> None:
-    """A file that appears whole or not at all: written under another name, then renamed.  Raises OSError."""
+def write(directory: int, name: str, content: bytes) -> None:
+    """A file that appears whole or not at all: written under another name, then renamed.  Raises OSError.
+
+    The other name is new: what lies there already, or is a link, is never written to.
+    """
+    temporary = f".{name}.{os.getpid()}.{os.urandom(6).hex()}.part"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o600, dir_fd=directory)
         with open(descriptor, "wb") as file:

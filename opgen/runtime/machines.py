@@ -10,12 +10,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
+from opgen import files
 from opgen.machine.describe import Described, assemble
 from opgen.machine.fields import Number, is_flag, is_rate
 from opgen.machine.kinds import assumed, known_as, pairs_pay
-from opgen.machine.override import VARIABLE, read_override
+from opgen.machine.override import LARGEST, LIMIT, VARIABLE, read_override
 from opgen.machine.system import System, read_system
 from opgen.runtime import directory, place
 from opgen.runtime.version import VERSION
@@ -55,21 +56,21 @@ def measured(target: Target, system: System) -> dict[str, Number]:
         return {}
     try:
         with directory.opened(folder, create=False) as d:
-            content = directory.read(d, _file(target, system))
-        document = json.loads(content or b"null")
-    except (OSError, ValueError, directory.UntrustedDirectoryError):
+            content = directory.read(d, _file(target, system), LIMIT)
+        document = files.parsed(content or b"null")
+    except (OSError, ValueError, directory.UntrustedError):
         return {}
     return document if _is_measurement(document) else {}
 
 
-def _is_measurement(document: object) -> bool:
+def _is_measurement(document: object) -> TypeGuard[dict[str, Number]]:
     return isinstance(document, dict) and all(_is_measured(name, value) for name, value in document.items())
 
 
 def _is_measured(name: str, value: object) -> bool:
     if name not in MEASURED or is_flag(name):
         return name in MEASURED and isinstance(value, bool)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e18:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1 <= value <= LARGEST:
         return False
     return is_rate(name) or isinstance(value, int)
 
@@ -79,11 +80,10 @@ def keep(target: Target, values: dict[str, Number]) -> Path | None:
     folder, name = place.location(), _file(target, read_system())
     if folder is None:
         return None
-    temporary = f".{name}.{os.getpid()}.{os.urandom(6).hex()}.part"
     try:
         with directory.opened(folder, create=True) as d:
-            directory.write(d, temporary, name, (json.dumps(values, indent=1) + "\n").encode())
-    except (OSError, directory.UntrustedDirectoryError):
+            directory.write(d, name, (json.dumps(values, indent=1) + "\n").encode())
+    except (OSError, directory.UntrustedError):
         return None
     return folder / name
 

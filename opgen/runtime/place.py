@@ -13,6 +13,14 @@ ON, OFF = ("on", "1", "yes", ""), ("off", "0", "no")
 """What OPGEN_CACHE may be."""
 
 
+def absolute(path: str) -> Path | None:
+    """The path from here; None if it is relative and the current folder is gone."""
+    try:
+        return Path(path).absolute()
+    except OSError:
+        return None
+
+
 def location(environment: Mapping[str, str] | None = None) -> Path | None:
     """The cache's directory by the environment, or None if it is off or there is no home to put it in.
 
@@ -26,7 +34,7 @@ def location(environment: Mapping[str, str] | None = None) -> Path | None:
     if word in OFF or not directory.SUPPORTED:
         return None
     if own := env.get("OPGEN_CACHE_DIR"):
-        return Path(own).absolute()
+        return absolute(own)
     xdg = env.get("XDG_CACHE_HOME")
     if xdg and os.path.isabs(xdg):
         return Path(xdg) / "opgen"

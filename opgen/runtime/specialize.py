@@ -299,8 +299,11 @@ def build(kernel: Kernel) -> CompiledKernel:
 
     with kept_proofs():
         alone = is_for_one(kernel, toolchain.host())
-        _, fast = tuned.scheduled(kernel, toolchain.host())
-        return compile_kernel(fast, alone=alone, finish=lambda scheduled: legalize(scheduled, check=False))
+
+        def finish(scheduled: Kernel) -> Kernel:
+            return legalize(scheduled, check=False)
+
+        return tuned.build(kernel, toolchain.host(), lambda fast: compile_kernel(fast, alone=alone, finish=finish))
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

@@ -50,6 +50,10 @@ _NUMBER = re.compile(r"-?\d+")
 _VERSION = re.compile(r"\s*version\s+([A-Za-z_]\w*)\s+(\S[^#]*?)\s*->\s*([A-Za-z_]\w*)\s*(?:#.*)?$")
 DIGITS = 9
 """Most digits of a number: a product of two is far from the end of 64 bits."""
+LINE = 4096
+"""Most characters of a line."""
+STEPS = 500
+"""Most steps of a schedule: ten times what the automatic scheduler takes."""
 SPACES: tuple[Space, ...] = ("heap", "stack", "register")
 TRUTHS = ("true", "false")
 
@@ -75,7 +79,12 @@ def parse_steps(text: str, name: str = "<schedule>") -> tuple[steps.Step, ...]:
     source = Source(name, text)
     result: list[steps.Step] = []
     for number, row in enumerate(text.split("\n"), start=1):
+        if len(row) > LINE:
+            place = Span(source, number, LINE + 1, number, LINE + 2)
+            raise ScheduleError(f"a line has more than {LINE} characters", span=place)
         words = _words(source, number, row)
+        if words and len(result) == STEPS:
+            raise ScheduleError(f"a schedule has more than {STEPS} steps", span=words[0].span)
         if words and words[0].text == "version":
             result.append(_version(source, number, row, words[0]))
         elif words:

@@ -8,6 +8,7 @@ from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.limits import Limits
 from opgen.schedule.parse import parse_steps
 from opgen.schedule.steps import Step
 
@@ -30,7 +31,8 @@ def parse_schedule(text: str, name: str = "<schedule>") -> Schedule:
 def apply(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> Kernel:
     """The kernel after all steps; verified after each unless `check` is off.
 
-    A step that is illegal raises ScheduleError, with its place if the schedule was read from a text.
+    A step that is illegal, or makes more of the kernel than is sensible (`limits.py`), raises ScheduleError, with its
+    place if the schedule was read from a text.
     """
     return snapshots(kernel, schedule, check=check)[-1][1]
 
@@ -43,9 +45,11 @@ def snapshots(kernel: Kernel, schedule: Schedule, *, check: bool = True) -> list
 
 def _run(kernel: Kernel, schedule: Schedule, check: bool) -> list[tuple[str, Kernel]]:
     result: list[tuple[str, Kernel]] = []
+    limits = Limits.of(kernel)
     for step in schedule.steps:
         try:
             kernel = step.run(kernel)
+            limits.require(kernel)
         except ScheduleError as refusal:
             if step.span is None:
                 raise

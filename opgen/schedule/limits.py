@@ -1,0 +1,83 @@
+"""What no schedule may make of a kernel: code, vectors and memory on the stack without bounds, and loops without end.
+
+The limits are far above what any fast nest needs (the automatic scheduler stays below a tenth of each); beyond them
+compilers take minutes, run out of memory or abort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.nodes import Alloc, Const, For, Kernel, Stmt
+from opgen.loop.walk import loops_in, parts
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.errors import ScheduleError
+
+LANES = 512
+"""Most lanes of a loop."""
+COPIES = 20_000
+"""Most stores that the unrolled loops of a kernel come to; a vector of more than `REGISTER` lanes counts as several."""
+REGISTER = 16
+STACK = 1 << 20
+"""Most bytes of local memory that is not on the heap, of all that live in a kernel."""
+DEPTH = 64
+"""Most loops within each other, beside those that were there."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits for what a schedule makes of a kernel: a large kernel may stay as large as it is."""
+
+    copies: int
+    stack: int
+    depth: int
+
+    @staticmethod
+    def of(kernel: Kernel) -> Limits:
+        """Those for schedules of a kernel."""
+        body = kernel.body
+        return Limits(COPIES + count(body), STACK + _stack(body), DEPTH + _depth(body))
+
+    def require(self, kernel: Kernel) -> None:
+        """Refuse a kernel beyond them."""
+        for s in loops_in(kernel.body):
+            extent = constant_extent(s)
+            if s.kind == "vector" and extent is not None and extent > LANES:
+                raise ScheduleError(
+                    f"the loop '{s.var}' would have {extent} lanes (at most {LANES})", "split it before"
+                )
+        if (copies := count(kernel.body)) > self.copies:
+            raise ScheduleError(f"the code would have {copies} stores (at most {self.copies})", "unroll less")
+        if (stack := _stack(kernel.body)) > self.stack:
+            raise ScheduleError(f"{stack} bytes would lie on the stack (at most {self.stack})", "use space=heap")
+        if (depth := _depth(kernel.body)) > self.depth:
+            raise ScheduleError(f"{depth} loops would stand within each other (at most {self.depth})")
+
+
+def count(s: Stmt) -> int:
+    """How many stores of a register a statement comes to."""
+    inside = parts(s)
+    return _times(s) * sum(map(count, inside)) if inside else 1
+
+
+def _times(s: Stmt) -> int:
+    """How often what is in a statement is written out."""
+    extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
+    if extent is None or not isinstance(s, For):
+        return 1
+    return extent if s.kind == "unroll" else -(-extent // REGISTER)
+
+
+def _stack(s: Stmt) -> int:
+    """Bytes of the buffers on the stack; those that each lane or copy has of its own as often."""
+    extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
+    own = 0
+    if isinstance(s, Alloc) and s.buffer.space in ("stack", "register"):
+        own = s.buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 1 for e in s.buffer.shape)
+    return own + (extent or 1) * sum(map(_stack, parts(s)))
+
+
+def _depth(s: Stmt) -> int:
+    """Loops within each other."""
+    return isinstance(s, For) + max(map(_depth, parts(s)), default=0)
