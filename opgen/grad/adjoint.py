@@ -264,9 +264,8 @@ class _Adjoint:
         found: set[Expr] = set()
         for read in present:
             for axis, subscript in enumerate(read.indices):
-                size = self._size(read.tensor, axis)
-                if size is not None and read.outside is None:
-                    found.update(within(subscript, size))
+                if read.outside is None:
+                    found.update(within(subscript, self._size(read.tensor, axis)))
         return found
 
     def _inside(self, guard: Read, moved: Read, ranges: tuple[IndexRange, ...]) -> Iterator[Expr]:
@@ -274,18 +273,17 @@ class _Adjoint:
         extents = {r.name: r.extent for r in ranges}
         for axis, (before, after) in enumerate(zip(guard.indices, moved.indices, strict=True)):
             size = self._size(guard.tensor, axis)
-            if size is not None and not (isinstance(before, Index) and extents.get(before.name) == size):
+            if not (isinstance(before, Index) and extents.get(before.name) == size):
                 yield from within(after, size)
 
-    def _size(self, tensor: str, axis: int) -> Expr | None:
-        """The size of a dimension; None if it stretches."""
+    def _size(self, tensor: str, axis: int) -> Expr:
+        """The size of a dimension, stretched if it stretches."""
         for known in (self._forward, self._made):
             if tensor in known:
                 return known[tensor].dims[axis]
         if tensor in self._seeded:
             return self._seeded[tensor].dims[axis].size
-        dim = next(t for t in self._op.tensors if t.name == tensor).dims[axis]
-        return None if dim.broadcast else dim.size
+        return next(t for t in self._op.tensors if t.name == tensor).dims[axis].size
 
     # The target's own indices -----------------------------------------------------------------------
 

@@ -120,8 +120,11 @@ class _Solver:
         name, extent = e.subscript.name, self._extents[e.subscript.name]
         stretched = Operation("==", e.actual, ONE)
         over = f"{name}_all"
-        self._added[over] = Conditional(stretched, extent, ONE)
+        reach = extent if extent == e.size else Operation("min", extent, e.size)
+        self._added[over] = Conditional(stretched, reach, ONE)
         self._set(name, Conditional(stretched, Index(over), e.target))
+        if extent != e.size:
+            self._conditions += within(e.target, extent)
         return True
 
     def _choice(self, e: Equation) -> bool:
@@ -146,6 +149,9 @@ class _Solver:
         self._set(a.name, Conditional(solved, e.target, Index(free_a)))
         self._set(b.name, Conditional(free, Index(free_b), e.target))
         self._conditions.append(Operation("<", e.target, Conditional(condition, first, second)))
+        if e.actual is not None and not first == second == e.size:
+            chosen = Conditional(condition, self._values[a.name], self._values[b.name])
+            self._conditions.append(Operation("<", chosen, e.size))
         return True
 
     def _chosen(self, e: Equation) -> tuple[Expr, Index, Index] | None:

@@ -18,6 +18,7 @@ from opgen.spec.narrow import narrow, narrow_definition, narrow_tensor
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Readable, Scope
+from opgen.spec.stretch import check_stretched
 
 _OWN = (s.TypeDecl, s.WhenDecl, s.ConstantDecl, s.LetDecl, s.DefinitionDecl)
 
@@ -80,6 +81,7 @@ class AlgorithmChecker:
         condition = self._conditions()
         self._believe()
         definitions = tuple(self._definitions())
+        check_stretched(self.report, self.op, definitions)
         if len(self.report) > before:
             return None
         return m.Algorithm(

@@ -27,6 +27,7 @@ CODES = {
     "S052": "a read that may fall outside its tensor",
     "S053": "an output without mathematics, or with too much",
     "S054": "a constant whose numbers do not fit its shape",
+    "S055": "a read along a dimension of which nothing tells how far it stretches",
     "S060": "a gradient that does not fit its op",
     "S061": "an example that does not fit its op",
     "S062": "mathematics that cannot be differentiated",

@@ -117,6 +117,29 @@ def determined(dims: Iterable[m.Dimension], known: set[str]) -> set[str]:
         found |= solved
 
 
+def told_elsewhere(dims: Iterable[m.Dimension], following: Iterable[m.Dimension], known: set[str]) -> set[str]:
+    """The symbols of dimensions that stretch that products, or shapes that follow, tell, and no other dimension alone.
+
+    Of the others, the first size that is not 1 is what they stretch to.
+    """
+    given = list(dims)
+    firm = [d for d in given if not d.broadcast]
+    alone = {f for d in firm if len(d.factors) == 1 for f in d.factors}
+    stretching = {str(d.factors[0]) for d in given if d.broadcast}
+    return (determined([*firm, *following], known) & stretching) - alone - known
+
+
+def told_only_by_stretching(inputs: Sequence[m.Tensor | m.Sizes], lets: Iterable[str]) -> set[str]:
+    """The symbols that, for some form of the sizes, are just the largest size of dimensions that stretch."""
+    computed = set(lets)
+    loose: set[str] = set()
+    for world in _worlds(inputs):
+        stretching = {str(d.factors[0]) for d in world.dims if d.broadcast}
+        firm = (d for d in world.dims if not d.broadcast)
+        loose |= stretching - determined(firm, set(world.fixed) | computed)
+    return loose
+
+
 def _worlds(inputs: Sequence[m.Tensor | m.Sizes]) -> Iterator[_World]:
     tensors = tuple(d for i in inputs if isinstance(i, m.Tensor) for d in i.dims)
     sizes = [i for i in inputs if isinstance(i, m.Sizes)]

@@ -21,6 +21,7 @@ from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
 from opgen.spec.signature import signature_of
 from opgen.spec.specializations import specializations
+from opgen.spec.stretch import check_stretched
 from opgen.spec.values import example_values
 
 
@@ -68,6 +69,7 @@ class OpChecker:
         if len(self.report) > self._before:
             return None
         check_effects(self.report, spec)
+        check_stretched(self.report, spec, spec.definitions)
         return spec if len(self.report) == self._before else None
 
     # Lets and requirements ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from math import prod
 
 from opgen.spec import model as m
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, logical_axes, settle_attrs, show
-from opgen.spec.dimensions import size_name
+from opgen.spec.dimensions import size_name, told_elsewhere
 from opgen.spec.environment import Environment, EvaluationError, evaluate, evaluate_int
 
 __all__ = ["AttrArgument", "CallError", "CallTypeError", "Environment", "evaluate", "solve"]
@@ -123,13 +123,20 @@ class _Solver:
     def _solve_dimensions(self) -> None:
         """Solves for one unknown factor at a time, in the order of the inputs, until nothing is left to solve."""
         plain = [e for e in self.equations if not any(f in self.lets for f in e.dim.factors)]
-        waiting = self._settle([e for e in plain if not (e.dim.broadcast and e.size == 1)])
+        elsewhere = told_elsewhere(
+            [e.dim for e in plain], [e.dim for e in self.following], {*self.symbols, *self.lets}
+        )  # fmt: skip
+        late = [e for e in plain if e.dim.broadcast and e.dim.factors[0] in elsewhere]
+        waiting = self._settle([e for e in plain if e not in late and not (e.dim.broadcast and e.size == 1)])
         for equation in plain:
-            if equation.dim.broadcast:
+            if equation.dim.broadcast and equation not in late:
                 self.symbols.setdefault(str(equation.dim.factors[0]), 1)
+        waiting = self._settle(waiting)
         while (last := next((e for e in self.following if len(self._unknown(e)) == 1), None)) is not None:
             self._use(last)
             waiting = self._settle(waiting)
+        for equation in late:
+            self._verify(equation)
 
     def _settle(self, waiting: list[_Equation]) -> list[_Equation]:
         """Uses equations until what is left has several unknowns each; those are given back."""

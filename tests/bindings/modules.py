@@ -17,6 +17,7 @@ from opgen.spec.model import Module
 ROOT = Path(__file__).resolve().parent.parent.parent
 OPS = ROOT / "specs" / "nn_ops.op"
 SAMPLES = ROOT / "tests" / "specs" / "samples.op"
+SIZES = ROOT / "tests" / "specs" / "sizes.op"
 _folder = tempfile.TemporaryDirectory(prefix="opgen-tests-")
 
 

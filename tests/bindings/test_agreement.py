@@ -17,9 +17,9 @@ from opgen.runtime.errors import ArgumentError
 from opgen.spec.arguments import CallError
 from opgen.spec.model import Attr, Dimension, OpSpec, Sizes
 from opgen.spec.shapes import solve
-from tests.bindings.modules import OPS, SAMPLES, generated, spec
+from tests.bindings.modules import OPS, SAMPLES, SIZES, generated, spec
 
-OPS_OF = [(path, op.name) for path in (OPS, SAMPLES) for op in spec(path).ops]
+OPS_OF = [(path, op.name) for path in (OPS, SAMPLES, SIZES) for op in spec(path).ops]
 
 
 def _value(rng: random.Random, op: OpSpec, attr: Attr) -> Any:
@@ -47,6 +47,7 @@ def _value(rng: random.Random, op: OpSpec, attr: Attr) -> Any:
 def _shape(rng: random.Random, dimensions: tuple[Dimension, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     """The shape that the symbols give a tensor, sometimes with a size or the rank changed."""
     dims = [int(np.prod([symbols[f] if isinstance(f, str) else f for f in d.factors])) for d in dimensions]
+    dims = [1 if d.broadcast and rng.random() < 0.3 else n for d, n in zip(dimensions, dims, strict=True)]
     if rng.random() < 0.15 and dims:
         dims[rng.randrange(len(dims))] = rng.randrange(5)
     if rng.random() < 0.05:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.text import string
 from opgen.diagnostics import InternalError
+from opgen.spec.dimensions import told_elsewhere
 from opgen.spec.model import Dimension, OpSpec, ShapeLet, Sizes, Tensor
 
 
@@ -108,7 +109,8 @@ class _World:
                 self._lines.append(f"{self._scope.field(e.symbol)} = {e.size};")
             else:
                 waiting.append(e)
-        self._stretch(waiting, stretching)
+        elsewhere = told_elsewhere([e.dim for e in waiting], [e.dim for e in following], self._known)
+        self._stretch(waiting, stretching - elsewhere)
         waiting = self._settle(waiting)
         while (last := next((e for e in following if len(self._unknown(e)) == 1), None)) is not None:
             self._use(last)
@@ -147,6 +149,8 @@ class _World:
         if not unknown:
             self._same(e)
             return True
+        if e.dim.broadcast:
+            return False
         others = [f for f in e.dim.factors if f != unknown[0]]
         if not others:
             self._lines.append(f"{self._scope.field(unknown[0])} = {e.size};")

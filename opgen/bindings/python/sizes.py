@@ -14,6 +14,7 @@ from opgen.bindings.python.attributes import tuple_literal
 from opgen.bindings.python.scope import OpScope
 from opgen.bindings.python.text import literal
 from opgen.diagnostics import InternalError
+from opgen.spec.dimensions import told_elsewhere
 from opgen.spec.model import Dimension, OpSpec, ShapeLet, Sizes, Tensor
 
 
@@ -100,8 +101,8 @@ class _World:
                 self._same(equation)
             return self._lines
         self._bind_fixed()
-        plain = [e for e in equations if not self._after_lets(e)]
-        self._unpack([e for e in plain if not e.follows], [e for e in plain if e.follows])
+        following = [e for e in equations if e.follows and not self._after_lets(e)]
+        self._unpack([e for e in equations if not e.follows], following)
         return self._lines
 
     def _after_lets(self, e: _Equation) -> bool:
@@ -140,7 +141,8 @@ class _World:
                 self._known.add(symbol)
 
     def _unpack(self, equations: list[_Equation], following: list[_Equation]) -> None:
-        """Name the sizes that are symbols, input by input; then take the other equations.
+        """Name the sizes that are symbols, input by input; then take the other equations, without those that wait for
+        the lets.
 
         `following` are sizes of tensors whose shapes follow: they serve where a symbol would stay unknown.
         """
@@ -152,15 +154,19 @@ class _World:
             for e in members:
                 if e.dim.broadcast:
                     targets.append(e.size)
+                elif self._after_lets(e):
+                    targets.append("_")
                 elif e.symbol is not None and e.symbol not in self._known and e.symbol not in stretching:
                     self._known.add(e.symbol)
                     targets.append(self._scope.symbols[e.symbol])
                     continue
                 else:
                     targets.append("_")
-                waiting.append(e)
+                if not self._after_lets(e):
+                    waiting.append(e)
             self._name(members[0], targets)
-        self._stretch(waiting, stretching)
+        elsewhere = told_elsewhere([e.dim for e in waiting], [e.dim for e in following], self._known)
+        self._stretch(waiting, stretching - elsewhere)
         self._solve(waiting, following)
 
     def _name(self, first: _Equation, targets: list[str]) -> None:
@@ -223,6 +229,8 @@ class _World:
         if not unknown:
             self._same(e)
             return True
+        if e.dim.broadcast:
+            return False
         if len(e.dim.factors) == 1:
             self._lines.append(f"{self._scope.symbols[unknown[0]]} = {e.local}[{e.axis}]")
             self._known.add(unknown[0])

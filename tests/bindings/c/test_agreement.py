@@ -9,10 +9,10 @@ import pytest
 
 from opgen.spec.model import OpSpec
 from tests.bindings.c.library import Library, built, inputs_of
-from tests.bindings.modules import OPS, SAMPLES, spec
+from tests.bindings.modules import OPS, SAMPLES, SIZES, spec
 from tests.bindings.test_agreement import _by_solve, _call
 
-CASES = [(path, op.name) for path in (OPS, SAMPLES) for op in spec(path).ops]
+CASES = [(path, op.name) for path in (OPS, SAMPLES, SIZES) for op in spec(path).ops]
 
 
 def _expressible(op: OpSpec, name: str, value: Any) -> bool:
