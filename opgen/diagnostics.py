@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,14 @@ class Source:
     name: str
     text: str = field(repr=False)
 
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, without their newlines."""
+        return self.text.split("\n")
+
     def line(self, number: int) -> str:
         """The text of a line, counted from 1, without its newline."""
-        lines = self.text.split("\n")
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ class Diagnostic:
         line = span.source.line(span.line)
         last = span.end_column if span.end_line == span.line else len(line) + 1
         gutter = " " * len(str(span.line))
-        shown = line.replace("\t", " ")
-        caret = " " * (span.column - 1) + "^" * max(1, last - span.column)
+        shown, start, width = _window(line, span.column - 1, max(1, last - span.column))
+        caret = " " * start + "^" * width
         rows = [
             f"{span}: error[{self.code}]: {self.message}",
             f" {gutter} |",
@@ -73,6 +78,20 @@ class Diagnostic:
         if self.help is not None:
             rows.append(f" {gutter} = help: {self.help}")
         return "\n".join(rows)
+
+
+_WIDEST = 200
+"""Columns of a line that are shown whole; of a longer one, a stretch around the place."""
+
+
+def _window(line: str, start: int, width: int) -> tuple[str, int, int]:
+    """What to show of a line, and where in it a stretch of it then stands."""
+    if len(line) > _WIDEST:
+        first = max(0, start - _WIDEST // 4)
+        line = ("..." if first else "") + line[first : first + _WIDEST] + ("..." if first + _WIDEST < len(line) else "")
+        start = start - first + (3 if first else 0)
+        width = min(width, max(1, len(line) - start))
+    return line.replace("\t", " "), start, width
 
 
 class OpgenError(Exception):
@@ -95,8 +114,18 @@ class InternalError(OpgenError):
     """A broken invariant of opgen: a bug in opgen, never in its input."""
 
 
+_COMPARED = 60
+"""Letters of a name that is compared with others: the time grows with their square."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean 'x'?` for the known name closest to a misspelt one, compared without regard to case."""
+    """`did you mean 'x'?` for the known name closest to a misspelt one, compared without regard to case.
+
+    Of names that are much longer or much shorter none is close; beyond 60 letters nothing is compared.
+    """
+    if len(name) > _COMPARED:
+        return None
+    known = [candidate for candidate in known if len(candidate) <= 2 * len(name) + 4]
     folded = {candidate.lower(): candidate for candidate in sorted(known, reverse=True)}
     close = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return f"did you mean '{folded[close[0]]}'?" if close else None

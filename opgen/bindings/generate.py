@@ -6,6 +6,7 @@ For a spec file `family.op` that declares ops:
     family.op              the spec with its imports and fragments spelt out; the module reads it when an op first runs
     family.md              what is supported: types, layouts, attributes
     listings/FUNCTION.*    for people to read: the op as loop IR, its schedule, the scheduled loop IR, LLVM IR, CUDA C
+                           (of an op too large to be read, a line that says so)
     py.typed               says that the modules are typed
     family.manifest        the names of these files: what a later generation may remove
 
@@ -19,14 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opgen.bindings.docs.listings import listings
+from opgen.bindings.docs.listings import listings, too_large
 from opgen.bindings.docs.support import support_page
 from opgen.bindings.files import Changes, apply_changes, changes
 from opgen.bindings.manifest import MARK, Manifest
 from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
 from opgen.grad.load import load
+from opgen.spec.limits import LISTED, LISTED_TOGETHER
 from opgen.spec.loading import flatten
+from opgen.spec.measure import weight
 from opgen.spec.model import Module
 
 Progress = Callable[[str], None]
@@ -83,9 +86,14 @@ def _module_files(module: Module, path: Path, say: Progress) -> Iterator[tuple[s
     )
     yield f"{module.name}.md", support_page(module, path.name)
     yield "py.typed", ""
+    together = 0
     for op in module.ops:
         say(f"listing {op.name}")
-        for name, text in listings(module, op, path.name).items():
+        own = weight(op)
+        together += own if own <= LISTED else 0
+        listed = own <= LISTED and together <= LISTED_TOGETHER
+        texts = listings(module, op, path.name) if listed else too_large(op, path.name)
+        for name, text in texts.items():
             yield f"listings/{name}", text
 
 

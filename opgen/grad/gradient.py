@@ -15,6 +15,8 @@ from opgen.dtypes import DType, lookup
 from opgen.grad.adjoint import adjoint
 from opgen.grad.compose import compose
 from opgen.spec.gradients import result_dims
+from opgen.spec.limits import GROWTH
+from opgen.spec.measure import size
 from opgen.spec.model import Algorithm, Definition, Expr, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
 from opgen.spec.narrow import narrow_op, narrow_tensor
 from opgen.spec.walk import reads
@@ -27,6 +29,7 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
     output, in the output's shape, then the attributes of `op`; it returns `grad_<wrt>` in the shape of that input.
     """
     forward = expand(module, op)
+    _bounded(op, forward.definitions)
     target = _differentiable(forward, wrt)
     taken = {i.name for i in forward.inputs} | {a.name for a in forward.attrs} | {a.alias for a in forward.attrs}
     seeds = {o.name: _fresh(f"grad_{o.name}", taken) for o in forward.outputs}
@@ -67,6 +70,7 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
     if op.gradient is None or op.definitions:
         return op
     forward = expand(module, module.op(op.gradient.op))
+    _bounded(op, forward.definitions)
     wrt = _differentiable(forward, op.gradient.wrt)
     seeds = dict(zip((o.name for o in forward.outputs), op.gradient.cotangents, strict=True))
     definitions = adjoint(forward, wrt.name, seeds, op.outputs[0])
@@ -77,11 +81,20 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
     return replace(op, definitions=definitions, algorithms=algorithms)
 
 
+def _bounded(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
+    """Refuses to derive mathematics whose derivative may be too large."""
+    growth = sum(size((d.value,), {}) ** 2 for d in definitions)
+    if growth > GROWTH:
+        message = f"the derivative would have up to {growth:,} expressions: at most {GROWTH:,} are taken on"
+        raise DiagnosticError([Diagnostic("S005", message, op.span, "name parts with `let`")])
+
+
 def _derived(op: OpSpec, forward: OpSpec, algorithm: Algorithm, wrt: str, seeds: Mapping[str, str]) -> Algorithm | None:
     """The adjoint of an algorithm; None if it has none, or needs values that the gradient does not take."""
     facts = dict(algorithm.facts)
     narrowed = replace(narrow_op(forward, facts), definitions=algorithm.definitions)
     try:
+        _bounded(op, narrowed.definitions)
         definitions = adjoint(narrowed, wrt, seeds, narrow_tensor(op.outputs[0], facts))
         definitions = compose(definitions, functools.partial(_size, narrow_op(op, facts)))
         _check_reads(op, definitions)

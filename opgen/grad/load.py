@@ -8,8 +8,11 @@ from dataclasses import replace
 from opgen import spec as specs
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.gradient import expand
+from opgen.spec.limits import NODES
 from opgen.spec.loading import PathLike
+from opgen.spec.measure import in_definition, size
 from opgen.spec.model import Module, OpSpec
+from opgen.spec.report import Report
 
 
 def load(paths: PathLike | Iterable[PathLike]) -> Module:
@@ -25,12 +28,25 @@ def load_text(text: str, name: str = "<text>", base: PathLike | None = None) -> 
 def derived(module: Module) -> Module:
     """A module whose gradients have definitions."""
     found: list[Diagnostic] = []
-    ops: list[OpSpec] = []
-    for op in module.ops:
+    done = list(module.ops)
+    report, nodes = Report(), 0
+    for place, op in enumerate(module.ops):
         try:
-            ops.append(expand(module, op))
+            done[place] = expanded = _within_depth(replace(module, ops=tuple(done)), op)
         except DiagnosticError as error:
             found += error.diagnostics
+            continue
+        if expanded is not op and op.span is not None:
+            nodes += size((e for d in expanded.definitions for e in in_definition(d)), {})
+            report.stop_beyond(nodes, NODES, "expressions in derived mathematics", op.span)
     if found:
         raise DiagnosticError(tuple(dict.fromkeys(found)))
-    return replace(module, ops=tuple(ops))
+    return replace(module, ops=tuple(done))
+
+
+def _within_depth(module: Module, op: OpSpec) -> OpSpec:
+    try:
+        return expand(module, op)
+    except RecursionError:
+        message = f"the mathematics of '{op.name}' nest too deeply when they are derived"
+        raise DiagnosticError([Diagnostic("S003", message, op.span, "name a part with `let`")]) from None

@@ -4,6 +4,7 @@ lower(module, op, Variant(types={"T": "float32"}, values={"data_format": "NHWC"}
 """
 
 from opgen.lower.lowering import Lowered, lower
-from opgen.lower.variant import Variant, structural_attrs, variants
+from opgen.lower.variant import Variant, variants
+from opgen.spec.visit import structural_attrs
 
 __all__ = ["Lowered", "Variant", "lower", "structural_attrs", "variants"]

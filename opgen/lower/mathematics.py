@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from opgen.diagnostics import InternalError
@@ -334,10 +334,7 @@ class Mathematics:
         literals = [b.const(float(v) if dtype.is_float else int(v), dtype) for v in e.constant.values]
         if isinstance(position, loop.Const):
             return literals[int(position.value)]
-        chosen: loop.Expr = literals[-1]
-        for i in reversed(range(len(literals) - 1)):
-            chosen = Select(b.compare("eq", position, i), literals[i], chosen)
-        return chosen
+        return _chosen(position, literals, 0)
 
     def _step(self, e: Reduce, accumulator: Buffer, scope: Scope) -> Stmt:
         """acc = acc (+, *, max, min) body; a sum of products of floats is a fused multiply-add."""
@@ -363,6 +360,15 @@ class Names:
             candidate = f"{name}_{count}"
         self._taken.add(candidate)
         return candidate
+
+
+def _chosen(position: loop.Expr, values: Sequence[loop.Expr], first: int) -> loop.Expr:
+    """The value at a position, counted from `first`, by halving."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    below, above = _chosen(position, values[:half], first), _chosen(position, values[half:], first + half)
+    return Select(b.compare("lt", position, first + half), below, above)
 
 
 def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:

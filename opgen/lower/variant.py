@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import DType, lookup
-from opgen.spec.model import Attr, Definition, EnumIs, Expr, OpSpec, Reduce, Tensor
-from opgen.spec.walk import subexpressions
+from opgen.spec.model import OpSpec
+from opgen.spec.visit import structural_attrs
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,6 @@ class Variant:
         return tuple(logical.index(letter) for letter in self.values[layout])
 
 
-def structural_attrs(op: OpSpec) -> tuple[Attr, ...]:
-    """The attributes whose value changes the loop nest: layouts of tensors, enumerations the mathematics tests."""
-    tensors = (*op.tensors, *op.outputs)
-    names = {t.layout for t in tensors if isinstance(t, Tensor) and t.layout is not None}
-    for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
-        names |= {e.name for e in _expressions(definition) if isinstance(e, EnumIs)}
-    return tuple(a for a in op.attrs if a.name in names)
-
-
 def variants(op: OpSpec) -> Iterator[Variant]:
     """Every variant of an op: all its types times all values of its structural attributes."""
     attrs = structural_attrs(op)
@@ -60,12 +51,3 @@ def variants(op: OpSpec) -> Iterator[Variant]:
                 {v.name: t.name for v, t in zip(op.type_variables, types, strict=True)},
                 {a.name: value for a, value in zip(attrs, values, strict=True)},
             )
-
-
-def _expressions(definition: Definition) -> Iterator[Expr]:
-    for root in (definition.value, *definition.subscripts):
-        for e in subexpressions(root):
-            yield e
-            if isinstance(e, Reduce):
-                for r in e.indices:
-                    yield from subexpressions(r.extent)

@@ -11,9 +11,11 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.constants import constant_of
 from opgen.spec.definitions import check_definitions
-from opgen.spec.expand import expand
+from opgen.spec.expand import Fragments, expand
 from opgen.spec.functions import let_values
 from opgen.spec.interface import declare
+from opgen.spec.limits import CONDITIONS, PLACED
+from opgen.spec.measure import size
 from opgen.spec.narrow import narrow, narrow_definition, narrow_tensor
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
@@ -27,7 +29,7 @@ def with_algorithms(
     report: Report,
     decl: s.OpDecl,
     op: m.OpSpec,
-    fragments: Mapping[str, s.FragmentDecl],
+    fragments: Fragments,
     functions: Mapping[str, m.Function | None],
 ) -> m.OpSpec | None:
     """The op with the algorithms that its declaration holds, or None with their mistakes noted."""
@@ -63,6 +65,7 @@ class AlgorithmChecker:
         self.op = op
         self.scope = _scope(report, op, functions)
         self.facts: dict[m.Expr, int] = {}
+        self._placed = 0
 
     def check(self) -> m.Algorithm | None:
         """The algorithm, or None with its mistakes noted."""
@@ -126,11 +129,14 @@ class AlgorithmChecker:
         """All conditions together; named integers stand for what they are from here on."""
         resolver = Resolver(self.scope)
         whole: m.Expr | None = None
+        count = 0
         for item in self.items:
             if isinstance(item, s.LetDecl):
                 values = let_values(item, resolver)
                 names = [n.name for n in item.names]
                 self.scope.poisoned |= set(names) if values is None else set()
+                self._placed += size(values or (), {})
+                self.report.stop_beyond(self._placed, PLACED, "expressions that names stand for", item.span)
                 self.scope.stands_for |= {} if values is None else dict(zip(names, values, strict=True))
             elif isinstance(item, s.WhenDecl):
                 condition = resolver.condition(item.condition)
@@ -138,6 +144,8 @@ class AlgorithmChecker:
                     self.facts |= dict(_facts(condition))
                     for part in _parts(condition):
                         whole = part if whole is None else m.Operation("and", whole, part)
+                        count += 1
+                        self.report.stop_beyond(count, CONDITIONS, "conditions of an algorithm", item.span)
         return whole
 
     def _believe(self) -> None:

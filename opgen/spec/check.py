@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
 from opgen.spec.examples import check_example
+from opgen.spec.expand import Fragments
 from opgen.spec.functions import Functions
 from opgen.spec.gradients import GradientChecker, check_inheritance, gradient_of, in_order
+from opgen.spec.limits import OPS, ORDER
+from opgen.spec.measure import Measure
 from opgen.spec.names import check_name, snake_case
 from opgen.spec.op import OpChecker
 from opgen.spec.report import Report
@@ -22,11 +25,13 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     """The module of some files, imported ones before those that import them; mistakes go to the report."""
     items = [item for file in files for item in file.items]
     functions = Functions(report, _once(report, [i for i in items if isinstance(i, s.FunctionDecl)], "function"))
-    fragments = {f.name.name: f for f in _once(report, [i for i in items if isinstance(i, s.FragmentDecl)], "fragment")}
+    fragments = Fragments(_once(report, [i for i in items if isinstance(i, s.FragmentDecl)], "fragment"))
     decls = _once(report, [i for i in items if isinstance(i, s.OpDecl)], "op")
     for fragment in fragments.values():
         check_name(report, fragment.name.name, fragment.name.span)
     _check_function_names(report, decls)
+    for decl in decls[OPS : OPS + 1]:
+        report.stop_beyond(len(decls), OPS, "ops", decl.name.span)
     built = _ops(report, decls, fragments, functions)
     ops = [built.get(decl.name.name) for decl in decls]
     checked = [functions[d.name.name] for d in items if isinstance(d, s.FunctionDecl)]
@@ -43,29 +48,54 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
 def _ops(
     report: Report,
     decls: Sequence[s.OpDecl],
-    fragments: Mapping[str, s.FragmentDecl],
-    functions: Mapping[str, m.Function | None],
+    fragments: Fragments,
+    functions: Functions,
 ) -> dict[str, m.OpSpec | None]:
     """The ops by name, gradients after what they are gradients of."""
     for fragment in fragments.values():
         check_inheritance(report, fragment)
+    measure = Measure(report, functions.costs)
     built: dict[str, m.OpSpec | None] = {}
+    orders: dict[str, int] = {}
     for decl, circle in in_order({d.name.name: d for d in decls}):
         gradient = gradient_of(decl)
         name = decl.name.name
         if gradient is None:
             check_inheritance(report, decl)
-            op = OpChecker(report, decl, fragments, functions).check()
-            built[name] = None if op is None else with_algorithms(report, decl, op, fragments, functions)
+            checker = OpChecker(report, decl, fragments, functions)
+            built[name] = _checked(report, decl, checker, fragments, functions)
         elif circle is not None:
             report.add("S022", f"'{name}' is its own gradient", circle)
         elif gradient.op.name not in built:
             report.unknown("op", gradient.op.name, gradient.op.span, built)
         else:
             forward = built[gradient.op.name]
-            op = None if forward is None else GradientChecker(report, decl, gradient, forward).check()
-            built[name] = None if op is None else with_algorithms(report, decl, op, fragments, functions)
+            orders[name] = orders.get(gradient.op.name, 0) + 1
+            report.stop_beyond(orders[name], ORDER, "derivatives of each other", gradient.span)
+            if forward is None:
+                built[name] = None
+                continue
+            built[name] = _checked(report, decl, GradientChecker(report, decl, gradient, forward), fragments, functions)
+        made = built.get(name)
+        if made is not None:
+            measure.add(made, decl.name.span)
     return built
+
+
+def _checked(
+    report: Report,
+    decl: s.OpDecl,
+    checker: OpChecker | GradientChecker,
+    fragments: Fragments,
+    functions: Functions,
+) -> m.OpSpec | None:
+    """An op with its algorithms, or None with the mistakes noted, one too deep for the stack among them."""
+    try:
+        op = checker.check()
+        return None if op is None else with_algorithms(report, decl, op, fragments, functions)
+    except RecursionError:
+        report.add("S003", f"'{decl.name.name}' nests too deeply", decl.name.span, "name a part of it with `let`")
+        return None
 
 
 def _once(report: Report, decls: Sequence[D], what: str) -> list[D]:

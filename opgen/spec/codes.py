@@ -7,6 +7,7 @@ CODES = {
     "S002": "a file cannot be read or imported",
     "S003": "the text nests too deeply",
     "S004": "a string or number that stands for nothing",
+    "S005": "more than a spec may hold",
     "S010": "a name that no language could use as it is",
     "S011": "a name declared twice",
     "S012": "a name that is not known",

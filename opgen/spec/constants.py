@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.limits import CONSTANT_BITS, CONSTANT_DIGITS, CONSTANT_NUMBERS, RANK
 from opgen.spec.report import Report
 from opgen.spec.text import plural
 
-LARGEST = 4096
-"""How many numbers a constant may hold: each is a literal in the code that uses it."""
+LARGEST = Fraction(sys.float_info.max)
+"""The largest number that is finite in float64."""
+
+EXPONENT = 400
+"""Of ten, written: float64 reaches from -324 to 308."""
 
 _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -22,9 +27,11 @@ _ARITHMETIC: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 def constant_of(report: Report, decl: s.ConstantDecl) -> m.Constant | None:
     """The constant that is declared, or None with its mistakes noted."""
+    if not report.at_most(len(decl.shape), RANK, "dimensions", decl.name.span):
+        return None
     shape = tuple(int(size[:9]) for size in decl.shape)
-    if 0 in shape or prod(shape) > LARGEST:
-        message = f"'{decl.name.name}' has {prod(shape)} numbers, expected 1 to {LARGEST}"
+    if 0 in shape or prod(shape) > CONSTANT_NUMBERS:
+        message = f"'{decl.name.name}' has {prod(shape)} numbers, expected 1 to {CONSTANT_NUMBERS}"
         report.add("S054", message, decl.span)
         return None
     values: list[Fraction] = []
@@ -48,16 +55,25 @@ def _gather(report: Report, table: s.Table, shape: tuple[int, ...], values: list
         elif isinstance(item, s.Table):
             fine = _gather(report, item, shape[1:], values) and fine
         else:
-            value = _number(report, item)
+            value = _held(report, item)
             fine = fine and value is not None
             values += [] if value is None else [value]
     return fine
 
 
+def _held(report: Report, tree: s.Expression) -> Fraction | None:
+    """The exact value of an expression of literals, one that rounds to a finite number of type float64."""
+    value = _number(report, tree)
+    if value is not None and abs(value) > LARGEST:
+        report.add("S054", "this is beyond float64", tree.span)
+        return None
+    return value
+
+
 def _number(report: Report, tree: s.Expression) -> Fraction | None:
     """The exact value of an expression of literals."""
-    if isinstance(tree, s.Constant) and tree.text not in ("true", "false") and len(tree.text) <= 40:
-        return Fraction(tree.text)
+    if isinstance(tree, s.Constant) and tree.text not in ("true", "false"):
+        return _literal(report, tree)
     if isinstance(tree, s.Unary) and tree.op == "-":
         operand = _number(report, tree.operand)
         return None if operand is None else -operand
@@ -68,6 +84,19 @@ def _number(report: Report, tree: s.Expression) -> Fraction | None:
         if tree.op == "/" and right == 0:
             report.add("S054", "this divides by 0", tree.span)
             return None
-        return _ARITHMETIC[tree.op](left, right)
+        value = _ARITHMETIC[tree.op](left, right)
+        bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+        return value if report.at_most(bits, CONSTANT_BITS, "bits in an exact number", tree.span) else None
     report.add("S054", "a constant is made of numbers, with + - * / between them", tree.span)
     return None
+
+
+def _literal(report: Report, tree: s.Constant) -> Fraction | None:
+    """The exact value of a number as it is written, if its digits are few and its exponent is one that a float has."""
+    if not report.at_most(len(tree.text), CONSTANT_DIGITS, "characters in a number", tree.span):
+        return None
+    _, _, exponent = tree.text.lower().partition("e")
+    if exponent and abs(int(exponent)) > EXPONENT:
+        report.add("S054", f"{tree.text} is beyond float64", tree.span)
+        return None
+    return Fraction(tree.text)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from opgen.spec import syntax as s
+from opgen.spec.limits import FRAGMENT_CHAIN, ITEMS
 from opgen.spec.report import Report
 
 
-def expand(report: Report, items: Iterable[s.Item], fragments: Mapping[str, s.FragmentDecl]) -> list[s.Item]:
-    """The items with those of the fragments they use in place; fragments may use others, each one once in an op."""
+class Fragments(dict[str, s.FragmentDecl]):
+    """The fragments of a module by name; `placed` is how many declarations its ops have with fragments in place."""
+
+    def __init__(self, decls: Iterable[s.FragmentDecl]) -> None:
+        super().__init__({f.name.name: f for f in decls})
+        self.placed = 0
+
+
+def expand(report: Report, items: Iterable[s.Item], fragments: Fragments) -> list[s.Item]:
+    """The items with those of the fragments they use in place; fragments may use others, each one once in an op.
+
+    Raises DiagnosticError where a module has too many of them.
+    """
     return _expand(report, items, fragments, (), set())
 
 
 def _expand(
     report: Report,
     items: Iterable[s.Item],
-    fragments: Mapping[str, s.FragmentDecl],
+    fragments: Fragments,
     chain: tuple[str, ...],
     used: set[str],
 ) -> list[s.Item]:
@@ -24,6 +36,8 @@ def _expand(
     for item in items:
         if not isinstance(item, s.UseDecl):
             expanded.append(item)
+            fragments.placed += 1
+            report.stop_beyond(fragments.placed, ITEMS, "declarations with fragments in place", item.span)
             continue
         name, span = item.fragment.name, item.fragment.span
         if name not in fragments:
@@ -33,8 +47,8 @@ def _expand(
             report.add("S022", f"the fragment '{name}' uses itself: {circle}", span)
         elif name in used:
             report.add("S011", f"the fragment '{name}' is used twice", span)
-        elif len(chain) >= 16:
-            report.add("S003", f"'{name}' is used through more than 16 fragments", span)
+        elif len(chain) >= FRAGMENT_CHAIN:
+            report.add("S003", f"'{name}' is used through more than {FRAGMENT_CHAIN} fragments", span)
         else:
             used.add(name)
             expanded += _expand(report, fragments[name].items, fragments, (*chain, name), used)

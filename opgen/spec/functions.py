@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from opgen.spec import model as m
 from opgen.spec import syntax as s
+from opgen.spec.limits import FUNCTION_CHAIN, FUNCTION_STEPS, PARAMETERS
+from opgen.spec.measure import size
 from opgen.spec.names import check_name, check_word
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
 from opgen.spec.text import plural
-
-_MAX_CHAIN = 16
 
 
 class Functions(Mapping[str, "m.Function | None"]):
@@ -23,6 +23,8 @@ class Functions(Mapping[str, "m.Function | None"]):
         self._decls = {d.name.name: d for d in reversed(decls)}
         self._checked: dict[str, m.Function | None] = {}
         self._chain: list[str] = []
+        self.costs: dict[str, int] = {}
+        """What a call of each function that is right works out, in expressions."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._decls))
@@ -38,8 +40,9 @@ class Functions(Mapping[str, "m.Function | None"]):
             circle = " -> ".join([*self._chain[self._chain.index(name) :], name])
             self._report.add("S022", f"the function '{name}' calls itself: {circle}", decl.name.span)
             return None
-        if len(self._chain) >= _MAX_CHAIN:
-            self._report.add("S003", f"'{name}' is called through more than {_MAX_CHAIN} functions", decl.name.span)
+        if len(self._chain) >= FUNCTION_CHAIN:
+            message = f"'{name}' is called through more than {FUNCTION_CHAIN} functions"
+            self._report.add("S003", message, decl.name.span)
             return None
         self._chain.append(name)
         self._checked[name] = checked = self._check(decl)
@@ -49,6 +52,8 @@ class Functions(Mapping[str, "m.Function | None"]):
     def _check(self, decl: s.FunctionDecl) -> m.Function | None:
         before = len(self._report)
         check_name(self._report, decl.name.name, decl.name.span)
+        self._report.at_most(len(decl.parameters), PARAMETERS, "parameters", decl.name.span)
+        self._report.at_most(len(decl.results), PARAMETERS, "results", decl.name.span)
         scope = Scope(self._report, self)
         parameters = self._parameters(decl, scope)
         for let in decl.lets:
@@ -65,6 +70,10 @@ class Functions(Mapping[str, "m.Function | None"]):
             self._report.add("S021", message, decl.returns.span)
         if len(self._report) > before:
             return None
+        cost = size((e for e in (*(value for _, value in lets), *results) if e is not None), self.costs)
+        if not self._report.at_most(cost, FUNCTION_STEPS, f"steps in a call of '{decl.name.name}'", decl.name.span):
+            return None
+        self.costs[decl.name.name] = cost
         return m.Function(
             decl.name.name,
             parameters,

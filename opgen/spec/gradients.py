@@ -16,6 +16,7 @@ from opgen.spec import syntax as s
 from opgen.spec.attributes import layout_letters
 from opgen.spec.dimensions import check_determined, input_dimension, symbols_of
 from opgen.spec.interface import declare
+from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.report import Report
 from opgen.spec.signature import default_signature, signature_of
@@ -63,6 +64,8 @@ class GradientChecker:
         self.stand_ins: dict[str, str] = {}
 
     def check(self) -> m.OpSpec | None:
+        if not fits(self.report, self.decl, self.decl.items):
+            return None
         check_name(self.report, self.decl.name.name, self.decl.name.span)
         check_function_name(self.report, self.decl.name.name, self.decl.name.span)
         self._only_own()

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from opgen import files
 from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.check import check
 from opgen.spec.format import normalise
+from opgen.spec.limits import FILE_BYTES, FILES, IMPORT_DEPTH
 from opgen.spec.parse import parse
 from opgen.spec.printer import print_file
 from opgen.spec.report import Report
 from opgen.spec.shipped import located
+
+SUFFIX = ".op"
+"""What the name of a file that is imported ends in: nothing else on a machine is read because a spec says so."""
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -99,6 +104,8 @@ class _Loader:
             return None
         if real in self._done:
             return self._done[real]
+        if importer is not None and not self._may_import(real, shown, importer):
+            return None
         text = self._read(real, shown, importer)
         self._chain.append(real)
         file = None if text is None else self._parsed(Source(str(path), text), path.parent)
@@ -106,27 +113,32 @@ class _Loader:
         self._done[real] = file
         return file
 
+    def _may_import(self, real: Path, shown: str, importer: Span) -> bool:
+        """Notes an import of what is no spec by its name (links followed), or beyond what one module may take in."""
+        before = len(self.report)
+        if real.suffix != SUFFIX:
+            help = f"what is imported has a name that ends in {SUFFIX}"
+            self.report.add("S002", f"cannot import '{shown}': it is no spec", importer, help)
+        self.report.at_most(len(self._chain) + 1, IMPORT_DEPTH, "files import each other in a row", importer)
+        self.report.at_most(len(self._done) + 1, FILES, "files are imported", importer)
+        return len(self.report) == before
+
     def _read(self, path: Path, shown: str, importer: Span | None) -> str | None:
         try:
-            raw = path.read_bytes()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            near = sorted(p.name for p in path.parent.glob("*.op")) if path.parent.is_dir() else []
-            help = did_you_mean(path.name, near)
-            self.report.append(Diagnostic("S002", f"cannot read '{shown}': {reason}", importer, help))
+            raw = files.content(path, FILE_BYTES)
+        except files.FileRefusedError as error:
+            near = sorted(p.name for p in path.parent.glob(f"*{SUFFIX}")) if path.parent.is_dir() else []
+            help = None if path.exists() else did_you_mean(path.name, near)
+            self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error.reason}", importer, help))
             return None
         try:
             return normalise(raw.decode("utf-8"))
         except UnicodeDecodeError as error:
-            before = raw[: error.start].decode("utf-8").split("\n")
-            span = Span(
-                Source(str(path), raw.decode("utf-8", "replace")),
-                len(before),
-                len(before[-1]) + 1,
-                len(before),
-                len(before[-1]) + 2,
-            )
-            self.report.append(Diagnostic("S002", f"'{shown}' is not UTF-8", span))
+            lines = raw[: error.start].decode("utf-8").split("\n")
+            line, column = len(lines), len(lines[-1]) + 1
+            span = Span(Source(str(path), raw.decode("utf-8", "replace")), line, column, line, column + 1)
+            # What is imported and is no text is not shown: it may be anything that the importer wants to see.
+            self.report.append(Diagnostic("S002", f"'{shown}' is not UTF-8", span if importer is None else importer))
             return None
 
     def _parsed(self, source: Source, base: Path | None) -> s.File | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 from opgen.diagnostics import Span
@@ -9,6 +10,7 @@ from opgen.dtypes import DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
+from opgen.spec.limits import LOOPS
 from opgen.spec.literals import cast_leaves, numbers
 from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
@@ -20,6 +22,9 @@ SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos",
     "floor": "floor", "ceil": "ceil", "round": "round", "abs": "abs",
 }  # fmt: skip
+
+_LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
+"""Of each type that floats are computed in, the least number that rounds to infinity."""
 
 REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
 
@@ -175,6 +180,8 @@ class MathResolver(Resolver):
                 self.report.add("S011", f"the index '{name}' hides another '{name}'", ident.span, "choose another name")
                 continue
             check_name(self.report, name, ident.span)
+            if not self.report.at_most(len(self.scope.indices) + 1, LOOPS, "indices around one value", ident.span):
+                continue
             binding = Binding(name, ident.span, explicit)
             if extent is not None and explicit is None:
                 binding.explicit = m.Number(1)
@@ -215,6 +222,8 @@ class MathResolver(Resolver):
         if argument is None:
             return None
         if target is not None:
+            if argument.kind in (NUMBER, REAL):
+                self._require_held(argument.expr, target)
             return Typed(m.Convert(target, argument.expr, tree.span), target)
         return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
 
@@ -279,16 +288,21 @@ class MathResolver(Resolver):
         return None
 
     def _require_held(self, expr: m.Expr, kind: Kind) -> None:
-        """Report numbers beyond an integer type that a kind may stand for."""
+        """Report numbers beyond a type that a kind may stand for: beyond integers, or what floats compute in."""
         variable = self.scope.type_variables.get(kind)
-        integers = [d for d in (variable.allowed if variable else [DTYPES[kind]]) if d.is_int]
-        if not integers:
+        allowed = variable.allowed if variable else (DTYPES[kind],)
+        limits = [(2 ** (d.bits - 1), f"{d}") for d in allowed if d.is_int]
+        limits += [(_LARGEST[d.compute], d.compute) for d in allowed if d.is_float]
+        if not limits:
             return
-        least = min(integers, key=lambda d: d.bits)
-        limit, where = 2 ** (least.bits - 1), f"{least}" if variable is None else f"{least}, which {kind} may be"
+        limit, least = min(limits)
+        computed = not any(d.name == least for d in allowed)
+        where = least if variable is None else f"{least}, which {kind} may be{' computed in' if computed else ''}"
         for value, span in numbers(expr):
             if not -limit <= value < limit:
-                self.report.add("S020", f"{value} is beyond {where}", span)
+                short = isinstance(value, int) or (isinstance(value, Fraction) and abs(value) < 2**63)
+                shown = f"{value}" if short else f"{float(value):g}"
+                self.report.add("S020", f"{shown} is beyond {where}", span)
 
 
 def show(expr: m.Expr) -> str:

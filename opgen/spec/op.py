@@ -11,9 +11,11 @@ from opgen.spec import syntax as s
 from opgen.spec.constants import constant_of
 from opgen.spec.definitions import check_definitions
 from opgen.spec.effects import check_effects
-from opgen.spec.expand import expand
+from opgen.spec.expand import Fragments, expand
 from opgen.spec.functions import let_values
 from opgen.spec.interface import InterfaceBuilder
+from opgen.spec.limits import PARTS
+from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.parse import parse_expression
 from opgen.spec.report import Report
@@ -32,7 +34,7 @@ class OpChecker:
         self,
         report: Report,
         decl: s.OpDecl,
-        fragments: Mapping[str, s.FragmentDecl],
+        fragments: Fragments,
         functions: Mapping[str, m.Function | None],
     ) -> None:
         self.report = report
@@ -43,6 +45,8 @@ class OpChecker:
         self.interface = InterfaceBuilder(self.scope, self.items)
 
     def check(self) -> m.OpSpec | None:
+        if not fits(self.report, self.decl, self.items):
+            return None
         check_name(self.report, self.decl.name.name, self.decl.name.span)
         check_function_name(self.report, self.decl.name.name, self.decl.name.span)
         self.interface.build_inputs()
@@ -111,6 +115,9 @@ class OpChecker:
         """A message in pieces: text, and the expressions that stand in it in braces (`{{` is a brace)."""
         pieces: list[str | m.Expr] = []
         fine = True
+        values = len(re.findall(r"\{[^{}]*\}", text.value))
+        if not self.report.at_most(values, PARTS, "values in a message", text.span):
+            return None
         for match in re.finditer(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+", text.value):
             found = match.group()
             if match.group(1) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lark import Lark, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
@@ -12,11 +13,9 @@ from opgen.diagnostics import Diagnostic, DiagnosticError, InternalError, Source
 from opgen.spec import syntax as s
 from opgen.spec import tables
 from opgen.spec.declarations import FileBuilder
+from opgen.spec.limits import DEPTH, NAME
 from opgen.spec.report import Report
-from opgen.spec.tree import Branch, TreeBuilder
-
-MAX_DEPTH = 150
-"""How deep a text may nest (brackets, chains of operators): far above any use, and below what recursion bears."""
+from opgen.spec.tree import Branch, TreeBuilder, place
 
 MAX_SYNTAX_ERRORS = 10
 
@@ -67,25 +66,30 @@ def _parsed(source: Source, report: Report) -> Branch | None:
 
 def parse_expression(source: Source, text: str, line: int, column: int) -> s.Expression:
     """An expression that stands at a place inside a source (in a message of `require`); places count in the source."""
-    # Leading newlines and blanks put the text where it stands in the source, so that places come out right.
-    placed = "\n" * (line - 1) + " " * (column - 1) + text
     try:
-        root = _lark().parse(placed, start="open")
+        root = _lark().parse(text, start="open")
     except UnexpectedInput as error:
-        raise DiagnosticError([_syntax_error(source, placed, error)]) from None
-    _check_depth(source, root)
+        mistake = _syntax_error(Source(source.name, text), text, error)
+        raise DiagnosticError([replace(mistake, span=_moved(source, mistake.span, line, column))]) from None
+    _check_depth(source, root, (line, column))
     report = Report()
-    tree = TreeBuilder(source, report).expression(root)
+    tree = TreeBuilder(source, report, (line, column)).expression(root)
     report.raise_if_any()
     return tree
 
 
-def _check_depth(source: Source, root: Branch) -> None:
+def _moved(source: Source, span: Span | None, line: int, column: int) -> Span | None:
+    """A place in a text of one line, as one in the source in which the text begins at a line and column."""
+    return None if span is None else Span(source, line, span.column + column - 1, line, span.end_column + column - 1)
+
+
+def _check_depth(source: Source, root: Branch, origin: tuple[int, int] = (1, 1)) -> None:
     stack: list[tuple[Branch, int]] = [(root, 1)]
     while stack:
         node, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            span = Span(source, node.meta.line, node.meta.column, node.meta.line, node.meta.column + 1)
+        if depth > DEPTH:
+            line, column = node.meta.line, node.meta.column
+            span = place(source, (line, column, line, column + 1), origin)
             raise DiagnosticError([Diagnostic("S003", "this nests too deeply", span, "name a part of it with `let`")])
         # A node without tokens has no place, and no children either.
         stack.extend((c, depth + 1) for c in node.children if isinstance(c, Tree) and c.children)
@@ -101,7 +105,8 @@ def _syntax_error(source: Source, text: str, error: UnexpectedInput) -> Diagnost
         first = str(token).split("\n")[0]
         start_column = token.column or 1
         span = Span(source, token.line or 1, start_column, token.line or 1, start_column + max(1, len(first)))
-        found = "a docstring" if token.type == "DOC" else "a string" if token.type == "STRING" else f"'{token}'"
+        shown = token if len(token) <= NAME else f"{token[:NAME]}..."
+        found = "a docstring" if token.type == "DOC" else "a string" if token.type == "STRING" else f"'{shown}'"
     elif isinstance(error, UnexpectedCharacters):
         return _bad_character(source, text, error)
     else:

@@ -6,25 +6,42 @@ from collections.abc import Iterable
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Span, did_you_mean
 from opgen.spec.codes import known
+from opgen.spec.limits import MISTAKES, SUGGESTIONS
 
 
 class Report:
-    """Collects diagnostics; the same mistake at the same place counts once."""
+    """Collects diagnostics; the same mistake at the same place counts once.  Raises them when there are `MISTAKES`."""
 
     def __init__(self) -> None:
-        self._found: list[Diagnostic] = []
+        self._found: dict[Diagnostic, None] = {}
+        self._suggested = 0
 
     def add(self, code: str, message: str, span: Span, help: str | None = None) -> None:
         """Notes a mistake."""
         self.append(Diagnostic(known(code), message, span, help))
 
     def append(self, diagnostic: Diagnostic) -> None:
-        if diagnostic not in self._found:
-            self._found.append(diagnostic)
+        if len(self._found) >= MISTAKES and diagnostic not in self._found:
+            more = Diagnostic(known("S005"), f"there are more mistakes than these {MISTAKES}", diagnostic.span)
+            raise DiagnosticError([*in_order(self._found), more])
+        self._found.setdefault(diagnostic)
 
     def unknown(self, what: str, name: str, span: Span, candidates: Iterable[str]) -> None:
         """Notes a name that stands for nothing, with the nearest one that does."""
-        self.add("S012", f"unknown {what} '{name}'", span, did_you_mean(name, candidates))
+        self._suggested += 1
+        near = did_you_mean(name, candidates) if self._suggested <= SUGGESTIONS else None
+        self.add("S012", f"unknown {what} '{name}'", span, near)
+
+    def at_most(self, count: int, limit: int, what: str, span: Span) -> bool:
+        """Notes more of something than a spec may hold, `what` in the plural; whether it is within."""
+        if count > limit:
+            self.add("S005", f"{count:,} {what}: at most {limit:,} are taken on", span)
+        return count <= limit
+
+    def stop_beyond(self, count: int, limit: int, what: str, span: Span) -> None:
+        """The same; but what is beyond is not looked at: everything found so far is raised."""
+        if not self.at_most(count, limit, what, span):
+            self.raise_if_any()
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -5,6 +5,7 @@ An expression that is wrong resolves to None after its mistake is noted; what ho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from opgen.diagnostics import Span, did_you_mean
@@ -25,6 +26,7 @@ from opgen.spec.kinds import (
 )
 from opgen.spec.scope import Scope
 from opgen.spec.text import plural
+from opgen.spec.visit import everything_in
 
 
 class Resolver:
@@ -244,6 +246,7 @@ class Resolver:
         arguments = tuple(a for a in given_arguments if a is not None)
         if len(arguments) < len(given_arguments):
             return None
+        self._no_index(name, (a for a in arguments if not isinstance(a, m.EnumArgument)), tree.span)
         return tuple(m.FunctionCall(name, arguments, i, tree.span) for i in range(wanted))
 
     def _argument(self, tree: s.Expression, parameter: m.Parameter) -> m.Expr | m.EnumArgument | None:
@@ -287,7 +290,16 @@ class Resolver:
         left, right = map(self.resolve, tree.arguments)
         if left is None or right is None:
             return None
+        if op == "pow" and left.kind in (INT, NUMBER) and right.kind in (INT, NUMBER):
+            self._no_index("pow", (left.expr, right.expr), tree.span)
         return self.arithmetic(op, left, right, tree.span)
+
+    def _no_index(self, function: str, arguments: Iterable[m.Expr], span: Span) -> None:
+        """Notes a function of integers asked for at each index: a kernel gets its values from the call."""
+        found = next((e for a in arguments for e in everything_in(a) if isinstance(e, m.Index)), None)
+        if found is not None:
+            help = "write it with + - * // %, min and max"
+            self.report.add("S013", f"'{function}' is worked out before the op runs: not for an index", span, help)
 
     def _reduction(self, tree: s.Reduction) -> Typed | None:
         self.report.add("S013", f"'{tree.kind}[...]' belongs to the mathematics, not to shapes", tree.span)

@@ -9,6 +9,7 @@ from lark import Token, Tree
 
 from opgen.diagnostics import InternalError, Source, Span
 from opgen.spec import syntax as s
+from opgen.spec.limits import NAME
 from opgen.spec.report import Report
 from opgen.spec.text import bad_escape, clean_doc, unescape
 
@@ -18,24 +19,34 @@ N = TypeVar("N", bound=s.Node)
 
 
 class TreeBuilder:
-    """Builds the syntax tree of one source; mistakes that the grammar lets pass go to the report."""
+    """Builds the syntax tree of one source; mistakes that the grammar lets pass go to the report.
 
-    def __init__(self, source: Source, report: Report) -> None:
+    `origin` is the line and column of the source at which the text that was parsed begins.
+    """
+
+    def __init__(self, source: Source, report: Report, origin: tuple[int, int] = (1, 1)) -> None:
         self._source = source
         self._report = report
+        self._origin = origin
 
     # Leaves ---------------------------------------------------------------------------------------
 
     def span(self, node: Branch | Token) -> Span:
-        place = node if isinstance(node, Token) else node.meta
-        line, column, end_line, end_column = place.line, place.column, place.end_line, place.end_column
+        at = node if isinstance(node, Token) else node.meta
+        line, column, end_line, end_column = at.line, at.column, at.end_line, at.end_column
         if line is None or column is None or end_line is None or end_column is None:
             raise InternalError("the parser gave a node without a place")
-        return Span(self._source, line, column, end_line, end_column)
+        return place(self._source, (line, column, end_line, end_column), self._origin)
 
     def ident(self, child: Child) -> s.Ident:
         token = as_token(child)
-        return s.Ident(self.span(token), str(token))
+        return s.Ident(self.span(token), self._name(token))
+
+    def _name(self, token: Token) -> str:
+        """The name that a token is; one too long to be quoted or compiled is noted."""
+        if len(token) > NAME:
+            self._report.add("S010", f"a name of {len(token):,} letters, at most {NAME}", self.span(token))
+        return str(token[:NAME])
 
     def maybe_ident(self, child: Child) -> s.Ident | None:
         return None if child is None else self.ident(child)
@@ -70,7 +81,7 @@ class TreeBuilder:
         return s.Constant(self.span(node), str(node.children[0]))
 
     def _named(self, node: Branch) -> s.Named:
-        return s.Named(self.span(node), str(node.children[0]))
+        return s.Named(self.span(node), self._name(as_token(node.children[0])))
 
     def _member(self, node: Branch) -> s.Member:
         owner, letter, subscripts = node.children
@@ -115,7 +126,8 @@ class TreeBuilder:
         if node.data == "list_value":
             return s.ListValue(self.span(node), tuple(self.value(c) for c in node.children if c is not None))
         sign, body = node.children
-        written = str(body) if sign is None else f"-{body}"
+        word = self._name(as_token(body)) if node.data == "word_value" else str(body)
+        written = word if sign is None else f"-{word}"
         return s.Named(self.span(node), written) if node.data == "word_value" else s.Constant(self.span(node), written)
 
     def constant(self, child: Child) -> s.Constant:
@@ -123,6 +135,19 @@ class TreeBuilder:
         if not isinstance(value, s.Constant):
             raise InternalError("the grammar gave a bound that is not a number")
         return value
+
+
+def place(source: Source, at: tuple[int, int, int, int], origin: tuple[int, int]) -> Span:
+    """A span of a text that begins at a line and column of the source."""
+    line, column, end_line, end_column = at
+    down, right = origin[0] - 1, origin[1] - 1
+    return Span(
+        source,
+        line + down,
+        column + (right if line == 1 else 0),
+        end_line + down,
+        end_column + (right if end_line == 1 else 0),
+    )
 
 
 def as_token(child: Child) -> Token:

@@ -32,6 +32,15 @@ def attrs_in(expr: m.Expr) -> set[str]:
     return found
 
 
+def structural_attrs(op: m.OpSpec) -> tuple[m.Attr, ...]:
+    """The attributes whose value changes the loop nest: layouts of tensors, enumerations the mathematics tests."""
+    names = {t.layout for t in (*op.tensors, *op.outputs) if t.layout is not None}
+    for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
+        for root in (definition.value, *definition.subscripts):
+            names |= {e.name for e in everything_in(root) if isinstance(e, m.EnumIs)}
+    return tuple(a for a in op.attrs if a.name in names)
+
+
 def symbols_in(expr: m.Expr) -> set[str]:
     """The names of the symbols that an expression reads."""
     return {node.name for node in everything_in(expr) if isinstance(node, m.Symbol)}

@@ -39,6 +39,12 @@ def listings(module: Module, op: OpSpec, source: str) -> dict[str, str]:
     return _Stages(op, source, call, lowered.kernel, bound).texts()
 
 
+def too_large(op: OpSpec, source: str) -> dict[str, str]:
+    """In their place, for an op whose stages are too long to be read."""
+    text = f"# {MARK}{source}. {op.name} is too large to be listed: `opgen inspect {op.name}` shows each stage.\n"
+    return {f"{op.function_name}.loop": text}
+
+
 def _type(allowed: tuple[str, ...]) -> str:
     return "float32" if "float32" in allowed else allowed[0]
 
