@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from opgen.loop import build as b
@@ -279,9 +279,14 @@ def walk_exprs(s: Stmt) -> Iterator[Expr]:
 
 def distinct_exprs(s: Stmt) -> Iterator[Expr]:
     """Every expression node in a statement, those that stand in several places once."""
+    return distinct_in(map(expressions, walk(s)))
+
+
+def distinct_in(groups: Iterable[tuple[Expr, ...]]) -> Iterator[Expr]:
+    """Every node of some expressions, those that stand in several places once."""
     seen: set[int] = set()
-    for part in walk(s):
-        left = list(expressions(part))
+    for group in groups:
+        left = list(group)
         while left:
             e = left.pop()
             if id(e) in seen:

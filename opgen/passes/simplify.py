@@ -33,7 +33,16 @@ from opgen.loop.nodes import (
     Store,
     Var,
 )
-from opgen.loop.walk import distinct_exprs, expressions, map_stmt, operands, with_expressions, with_operands
+from opgen.loop.walk import (
+    distinct_exprs,
+    distinct_in,
+    expressions,
+    map_stmt,
+    operands,
+    walk,
+    with_expressions,
+    with_operands,
+)
 from opgen.passes.decide import decide
 from opgen.passes.fold import fold
 from opgen.passes.sums import collect
@@ -200,11 +209,17 @@ class _Simplifier:
         shape = tuple(self.expr(e, context, values) for e in s.buffer.shape)
         body = self.stmt(s.body, context.with_buffer(s.buffer), values)
         name = s.buffer.name
-        if not any(isinstance(e, Load) and e.buffer == name for e in distinct_exprs(body)):
+        if not _is_read(body, name):
             return _without_stores(body, name)
         if body is s.body and all(x is y for x, y in zip(shape, s.buffer.shape, strict=True)):
             return s
         return Alloc(dataclasses.replace(s.buffer, shape=shape), body)
+
+
+def _is_read(s: Stmt, name: str) -> bool:
+    """Whether a buffer has a part in anything but its own elements: a sum that nobody uses is read to be added to."""
+    others = (p for p in walk(s) if not (isinstance(p, Store) and p.buffer == name))
+    return any(isinstance(e, Load) and e.buffer == name for e in distinct_in(expressions(p) for p in others))
 
 
 def _without_stores(s: Stmt, name: str) -> Stmt:

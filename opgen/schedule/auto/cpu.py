@@ -89,6 +89,8 @@ class CpuNest:
     machine: Machine
 
     def run(self) -> None:
+        if not self.nest.results:
+            return
         vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(self.trial.kernel):
             if vector is not None:  # not worth the time that a better schedule takes to build

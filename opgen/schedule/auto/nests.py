@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from opgen.diagnostics import InternalError
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
 from opgen.loop.walk import allocs_in, free_vars, holds_loop, loads, loops_in, parts, skeleton, stores, walk_expr
@@ -93,6 +94,14 @@ def nests_within(kernel: Kernel) -> Iterator[Nest]:
     """The nests that begin with any loop of a kernel, the outermost first."""
     shapes = _shapes(kernel)
     return (_nest(s, shapes) for s in loops_in(kernel.body))
+
+
+def nest_of(kernel: Kernel, *loops: str) -> Nest:
+    """The nest that holds some loops.  What the scheduler did before must have left it whole."""
+    for nest in (*inner_nests(kernel), *nests(kernel), *nests_within(kernel)):
+        if set(loops) <= set(nest.names):
+            return nest
+    raise InternalError(f"no nest holds the loops {', '.join(loops)} any more")
 
 
 def nest_around(kernel: Kernel, loop: str) -> Nest | None:

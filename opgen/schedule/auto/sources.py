@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Kernel, Load, Var
+from opgen.loop.nodes import Buffer, Const, Kernel, Load, Var
 from opgen.loop.walk import allocs_in, free_vars, stores
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.auto.nests import Nest, inner_nests
@@ -20,18 +21,29 @@ class Sources:
     writers: dict[str, Nest] = field(init=False, default_factory=dict)
     readers: dict[str, list[Nest]] = field(init=False, default_factory=dict)
     local: frozenset[str] = field(init=False)
+    _buffers: dict[str, Buffer] = field(init=False)
     _reads: dict[int, tuple[Load, ...]] = field(init=False, default_factory=dict)
     _within: dict[int, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        heap = (s.buffer for s in allocs_in(self.kernel.body) if s.buffer.space == "heap")
-        self.local = frozenset(buffer.name for buffer in heap)
+        allocated = [s.buffer for s in allocs_in(self.kernel.body)]
+        self._buffers = {buffer.name: buffer for buffer in (*self.kernel.buffers, *allocated)}
+        self.local = frozenset(buffer.name for buffer in allocated if buffer.space == "heap")
         self.nests = inner_nests(self.kernel)
         for nest in self.nests:
             for buffer in {s.buffer for s in nest.results} & self.local:
                 self.writers[buffer] = nest
             for buffer in {e.buffer for e in nest.outside_loads} & self.local:
                 self.readers.setdefault(buffer, []).append(nest)
+
+    def element(self, buffer: str) -> int:
+        """The bytes of an element of a buffer."""
+        return self._buffers[buffer].dtype.bytes
+
+    def size(self, buffer: str) -> int:
+        """The bytes of a buffer; 0 if its size is not known."""
+        shape = self._buffers[buffer].shape
+        return self.element(buffer) * prod(int(e.value) if isinstance(e, Const) else 0 for e in shape)
 
     def made_by(self, nest: Nest) -> str | None:
         """The intermediate that a nest writes."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Kernel
 from opgen.loop.walk import allocs_in
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import Nest, inner_nests, nests, nests_within
+from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Flatten, Fuse, Step
@@ -55,11 +54,8 @@ class Trial:
         return True
 
     def nest(self, loop: str) -> Nest:
-        """The nest that holds a loop, as it is now.  What the scheduler did before must have left it whole."""
-        for nest in (*inner_nests(self.kernel), *nests(self.kernel), *nests_within(self.kernel)):
-            if loop in nest.names:
-                return nest
-        raise InternalError(f"no nest holds the loop '{loop}' any more")
+        """The nest that holds a loop, as it is now."""
+        return nest_of(self.kernel, loop)
 
     def fresh(self, name: str) -> str:
         """A name that no loop or buffer has."""

@@ -7,10 +7,9 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar
 
-from opgen.loop.nodes import Const
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
-from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
@@ -155,7 +154,7 @@ class Blocks:
         for buffer in self._moved if blocks > 1 else ():
             loop = self._followers[buffer][self.loops[0]]
             reads = self.sources.reads(self.sources.writers[buffer])
-            short = (e for e in reads if e.dtype.bytes * size < PIECE and loop in free_vars(e.indices[-1]))
+            short = (e for e in reads if e.dtype.bytes * size < PIECE and depends(e.indices[-1:], loop))
             found |= {e.buffer for e in short if e.buffer not in self.sources.local}
         return sum(self._size(name) / self._rate(self._size(name)) for name in found)
 
@@ -171,8 +170,7 @@ class Blocks:
 
     def _size(self, buffer: str) -> int:
         """The bytes of a buffer."""
-        shape = self.last.shapes[buffer]
-        return 4 * prod(int(e.value) if isinstance(e, Const) else 0 for e in shape)
+        return self.sources.size(buffer)
 
     @cached_property
     def _shared(self) -> int:

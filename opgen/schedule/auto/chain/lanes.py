@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import ROOM, Blocks
-from opgen.schedule.auto.nests import Nest, contiguous_loop, width_in_bytes
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import ComputeAt, Parallel, Reorder, Split
@@ -36,7 +35,7 @@ class LaneBlocks(Blocks):
         """Whether an input of which blocks read a part each lies along the loop."""
         loops = {buffer: self._followers[buffer][self.loops[0]] for buffer in self._moved}
         reads = [(e, loop) for b, loop in loops.items() for e in self.sources.reads(self.sources.writers[b])]
-        return any(e.buffer not in self.sources.local and loop in free_vars(e.indices[-1]) for e, loop in reads)
+        return any(e.buffer not in self.sources.local and depends(e.indices[-1:], loop) for e, loop in reads)
 
     def run(self, trial: Trial) -> bool:
         if self.best is None:

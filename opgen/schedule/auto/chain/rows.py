@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from opgen.loop.nodes import Const, Load, Space, Var
+from opgen.loop.nodes import Load, Space, Var
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
@@ -116,18 +116,13 @@ class RowChain:
         """Where a row of an intermediate waits."""
         rows = prod(self.last.extent(n) or 1 for n in self.rows)
         size = self._bytes(buffer) // rows
-        if size == self._element(buffer):
+        if size == self.sources.element(buffer):
             return "register"
         return "stack" if size <= self.machine.l1.size else "heap"
 
-    def _element(self, buffer: str) -> int:
-        return next(s.value.type.dtype.bytes for s in self.sources.writers[buffer].results if s.buffer == buffer)
-
     def _bytes(self, buffer: str) -> int:
         """The size of a buffer."""
-        count = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.last.shapes[buffer])
-        read = (e.dtype.bytes for nest in self.sources.nests for e in nest.outside_loads if e.buffer == buffer)
-        return count * next(read, 4)
+        return self.sources.size(buffer)
 
 
 def _followers(sources: Sources, last: Nest, rows: tuple[str, ...]) -> dict[int, dict[str, str]] | None:

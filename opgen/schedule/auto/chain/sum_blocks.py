@@ -13,7 +13,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.chain.blocks import ROOM, START, Blocks
 from opgen.schedule.auto.contraction.plan import STORED, VISIT
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, ComputeAt, Divide, Parallel, Split, Step, Vectorize
@@ -94,7 +94,7 @@ class SumBlocks(Blocks):
 
     @property
     def _lanes(self) -> int:
-        return self.machine.vector_bytes // 4
+        return max(1, self.machine.vector_bytes // width_in_bytes(self.last))
 
     @cached_property
     def _extents(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, with_last
+from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, width_in_bytes, with_last
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
 WORTH = 6
@@ -116,15 +116,20 @@ class TurnedMaps(LaneNest):
     @property
     def _arithmetic(self) -> float:
         """The seconds that all multiply-adds take."""
-        lanes = self.machine.vector_bytes // 4
+        lanes = max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
         return count_of_terms(self.nest) / lanes / self.machine.fma_per_second
 
     @property
     def _copying(self) -> float:
         """The seconds that all copies take: each element is moved between registers, read and written."""
-        moved = sum(elements(self.nest, access.buffer) for access, _ in self._moved)
-        m, size = self.machine, moved * 4
+        m, width = self.machine, width_in_bytes(self.nest)
+        size = sum(elements(self.nest, access.buffer) * _element(access) for access, _ in self._moved)
         level = m.l2 if FAR * size <= m.l2.size else m.l3
         rate = level.bytes_per_second if FAR * size <= m.l3.size else m.memory_bytes_per_second
-        rounds = (m.vector_bytes // 4).bit_length() - 1
+        rounds = (m.vector_bytes // width).bit_length() - 1
         return 2 * size / rate + rounds * size / m.vector_bytes / (m.fma_per_second / 2)
+
+
+def _element(access: Load | Store) -> int:
+    """The bytes of what is read or written."""
+    return access.value.type.dtype.bytes if isinstance(access, Store) else access.dtype.bytes

@@ -17,7 +17,7 @@ from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import depends, inner_nests, nest_around, nests
+from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
@@ -103,7 +103,7 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         return
     if panelled_around(trial, marks, vector, machine):
         return
-    found = next(n for n in inner_nests(marks.kernel) if vector in n.names)
+    found = nest_of(marks.kernel, vector)
     blocks = (found.extent(vector) or 1) // split.factor
     if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
         last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
@@ -141,7 +141,7 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
 
 def _in_parts(marks: Marks, pack: Pack, vector: str, most: float) -> Trial | None:
     """Panels of a part of what a nest reads, along the input's lines; None if they would copy much twice."""
-    nest = next(n for n in inner_nests(marks.kernel) if vector in n.names)
+    nest = nest_of(marks.kernel, vector)
     uses = [e for e in nest.outside_loads if e.buffer == pack.buffer]
     size, loop = PIECE // uses[0].dtype.bytes, nest.names[0]
     extent = nest.extent(loop) or 0
@@ -173,7 +173,7 @@ def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Ma
         return None
     most = OVERLAP * _bytes(marks.kernel, made[0].buffer)
     extents = {s.var: constant_extent(s) or 1 for s in loops_in(marks.kernel.body)}
-    nest = next(n for n in inner_nests(marks.kernel) if set(loops) <= set(n.names))
+    nest = nest_of(marks.kernel, *loops)
     uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
     changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
     for loop in changing:

@@ -126,7 +126,7 @@ class RowPanel:
         if same and not (how == "anew" and self._worth_again(trial.steps, times)):
             return False  # another order is better for what else is read
         count = prod(nest.extent(n) or 1 for n in (*(n for n in around if n not in carried), blocks))
-        lanes = gcd(self._width, self.machine.vector_bytes // max(4, self.rows.dtype.bytes))
+        lanes = gcd(self._width, self.machine.vector_bytes // self.rows.dtype.compute_type.bytes)
         if lanes == 1 or (count < TURNS * self.machine.cores and count % self.machine.cores):
             return False
         _, copied = rows_in_lanes(trial, self.rows, blocks, lanes)
