@@ -13,6 +13,7 @@ from opgen.loop.nodes import (
     Binary,
     BinaryOp,
     Block,
+    Buffer,
     Cast,
     Compare,
     CompareOp,
@@ -202,6 +203,28 @@ def block(statements: Iterable[Stmt]) -> Stmt:
 
 
 EMPTY = Block(())
+
+
+def alloc(buffers: Buffer | Iterable[Buffer], body: Stmt) -> Stmt:
+    """Buffers around a statement, the first outermost; those on the heap side by side."""
+    made = body
+    together: tuple[Buffer, ...] = ()
+    for buffer in reversed((buffers,) if isinstance(buffers, Buffer) else tuple(buffers)):
+        if buffer.space == "heap":
+            together = (buffer, *together)
+        else:
+            made = Alloc((buffer,), _around(together, made))
+            together = ()
+    return _around(together, made)
+
+
+def _around(heap: tuple[Buffer, ...], body: Stmt) -> Stmt:
+    """Buffers on the heap around a statement, beside those that it begins with."""
+    if not heap:
+        return body
+    if isinstance(body, Alloc) and body.space == "heap":
+        return Alloc((*heap, *body.buffers), body.body)
+    return Alloc(heap, body)
 
 
 def is_empty(s: Stmt | None) -> bool:

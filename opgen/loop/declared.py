@@ -15,5 +15,5 @@ def declared_names(kernel: Kernel) -> set[str]:
         elif isinstance(s, Let):
             used.add(s.var.name)
         elif isinstance(s, Alloc):
-            used.add(s.buffer.name)
+            used.update([buffer.name for buffer in s.buffers])
     return used

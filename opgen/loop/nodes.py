@@ -267,7 +267,9 @@ Expr: TypeAlias = (
 class _Remembering:
     """Room for what `opgen.loop.walk` finds in a statement.  It never changes, so it is looked for once."""
 
-    __slots__ = ("found_loads", "found_skeleton", "found_stores")
+    __slots__ = ("found_loaded", "found_loads", "found_skeleton", "found_stores")
+
+    found_loaded: frozenset[str]
 
     found_loads: tuple[Load, ...]
     found_skeleton: tuple[Stmt, ...]
@@ -329,10 +331,23 @@ class Let(_Remembering):
 
 @dataclass(frozen=True, slots=True)
 class Alloc(_Remembering):
-    """A buffer that lives while `body` runs."""
+    """Buffers that live while `body` runs: one, or several on the heap, which never stand directly in each other.
 
-    buffer: Buffer
+    A kernel may have a thousand intermediates: they are side by side, not as deep in each other.
+    """
+
+    buffers: tuple[Buffer, ...]
     body: Stmt
+
+    @property
+    def buffer(self) -> Buffer:
+        """The only buffer, as it is in all memory but the heap."""
+        (buffer,) = self.buffers
+        return buffer
+
+    @property
+    def space(self) -> Space:
+        return self.buffers[0].space
 
 
 @dataclass(frozen=True, slots=True)

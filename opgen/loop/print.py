@@ -154,7 +154,7 @@ def _statement(s: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
             head = f"let {_name(s.var.name)}: {s.var.type} = {_expr(s.value, scope)}"
             yield from _scoped(head, s.body, scope.variable(s.var.name, s.var.type), last)
         case Alloc():
-            yield from _scoped(f"alloc {_buffer(s.buffer, scope)}", s.body, scope.buffer(s.buffer), last)
+            yield from _allocated(s, scope, last)
         case Block():
             yield "block:"
             yield from _block(s, scope)
@@ -167,6 +167,16 @@ def _scoped(head: str, body: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
     else:
         yield f"{head}:"
         yield from _suite(body, scope)
+
+
+def _allocated(s: Alloc, scope: _Scope, last: bool) -> Iterator[str]:
+    """A line for each buffer, each in the scope of those before."""
+    indent = ""
+    for buffer in s.buffers:
+        yield f"{indent}alloc {_buffer(buffer, scope)}{'' if last else ':'}"
+        indent, last = indent if last else INDENT, True
+        scope = scope.buffer(buffer)
+    yield from (indent + line for line in _sequence(s.body, scope))
 
 
 def _suite(body: Stmt, scope: _Scope) -> Iterator[str]:

@@ -11,8 +11,8 @@ from lark import Token, Tree
 
 from opgen.diagnostics import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from opgen.dtypes import DTYPES, DType
+from opgen.loop import build as b
 from opgen.loop.nodes import (
-    Alloc,
     Barrier,
     Binary,
     Block,
@@ -184,7 +184,11 @@ class Reader:
             self.variables = hidden
             return made
         outer = dict(self.buffers)
-        made = Alloc(self.buffer(child(item, 0), "global"), self.sequence(body))
+        allocated = [self.buffer(child(item, 0), "global")]
+        while len(body) > 1 and body[0].data == "alloc_rest":  # more of them, side by side
+            allocated.append(self.buffer(child(body[0], 0), "global"))
+            body = body[1:]
+        made = b.alloc(allocated, self.sequence(body))
         self.buffers = outer
         return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, INT32, INT64, DType
@@ -59,8 +59,8 @@ class Declarations:
     def variable(self, name: str, type: Type) -> Declarations:
         return replace(self, variables={**self.variables, name: type}, scopes=(*self.scopes, object()))
 
-    def buffer(self, buffer: Buffer) -> Declarations:
-        return replace(self, buffers={**self.buffers, buffer.name: buffer}, scopes=(*self.scopes, object()))
+    def allocated(self, buffers: Iterable[Buffer]) -> Declarations:
+        return replace(self, buffers=dict(self.buffers) | {o.name: o for o in buffers}, scopes=(*self.scopes, object()))
 
     def __contains__(self, name: str) -> bool:
         return name in self.variables or name in self.buffers

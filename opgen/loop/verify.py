@@ -75,9 +75,7 @@ def problems(kernel: Kernel, *, bounds: bool = False) -> list[Problem]:
 
 def _declarations(kernel: Kernel) -> Declarations:
     names = Declarations({p.name: Type(p.dtype) for p in kernel.parameters})
-    for buffer in kernel.buffers:
-        names = names.buffer(buffer)
-    return names
+    return names.allocated(kernel.buffers)
 
 
 def _header(kernel: Kernel) -> Iterator[Problem]:
@@ -226,13 +224,15 @@ class _Checker:
         yield from self.statement(s.body, names.variable(s.var.name, s.var.type), replace(place, uneven=uneven))
 
     def _alloc(self, s: Alloc, names: Declarations, place: _Place) -> Iterator[Problem]:
-        buffer, space = s.buffer, s.buffer.space
-        yield from self._declared(buffer.name, names, place)
-        yield from (Problem(m, str(place)) for m in _shape(buffer, names))
-        yield from (Problem(m, str(place)) for m in _allocation(s, place))
-        if space in ("stack", "register", "tile", "shared") and not all(isinstance(e, Const) for e in buffer.shape):
-            yield Problem(f"buffer '{buffer.name}' in {space} memory has no constant size", str(place))
-        yield from self.statement(s.body, names.buffer(buffer), place)
+        yield from (Problem(m, str(place)) for m in _side_by_side(s))
+        for buffer in s.buffers:
+            space = buffer.space
+            yield from self._declared(buffer.name, names, place)
+            yield from (Problem(m, str(place)) for m in _shape(buffer, names))
+            yield from (Problem(m, str(place)) for m in _allocation(buffer, s.body, place))
+            if space in ("stack", "register", "tile", "shared") and not all(isinstance(e, Const) for e in buffer.shape):
+                yield Problem(f"buffer '{buffer.name}' in {space} memory has no constant size", str(place))
+        yield from self.statement(s.body, names.allocated(s.buffers), place)
 
     def _barrier(self, place: _Place) -> Iterator[str]:
         if not place.has("block") and not place.has("thread"):
@@ -256,14 +256,26 @@ def _nesting(s: For, place: _Place) -> Iterator[str]:
         yield f"the {s.kind} loop '{s.var}' stands in a thread loop"
 
 
-def _allocation(s: Alloc, place: _Place) -> Iterator[str]:
+def _side_by_side(s: Alloc) -> Iterator[str]:
+    """Buffers on the heap that live together stand side by side, all others alone."""
+    if len({buffer.name for buffer in s.buffers}) < len(s.buffers):
+        yield "a name is declared twice in an allocation"
+    if not s.buffers:
+        yield "an allocation of nothing"
+    elif len(s.buffers) > 1 and any(buffer.space != "heap" for buffer in s.buffers):
+        yield "buffers of which not all are on the heap are allocated together"
+    elif s.space == "heap" and isinstance(s.body, Alloc) and s.body.space == "heap":
+        yield "an allocation on the heap stands directly in another"
+
+
+def _allocation(buffer: Buffer, body: Stmt, place: _Place) -> Iterator[str]:
     """What a memory space forbids around an allocation."""
-    name, space = s.buffer.name, s.buffer.space
+    name, space = buffer.name, buffer.space
     if space in ("global", "streamed"):
         yield f"buffer '{name}' is allocated in {space} memory, which is for arguments"
     if space == "shared" and (place.has("thread") or not place.has("block")):
         yield f"buffer '{name}' in shared memory is not allocated between block and thread loops"
-    outside = not place.has("thread") and any(part.kind.startswith("thread") for part in loops_in(s.body))
+    outside = not place.has("thread") and any(part.kind.startswith("thread") for part in loops_in(body))
     if space in ("stack", "register", "tile") and outside:
         yield f"buffer '{name}' in {space} memory is allocated outside the thread loops that use it"
 
@@ -293,7 +305,7 @@ def _described(s: Stmt) -> str:
         case Let():
             return f"the value of '{s.var.name}'"
         case Alloc():
-            return f"the shape of '{s.buffer.name}'"
+            return f"the shape of '{', '.join(o.name for o in s.buffers)}'"
     return "a condition"
 
 

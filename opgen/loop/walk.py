@@ -158,7 +158,7 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
         case Let():
             return (s.value,)
         case Alloc():
-            return s.buffer.shape
+            return s.buffers[0].shape if len(s.buffers) == 1 else tuple([e for o in s.buffers for e in o.shape])
         case Prefetch():
             return s.indices
         case Block() | Barrier():
@@ -180,7 +180,9 @@ def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
         case Let():
             return Let(s.var, new[0], s.body)
         case Alloc():
-            return Alloc(Buffer(s.buffer.name, s.buffer.dtype, new, s.buffer.space), s.body)
+            rest = iter(new)
+            shaped = [Buffer(o.name, o.dtype, tuple([next(rest) for _ in o.shape]), o.space) for o in s.buffers]
+            return Alloc(tuple(shaped), s.body)
         case Prefetch():
             return Prefetch(s.buffer, new)
         case Block() | Barrier():
@@ -224,7 +226,7 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
         case Let():
             return Let(s.var, s.value, new[0])
         case Alloc():
-            return Alloc(s.buffer, new[0])
+            return b.alloc(s.buffers, new[0])
         case If():
             return If(s.condition, new[0], new[1] if len(new) > 1 else None)
         case Block():
@@ -344,8 +346,13 @@ def loops_in(s: Stmt) -> Iterator[For]:
 
 
 def allocs_in(s: Stmt) -> Iterator[Alloc]:
-    """The local buffers in a statement, outermost first, in program order."""
+    """The allocations in a statement, outermost first, in program order."""
     return (p for p in skeleton(s) if isinstance(p, Alloc))
+
+
+def buffers_in(s: Stmt) -> Iterator[Buffer]:
+    """The local buffers in a statement, likewise."""
+    return (buffer for p in allocs_in(s) for buffer in p.buffers)
 
 
 def holds_loop(s: Stmt, name: str) -> bool:
@@ -361,6 +368,20 @@ def loads(s: Stmt) -> tuple[Load, ...]:
         own = [e for e in _nodes(list(expressions(s)[::-1])) if isinstance(e, Load)]
         found = tuple(own + [e for p in parts(s) for e in loads(p)])
         object.__setattr__(s, "found_loads", found)
+        return found
+
+
+def loaded_buffers(s: Stmt) -> frozenset[str]:
+    """The buffers that are read in a statement, but for those of which elements have a part in themselves only: a sum
+    that nobody uses is read to be added to.
+    """
+    try:
+        return s.found_loaded
+    except AttributeError:
+        own = {e.buffer for e in _nodes(list(expressions(s))) if isinstance(e, Load)}
+        own -= {s.buffer} if isinstance(s, Store) else set()
+        found = frozenset(own.union(*[loaded_buffers(p) for p in parts(s)]))
+        object.__setattr__(s, "found_loaded", found)
         return found
 
 

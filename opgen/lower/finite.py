@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Binary, Buffer, Call, Compare, Expr, For, If, Load, Stmt, Store
+from opgen.loop.nodes import Binary, Buffer, Call, Compare, Expr, For, If, Load, Stmt, Store
 from opgen.lower.mathematics import Names
 
 
@@ -50,10 +50,7 @@ def unless_finite(outputs: Sequence[Buffer], otherwise: Stmt, names: Names) -> S
         condition = differs if condition is None else b.either(condition, differs)
     if condition is None:
         return b.EMPTY
-    body = b.block((*statements, If(condition, otherwise)))
-    for buffer in reversed(temporaries):
-        body = Alloc(buffer, body)
-    return body
+    return b.alloc(temporaries, b.block((*statements, If(condition, otherwise))))
 
 
 def _summed(e: _Sum, names: Names) -> Stmt:
@@ -73,7 +70,7 @@ def _summed(e: _Sum, names: Names) -> Stmt:
     nest = b.block((Store(register.name, (), b.const(0, dtype)), nest))
     if not e.kept:
         return nest
-    nest = Alloc(register, b.block((nest, Store(e.target.name, tuple(variables[i] for i in e.kept), so_far))))
+    nest = b.alloc(register, b.block((nest, Store(e.target.name, tuple(variables[i] for i in e.kept), so_far))))
     for axis in reversed(e.kept):
         nest = For(variables[axis].name, b.index(0), e.source.shape[axis], nest)
     return nest

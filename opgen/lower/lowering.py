@@ -20,7 +20,7 @@ from opgen.diagnostics import InternalError
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, For, Kernel, Stmt, Store, Var
+from opgen.loop.nodes import Buffer, For, Kernel, Stmt, Store, Var
 from opgen.loop.walk import free_vars
 from opgen.lower.constants import Expansion, expansion, quotient
 from opgen.lower.finite import unless_finite
@@ -104,10 +104,7 @@ class _Lowering:
     def _body(self, definitions: tuple[Definition, ...]) -> Stmt:
         """One nest a definition, within the allocations of the intermediates."""
         lets = tuple(self._let(d) for d in definitions if not d.is_output)
-        body = b.block(self._nest(d) for d in definitions)
-        for buffer in reversed(lets):
-            body = Alloc(buffer, body)
-        return body
+        return b.alloc(lets, b.block(self._nest(d) for d in definitions))
 
     # Buffers ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
+from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
 from opgen.loop.walk import free_vars
 from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
@@ -71,10 +71,7 @@ class Scope:
 
     def wrap(self, statements: Iterable[Stmt]) -> Stmt:
         """The gathered statements, then the given ones, within the gathered allocations."""
-        body = b.block((*self.before, *statements))
-        for buffer in reversed(self.allocs):
-            body = Alloc(buffer, body)
-        return body
+        return b.alloc(self.allocs, b.block((*self.before, *statements)))
 
 
 class Mathematics:

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 
 from opgen.loop import build as b
 from opgen.loop.declared import declared_names
-from opgen.loop.nodes import Alloc, Binary, Buffer, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
-from opgen.loop.walk import allocs_in, distinct_exprs, map_expr, map_stmt, walk_expr
+from opgen.loop.nodes import Binary, Buffer, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store
+from opgen.loop.walk import buffers_in, distinct_exprs, map_expr, map_stmt, walk_expr
 from opgen.passes.fold import fold_all
 
 BLOCK = 16
@@ -36,7 +36,7 @@ def merge_rows(kernel: Kernel) -> Kernel:
     if not any(_element(e) for e in distinct_exprs(kernel.body)):
         return kernel
     shapes = {i.name: i.shape for i in kernel.buffers}
-    shapes |= {s.buffer.name: s.buffer.shape for s in allocs_in(kernel.body)}
+    shapes |= {o.name: o.shape for o in buffers_in(kernel.body)}
     names = declared_names(kernel)
     name = next(n for k in range(len(names) + 1) if (n := f"merged{k or ''}") not in names)
     body = map_stmt(kernel.body, stmt=lambda s: _store(s, name, shapes) if isinstance(s, Store) else s)
@@ -53,7 +53,7 @@ def _store(s: Store, name: str, shapes: Shapes) -> Stmt:
     result = Load(name, steps[-1].indices, whole.type.dtype)
     value = map_expr(lambda e: result if e == whole else e, s.value)
     buffer = Buffer(name, whole.type.dtype, (Const(len(steps)), Const(len(rows))), "register")
-    return Alloc(buffer, b.block((*steps, dataclasses.replace(s, value=value))))
+    return b.alloc(buffer, b.block((*steps, dataclasses.replace(s, value=value))))
 
 
 def _rows(e: Expr, shapes: Shapes) -> tuple[Load, ...]:

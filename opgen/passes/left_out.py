@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Broadcast, Call, Cast, Const, Expr, Kernel, Load, Ramp, Select
-from opgen.loop.walk import allocs_in, distinct_exprs, map_stmt
+from opgen.loop.walk import buffers_in, distinct_exprs, map_stmt
 from opgen.passes.known import decided
 from opgen.passes.lanes import conjunction
 from opgen.passes.tighten import conjuncts
@@ -28,7 +28,7 @@ def select_factors(kernel: Kernel) -> Kernel:
     if not any(isinstance(e, Select) for e in distinct_exprs(kernel.body)):
         return kernel
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
-    shapes |= {s.buffer.name: s.buffer.shape for s in allocs_in(kernel.body)}
+    shapes |= {o.name: o.shape for o in buffers_in(kernel.body)}
     body = map_stmt(kernel.body, expr=lambda e: _moved(e, shapes))
     return kernel if body is kernel.body else dataclasses.replace(kernel, body=body)
 

@@ -40,7 +40,7 @@ def _visit(s: Stmt, context: Context, local: Buffers) -> Stmt:
         ((part, inside),) = entered(s, context)
         body = _visit(part, inside, {**local, s.buffer.name: s.buffer})
         fewer = _masked(body, s.buffer.name) < _masked(s.body, s.buffer.name)
-        return Alloc(s.buffer, b.block((_zeros(s.buffer), body))) if fewer else with_parts(s, (body,))
+        return b.alloc(s.buffer, b.block((_zeros(s.buffer), body))) if fewer else with_parts(s, (body,))
     return with_parts(s, tuple(_visit(p, c, local) for p, c in entered(s, context)))
 
 
@@ -50,8 +50,8 @@ def _masked(s: Stmt, name: str) -> int:
 
 def _promoted(s: Alloc) -> bool:
     """Whether a buffer is, or becomes, registers."""
-    if s.buffer.space != "stack":
-        return s.buffer.space == "register"
+    if s.space != "stack":
+        return s.space == "register"
     elements = prod(int(e.value) if isinstance(e, Const) else MOST + 1 for e in s.buffer.shape)
     return elements <= MOST and all(_literal(i) for places in _places(s.body, s.buffer.name) for i in places)
 

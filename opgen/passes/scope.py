@@ -22,7 +22,7 @@ def entered(s: Stmt, context: Context) -> Iterator[tuple[Stmt, Context]]:
         case Let():
             yield s.body, context.with_let(s.var, s.value)
         case Alloc():
-            yield s.body, context.with_buffer(s.buffer)
+            yield s.body, context.with_buffers(s.buffers)
         case If():
             yield s.then, context.with_condition(s.condition)
             if s.otherwise is not None:

@@ -12,7 +12,7 @@ returns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -35,11 +35,10 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.walk import (
     distinct_exprs,
-    distinct_in,
     expressions,
+    loaded_buffers,
     map_stmt,
     operands,
-    walk,
     with_expressions,
     with_operands,
 )
@@ -206,25 +205,23 @@ class _Simplifier:
         return s if value is s.value and body is s.body else Let(s.var, value, body)
 
     def _alloc(self, s: Alloc, context: Context, values: Values) -> Stmt:
-        shape = tuple(self.expr(e, context, values) for e in s.buffer.shape)
-        body = self.stmt(s.body, context.with_buffer(s.buffer), values)
-        name = s.buffer.name
-        if not _is_read(body, name):
-            return _without_stores(body, name)
-        if body is s.body and all(x is y for x, y in zip(shape, s.buffer.shape, strict=True)):
-            return s
-        return Alloc(dataclasses.replace(s.buffer, shape=shape), body)
+        old = expressions(s)
+        shapes = tuple([self.expr(e, context, values) for e in old])
+        body = self.stmt(s.body, context.with_buffers(s.buffers), values)
+        made = s if all(x is y for x, y in zip(shapes, old, strict=True)) else with_expressions(s, shapes)
+        assert isinstance(made, Alloc)
+        left = {buffer.name for buffer in s.buffers}
+        while unread := left - loaded_buffers(body):  # without its stores others may be read by nobody
+            body = _without_stores(body, unread)
+            left -= unread
+        if body is s.body:
+            return made
+        return b.alloc([buffer for buffer in made.buffers if buffer.name in left], body)
 
 
-def _is_read(s: Stmt, name: str) -> bool:
-    """Whether a buffer has a part in anything but its own elements: a sum that nobody uses is read to be added to."""
-    others = (p for p in walk(s) if not (isinstance(p, Store) and p.buffer == name))
-    return any(isinstance(e, Load) and e.buffer == name for e in distinct_in(expressions(p) for p in others))
-
-
-def _without_stores(s: Stmt, name: str) -> Stmt:
-    """The statement without the stores to a buffer that nothing reads."""
-    return map_stmt(s, stmt=lambda p: b.EMPTY if isinstance(p, Store) and p.buffer == name else p)
+def _without_stores(s: Stmt, names: Container[str]) -> Stmt:
+    """The statement without the stores to buffers that nothing reads."""
+    return map_stmt(s, stmt=lambda p: b.EMPTY if isinstance(p, Store) and p.buffer in names else p)
 
 
 def _zero(e: Load) -> Expr:

@@ -54,6 +54,8 @@ def swizzle(kernel: Kernel) -> Kernel:
 
 def _reordered(s: Alloc) -> Stmt:
     """An allocation with its lanes in another order, if that is legal and saves shuffles."""
+    if len(s.buffers) > 1:  # on the heap
+        return s
     lanes = _lanes(s.buffer)
     if lanes is None or not any(p.buffer == s.buffer.name for p in stores(s.body)):
         return s
@@ -62,7 +64,7 @@ def _reordered(s: Alloc) -> Stmt:
         body = _Swizzle(s.buffer, lanes).whole(s.body) if before else s.body
     except _RefusedError:
         return s
-    return Alloc(s.buffer, body) if _across(body) < before else s
+    return b.alloc(s.buffer, body) if _across(body) < before else s
 
 
 def _lanes(buffer: Buffer) -> int | None:

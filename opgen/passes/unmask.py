@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Let, Load, Ramp, Select, Stmt, Store
-from opgen.loop.walk import allocs_in, expressions, free_vars, map_stmt, stores, walk, walk_expr
+from opgen.loop.walk import allocs_in, buffers_in, expressions, free_vars, map_stmt, stores, walk, walk_expr
 
 Places = tuple[Expr, ...]
 
 
 def unmask(kernel: Kernel) -> Kernel:
     """Take the masks off all accesses of register buffers where no other lane, and nothing else, could tell."""
-    free = {s.buffer.name for s in allocs_in(kernel.body) if s.buffer.space == "register"}
+    free = {o.name for o in buffers_in(kernel.body) if o.space == "register"}
     free &= _masked(kernel.body)
     free = {name for name in free if _own(kernel.body, name)}
     if not free:
@@ -56,8 +56,8 @@ def _own(body: Stmt, name: str) -> bool:
     """Whether each element of a buffer has one mask as long as it lives, is inside the bounds whatever the mask is, and
     where it is loaded is seen under that mask only.
     """
-    allocations = [s for s in allocs_in(body) if s.buffer.name == name]
-    changing = {v for a in allocations for s in walk(a.body) for v in _bound(s)}
+    allocations = [(s, o) for s in allocs_in(body) for o in s.buffers if o.name == name]
+    changing = {v for a, _ in allocations for s in walk(a.body) for v in _bound(s)}
     masks: dict[Places, Expr] = {}
     for s in walk(body):
         for places, mask, seen in _accesses(s, name):
@@ -65,7 +65,7 @@ def _own(body: Stmt, name: str) -> bool:
                 return False
     if any(free_vars(m) & changing or any(isinstance(e, Load) for e in walk_expr(m)) for m in masks.values()):
         return False
-    return all(_apart(places, a.buffer) for places in masks for a in allocations)
+    return all(_apart(places, o) for places in masks for _, o in allocations)
 
 
 def _bound(s: Stmt) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class _Expansion:
                 return s if body is s.body else Let(s.var, s.value, body)
             case Alloc():
                 body = self.stmt(s.body, values)
-                return s if body is s.body else Alloc(s.buffer, body)
+                return s if body is s.body else b.alloc(s.buffers, body)
             case _:
                 return s
 

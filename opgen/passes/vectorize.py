@@ -94,12 +94,12 @@ def _find(s: Stmt, context: Context, shapes: Shapes, registers: _Registers) -> S
     if isinstance(s, For) and s.kind == "vector":
         return _expand_loop(s, context, shapes, registers)
     if isinstance(s, Alloc):
-        shapes = {**shapes, s.buffer.name: s.buffer.shape}
-        if s.buffer.space == "register":
+        shapes = {**shapes, **{o.name: o.shape for o in s.buffers}}
+        if s.space == "register":
             registers = replace(registers, names=registers.names | {s.buffer.name})
     new = with_parts(s, tuple(_find(p, c, shapes, registers) for p, c in entered(s, context)))
-    if isinstance(new, Alloc) and new.buffer.name in registers.selected:
-        return Alloc(new.buffer, b.block((_filled(new.buffer), new.body)))
+    if isinstance(new, Alloc) and new.space == "register" and new.buffer.name in registers.selected:
+        return b.alloc(new.buffer, b.block((_filled(new.buffer), new.body)))
     return new
 
 
@@ -213,7 +213,7 @@ class _Vectorizer:
         name = next(n for n in names if n not in scope.shapes)
         buffer = Buffer(name, BOOL, (Const(self._lanes),), "register")
         body = self._masked_branch(Load(name, (self._lane(),), BOOL), s, self._with_private(scope, buffer))
-        return Alloc(buffer, b.block((Store(name, (self._lane(),), condition), body)))
+        return b.alloc(buffer, b.block((Store(name, (self._lane(),), condition), body)))
 
     def _nested(self, condition: Binary, then: Stmt, scope: _Scope) -> Stmt:
         """What is the same in all lanes is tested around what is not, so that it stays a branch."""
@@ -223,15 +223,18 @@ class _Vectorizer:
         return self._branch(If(outer, If(inner, then)), scope)
 
     def _alloc(self, s: Alloc, scope: _Scope) -> Stmt:
-        buffer = s.buffer
-        shape = tuple(self.expr(e, scope) for e in buffer.shape)
-        if any(e.type.lanes != 1 for e in shape):
-            raise InternalError(f"the size of '{buffer.name}' differs between the lanes of '{self._var}'")
-        widened = Buffer(buffer.name, buffer.dtype, (*shape, Const(self._lanes)), buffer.space)
-        body = self.stmt(s.body, self._with_private(scope, widened))
-        if widened.name in self._masked and not _stores_first(body, widened.name):
-            body = b.block((_filled(widened), body))
-        return Alloc(widened, body)
+        made: list[Buffer] = []
+        for buffer in s.buffers:
+            shape = tuple(self.expr(e, scope) for e in buffer.shape)
+            if any(e.type.lanes != 1 for e in shape):
+                raise InternalError(f"the size of '{buffer.name}' differs between the lanes of '{self._var}'")
+            made.append(Buffer(buffer.name, buffer.dtype, (*shape, Const(self._lanes)), buffer.space))
+            scope = self._with_private(scope, made[-1])
+        body = self.stmt(s.body, scope)
+        for widened in reversed(made):
+            if widened.name in self._masked and not _stores_first(body, widened.name):
+                body = b.block((_filled(widened), body))
+        return b.alloc(made, body)
 
     def _with_private(self, scope: _Scope, buffer: Buffer) -> _Scope:
         return replace(
@@ -251,7 +254,7 @@ class _Vectorizer:
         buffer = Buffer(s.var.name, value.type.dtype, (Const(self._lanes),), "register")
         here = Load(buffer.name, (self._lane(),), buffer.dtype)
         inner = self._with_private(replace(scope, values={**scope.values, s.var.name: here}), buffer)
-        return Alloc(buffer, b.block((Store(buffer.name, (self._lane(),), value), self.stmt(s.body, inner))))
+        return b.alloc(buffer, b.block((Store(buffer.name, (self._lane(),), value), self.stmt(s.body, inner))))
 
     def _store(self, s: Store, scope: _Scope) -> Stmt:
         indices = tuple(self.expr(i, scope) for i in s.indices)

@@ -33,23 +33,24 @@ def compute_at(kernel: Kernel, buffer: str, at: str, space: Space = "heap", agai
     by each of them: with `again` this is allowed, without, it must be seen not to happen.
     """
     require_loops(kernel, "compute_at", [at])
-    local = {s.buffer.name: s for s in allocs_in(kernel.body)}
+    local = {o.name: (s, o) for s in allocs_in(kernel.body) for o in s.buffers}
     if buffer not in local:
         raise ScheduleError(f"compute_at {buffer}: there is no such local buffer", did_you_mean(buffer, local))
-    return _ComputeAt(kernel, local[buffer], at, space, again).run()
+    return _ComputeAt(kernel, *local[buffer], at, space, again).run()
 
 
 @dataclass(frozen=True)
 class _ComputeAt:
     kernel: Kernel
     whole: Alloc
+    buffer: Buffer
     at: str
     space: Space
     again: bool
 
     @property
     def name(self) -> str:
-        return self.whole.buffer.name
+        return self.buffer.name
 
     def refuse(self, reason: str, help: str | None = None) -> ScheduleError:
         return ScheduleError(f"compute_at {self.name}: {reason}", help)
@@ -67,7 +68,7 @@ class _ComputeAt:
 
         def without(s: Stmt) -> Stmt:
             if s is self.whole:
-                return without(self.whole.body)
+                return b.alloc([o for o in s.buffers if o.name != self.name], without(s.body))
             return rest if s is block else with_parts(s, tuple(without(p) for p in parts(s)))
 
         kernel = with_body(self.kernel, without(self.kernel.body))
@@ -121,18 +122,18 @@ class _ComputeAt:
         if box is None:
             raise self.refuse(f"its indices inside '{s.var}' are not affine with known signs")
         self._require_known(box)
-        box = nest.covering(box, self.whole.buffer.shape)
+        box = nest.covering(box, self.buffer.shape)
         extents = tuple(at_most(e, inside) for e in box.extents) if self.space in SMALL else box.extents
         if self.space in SMALL and not all(isinstance(e, Const) for e in extents):
             raise self.refuse("the size of its region is not constant", "compute it in heap, or further in")
         region = Box(box.low, extents)
         self._require_once((*around, s), region)
-        buffer = Buffer(self.name, self.whole.buffer.dtype, extents, self.space)
+        buffer = Buffer(self.name, self.buffer.dtype, extents, self.space)
         if is_too_large(buffer):
             raise self.refuse(f"it is too large for the {self.space}", "compute it in heap, or further in")
         made = simplify_stmt(nest.restricted(region, inside), inside)
         body = redirected(s.body, self.name, self.name, region.low, inside)
-        return replace(s, body=_within(body, Alloc(buffer, made)))
+        return replace(s, body=_within(body, buffer, made))
 
     def _require_known(self, box: Box) -> None:
         """Where the region lies must not depend on what the loop may change."""
@@ -147,7 +148,7 @@ class _ComputeAt:
             return
         count = [constant_extent(loop) for loop in loops]
         count += [int(e.value) if isinstance(e, Const) else None for e in region.extents]
-        total = [int(e.value) if isinstance(e, Const) else None for e in map(fold_all, self.whole.buffer.shape)]
+        total = [int(e.value) if isinstance(e, Const) else None for e in map(fold_all, self.buffer.shape)]
         if None in count or None in total:
             raise self.refuse("it is not known that nothing is computed twice", "allow it with again=true")
         made, needed = prod(n or 0 for n in count), prod(n or 0 for n in total)
@@ -155,11 +156,11 @@ class _ComputeAt:
             raise self.refuse(f"{made} elements would be computed, of {needed}", "allow it with again=true")
 
 
-def _within(s: Stmt, first: Alloc) -> Stmt:
-    """A statement after another in the memory of that one, inside what the statement allocates before all else."""
+def _within(s: Stmt, buffer: Buffer, first: Stmt) -> Stmt:
+    """A statement after another in memory for that one, inside what the statement allocates before all else."""
     if isinstance(s, Alloc):
-        return Alloc(s.buffer, _within(s.body, first))
-    return Alloc(first.buffer, b.block((first.body, s)))
+        return b.alloc(s.buffers, _within(s.body, buffer, first))
+    return b.alloc(buffer, b.block((first, s)))
 
 
 def _declared(s: Stmt) -> set[str]:

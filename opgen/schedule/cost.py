@@ -29,7 +29,7 @@ from opgen.loop.nodes import (
     Store,
     Unary,
 )
-from opgen.loop.walk import allocs_in, free_vars, loads, stores, walk_expr
+from opgen.loop.walk import buffers_in, free_vars, loads, stores, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.across import loop_of_reads
@@ -49,7 +49,7 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     """The estimate for a kernel on one core; its sizes must be constant.  What runs only if some data ask for it does
     not count.
     """
-    buffers = {b.name: b for b in (*kernel.buffers, *(s.buffer for s in allocs_in(kernel.body)))}
+    buffers = {b.name: b for b in (*kernel.buffers, *buffers_in(kernel.body))}
     counted = list(_nests(kernel.body))
     found = [n for n in nests(kernel) if n.loops[0] in counted]
     crossed = sum(_crossed(nest, buffers, machine) for nest in found)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Space, Stmt, Store
+from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Space, Stmt, Store
 from opgen.loop.walk import loads, map_stmt, stores, substitute, substitute_expr
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.box import is_too_large
@@ -65,7 +65,7 @@ class _Divide:
         place = tuple(b.var(s.var) for s in (loop, *found.around))
         inside = found.inside(found.start, Store(self.name, place, found.kept))
         each = For(loop.var, loop.start, loop.stop, inside, loop.kind)
-        return Alloc(sums, b.block((each, self._total(found, parts, counters, extents))))
+        return b.alloc(sums, b.block((each, self._total(found, parts, counters, extents))))
 
     def _total(self, found: Reduction, parts: int, counters: list[str], extents: list[int]) -> Stmt:
         """All parts of each result added up."""

@@ -30,15 +30,15 @@ def fill(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     """
     require_loops(kernel, "fill", [loop])
     local = list(allocs_in(kernel.body))
-    found = [s for s in local if s.buffer.name == buffer]
+    found = [s for s in local for o in s.buffers if o.name == buffer]
     if len(found) != 1:
-        hint = did_you_mean(buffer, [s.buffer.name for s in local])
+        hint = did_you_mean(buffer, [o.name for s in local for o in s.buffers])
         raise ScheduleError(f"fill {buffer}: there are {len(found)} local buffers of that name", hint)
     (whole,) = found
     filled = _Fill(buffer, loop, frozenset(i.name for i in kernel.inputs)).run(whole.body)
 
     def replaced(s: Stmt) -> Stmt:
-        return Alloc(whole.buffer, filled) if s is whole else with_parts(s, tuple(replaced(p) for p in parts(s)))
+        return with_parts(s, (filled,) if s is whole else tuple(replaced(p) for p in parts(s)))
 
     return with_body(kernel, replaced(kernel.body))
 
@@ -147,7 +147,7 @@ def _names(statements: Iterable[Stmt]) -> set[str]:
             case Let():
                 found.add(s.var.name)
             case Alloc():
-                found.add(s.buffer.name)
+                found.update(o.name for o in s.buffers)
     return found
 
 

@@ -112,7 +112,7 @@ def _clash(outer: LoopKind, inner: LoopKind) -> bool:
 def _require_private(kernel: Kernel, loop: str) -> None:
     """Refuse threads that would share a local buffer: what is on the stack is allocated inside the threads."""
     for s in allocs_in(kernel.body):
-        if s.buffer.space in ("stack", "register", "tile") and holds_loop(s.body, loop):
+        if s.space in ("stack", "register", "tile") and holds_loop(s.body, loop):
             raise ScheduleError(f"bind {loop}: '{s.buffer.name}' is allocated in {s.buffer.space} memory around it")
 
 

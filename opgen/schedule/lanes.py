@@ -24,10 +24,11 @@ def _require_even(s: Stmt, varying: frozenset[str], differ: str, step: str) -> N
     match s:
         case For() if _varies(s.start, varying) or _varies(s.stop, varying):
             raise ScheduleError(f"{step}: the bounds of the loop '{s.var}' {differ}")
-        case Alloc() if any(_varies(e, varying) for e in s.buffer.shape):
-            raise ScheduleError(f"{step}: the size of '{s.buffer.name}' {differ}")
         case Alloc():
-            varying |= {s.buffer.name}
+            for buffer in s.buffers:
+                if any(_varies(e, varying) for e in buffer.shape):
+                    raise ScheduleError(f"{step}: the size of '{buffer.name}' {differ}")
+                varying |= {buffer.name}
         case Let() if _varies(s.value, varying):
             varying |= {s.var.name}
     for p in parts(s):

@@ -48,8 +48,8 @@ def buffer_at(kernel: Kernel, name: str, loop: For) -> Buffer:
     def visit(s: Stmt, found: Buffer | None) -> Buffer | None:
         if s is loop:
             return found
-        if isinstance(s, Alloc) and s.buffer.name == name:
-            found = s.buffer
+        if isinstance(s, Alloc):
+            found = next((o for o in s.buffers if o.name == name), found)
         return next((inside for p in parts(s) if (inside := visit(p, found)) is not None), None)
 
     around = {buffer.name: buffer for buffer in kernel.buffers}.get(name)
@@ -57,6 +57,13 @@ def buffer_at(kernel: Kernel, name: str, loop: For) -> Buffer:
     if found is None:
         raise InternalError(f"there is no buffer '{name}' around the loop '{loop.var}'")
     return found
+
+
+def with_buffer(s: Alloc, name: str, change: Callable[[Buffer], Buffer]) -> Alloc:
+    """The statement with one of its buffers changed, or itself if it has none of that name."""
+    if all(o.name != name for o in s.buffers):
+        return s
+    return Alloc(tuple(change(o) if o.name == name else o for o in s.buffers), s.body)
 
 
 def with_body(kernel: Kernel, body: Stmt) -> Kernel:

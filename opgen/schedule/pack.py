@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Load, Stmt, Store
+from opgen.loop.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import map_stmt
 from opgen.schedule.box import Indices
 from opgen.schedule.errors import ScheduleError
@@ -73,7 +73,7 @@ def pack(
         require_loops(kernel, "pack", [loop])
         body = rewrite_loops(kernel, loop, lambda s, _: map_stmt(s, expr=expr)).body
     parts = (body, copying) if out else (copying, body)
-    return dataclasses.replace(kernel, body=Alloc(copy, b.block(parts)))
+    return dataclasses.replace(kernel, body=b.alloc(copy, b.block(parts)))
 
 
 def _copying(source: Buffer, copy: Buffer, order: Sequence[int], counters: Sequence[str], out: bool) -> Stmt:

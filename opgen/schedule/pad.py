@@ -8,8 +8,8 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.declared import declared_names
-from opgen.loop.nodes import Alloc, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
-from opgen.loop.walk import allocs_in, loads, map_stmt, parts, stores, with_parts
+from opgen.loop.nodes import Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from opgen.loop.walk import buffers_in, loads, map_stmt, parts, stores, with_parts
 from opgen.lower.finite import unless_finite
 from opgen.lower.mathematics import Names
 from opgen.passes.scope import entered
@@ -44,7 +44,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     nest = _nest(kernel.body, buffer)
     if nest is None:
         raise ScheduleError(f"pad {buffer}: not just one nest reads it")
-    own = {s.buffer.name for s in allocs_in(nest)}
+    own = {o.name for o in buffers_in(nest)}
     again = {s.buffer for s in stores(nest)} & {e.buffer for e in loads(nest)} - own
     if again:
         raise ScheduleError(f"pad {buffer}: the nest reads '{min(again)}', which it writes, so it cannot be run again")
@@ -57,7 +57,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
         raise ScheduleError(f"pad {buffer}: no sum of products with it is under a condition that zeros would spare")
     taken = Names(declared_names(kernel).union(names.values(), counters))
     checked = unless_finite(found.factors(nest), renamed(nest, names, {}), taken)
-    new = Alloc(found.copy, b.block((found.filled(), padded, checked)))
+    new = b.alloc(found.copy, b.block((found.filled(), padded, checked)))
     return with_body(kernel, _replaced(kernel.body, nest, new))
 
 

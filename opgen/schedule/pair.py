@@ -188,7 +188,7 @@ def _before_nest(body: Stmt, loop: str, copies: list[_Copy]) -> Stmt:
     def visit(s: Stmt) -> Stmt:
         match s:
             case Alloc():
-                return Alloc(s.buffer, visit(s.body))
+                return b.alloc(s.buffers, visit(s.body))
             case Let():
                 return Let(s.var, s.value, visit(s.body))
             case Block():
@@ -196,9 +196,7 @@ def _before_nest(body: Stmt, loop: str, copies: list[_Copy]) -> Stmt:
             case _:
                 _require_finished(s, loop, copies)
                 made = b.block((*(copy.fill() for copy in copies), s))
-                for copy in copies:
-                    made = Alloc(copy.buffer, made)
-                return made
+                return b.alloc([copy.buffer for copy in reversed(copies)], made)
 
     return visit(body)
 

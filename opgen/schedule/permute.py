@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from opgen.loop.nodes import Alloc, Buffer, Expr, Kernel, Load, Stmt, Store
-from opgen.loop.walk import allocs_in, map_stmt
+from opgen.loop.nodes import Alloc, Expr, Kernel, Load, Stmt, Store
+from opgen.loop.walk import buffers_in, map_stmt
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import with_body
+from opgen.schedule.loops import with_body, with_buffer
 
 
 def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
@@ -18,14 +19,14 @@ def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
 
     Inputs and outputs keep their order: `pack` makes copies of them.
     """
-    found = [s for s in allocs_in(kernel.body) if s.buffer.name == buffer]
+    found = [o for o in buffers_in(kernel.body) if o.name == buffer]
     if not found:
-        names = dict.fromkeys(s.buffer.name for s in allocs_in(kernel.body))
+        names = dict.fromkeys(o.name for o in buffers_in(kernel.body))
         raise ScheduleError(
             f"permute {buffer}: the kernel allocates no such buffer", f"it has {', '.join(names) or 'none'}"
         )
-    dimensions = len(found[0].buffer.shape)
-    if any(sorted(order) != list(range(len(s.buffer.shape))) for s in found):
+    dimensions = len(found[0].shape)
+    if any(sorted(order) != list(range(len(o.shape))) for o in found):
         raise ScheduleError(f"permute {buffer}: its {dimensions} dimensions each belong into the order once")
 
     def turned(of: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -37,8 +38,6 @@ def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
     def stmt(s: Stmt) -> Stmt:
         if isinstance(s, Store) and s.buffer == buffer:
             return Store(buffer, turned(s.indices), s.value, s.mask)
-        if isinstance(s, Alloc) and s.buffer.name == buffer:
-            return Alloc(Buffer(buffer, s.buffer.dtype, turned(s.buffer.shape), s.buffer.space), s.body)
-        return s
+        return with_buffer(s, buffer, lambda o: replace(o, shape=turned(o.shape))) if isinstance(s, Alloc) else s
 
     return with_body(kernel, map_stmt(kernel.body, expr=expr, stmt=stmt))

@@ -7,9 +7,9 @@ from dataclasses import replace
 from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Stmt
-from opgen.loop.walk import allocs_in, map_stmt
+from opgen.loop.walk import buffers_in, map_stmt
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import with_body
+from opgen.schedule.loops import with_body, with_buffer
 
 
 def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:
@@ -20,19 +20,20 @@ def pitch(kernel: Kernel, buffer: str, dimension: int, size: int) -> Kernel:
 
     What lies a power of two apart falls into few sets of a cache; with a little room between, into many.
     """
-    found = [s.buffer for s in allocs_in(kernel.body) if s.buffer.name == buffer]
+    found = [o for o in buffers_in(kernel.body) if o.name == buffer]
     if not found:
-        names = dict.fromkeys(s.buffer.name for s in allocs_in(kernel.body))
+        names = dict.fromkeys(o.name for o in buffers_in(kernel.body))
         raise ScheduleError(f"pitch {buffer}: the kernel allocates no such buffer", did_you_mean(buffer, names))
     for known in found:
         _require_more(known, dimension, size)
 
+    def pitched(whole: Buffer) -> Buffer:
+        shape = list(whole.shape)
+        shape[dimension] = b.index(size)
+        return replace(whole, shape=tuple(shape))
+
     def stmt(s: Stmt) -> Stmt:
-        if isinstance(s, Alloc) and s.buffer.name == buffer:
-            shape = list(s.buffer.shape)
-            shape[dimension] = b.index(size)
-            return Alloc(replace(s.buffer, shape=tuple(shape)), s.body)
-        return s
+        return with_buffer(s, buffer, pitched) if isinstance(s, Alloc) else s
 
     return with_body(kernel, map_stmt(kernel.body, stmt=stmt))
 

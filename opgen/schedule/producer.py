@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, Expr, For, If, Stmt, Store, Var
-from opgen.loop.walk import allocs_in, free_vars, loads, skeleton, stores
+from opgen.loop.walk import buffers_in, free_vars, loads, skeleton, stores
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import expand
@@ -34,7 +34,7 @@ class Producer:
         while isinstance(s, For):
             loops.append(s)
             s = s.body
-        own = {p.buffer.name for p in allocs_in(s)}
+        own = {o.name for o in buffers_in(s)}
         written = [p for p in stores(s) if p.buffer not in own]
         others = sorted({p.buffer for p in written} - {buffer})
         if others:

@@ -33,7 +33,7 @@ class Reduction(NamedTuple):
         body = self.loop.body
         for condition in reversed(self.conditions):
             body = If(condition, body)
-        body = Alloc(self.acc.buffer, b.block((start, body, end)))
+        body = b.alloc(self.acc.buffer, b.block((start, body, end)))
         for result in reversed(self.around):
             body = For(result.var, result.start, result.stop, body, result.kind)
         return body
@@ -88,7 +88,8 @@ class Search:
         while isinstance(middle, If) and middle.otherwise is None:
             wrapped.append(middle.condition)
             middle = middle.then
-        if core.buffer.shape or not isinstance(middle, For) or middle.var != self.loop or middle.kind != "serial":
+        scalar = len(core.buffers) == 1 and not core.buffer.shape
+        if not scalar or not isinstance(middle, For) or middle.var != self.loop or middle.kind != "serial":
             raise shape
         acc = core.buffer.name
         begun = {p.buffer for p in stores(start)} == {acc} and not any(loops_in(start))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Let, Load, Stmt, Store, Var
+from opgen.loop.nodes import Alloc, Expr, For, Let, Load, Stmt, Store, Var
 from opgen.loop.walk import map_stmt, walk
 
 
@@ -18,7 +19,7 @@ def suffixed_names(s: Stmt, suffix: str) -> dict[str, str]:
             case Let():
                 names[p.var.name] = f"{p.var.name}_{suffix}"
             case Alloc():
-                names[p.buffer.name] = f"{p.buffer.name}_{suffix}"
+                names |= {o.name: f"{o.name}_{suffix}" for o in p.buffers}
     return names
 
 
@@ -39,8 +40,7 @@ def renamed(s: Stmt, names: Mapping[str, str], values: Mapping[str, Expr]) -> St
             case Let():
                 return Let(Var(names.get(p.var.name, p.var.name), p.var.type), p.value, p.body)
             case Alloc():
-                own = p.buffer
-                return Alloc(Buffer(names.get(own.name, own.name), own.dtype, own.shape, own.space), p.body)
+                return Alloc(tuple(replace(o, name=names.get(o.name, o.name)) for o in p.buffers), p.body)
             case Store() if p.buffer in names:
                 return Store(names[p.buffer], p.indices, p.value, p.mask)
         return p

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Prefetch, Stmt, Store
-from opgen.loop.walk import allocs_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
+from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
@@ -62,7 +62,7 @@ def sunk(s: For, below: frozenset[str]) -> Stmt:
 
 def _accumulates(s: For) -> bool:
     """Whether some element is read and written in each iteration: such a loop is not independent."""
-    own = {p.buffer.name for p in allocs_in(s)}
+    own = {o.name for o in buffers_in(s)}
     fixed = [p for p in stores(s) if not any(s.var in free_vars(i) for i in p.indices)]
     return any(_reads(p.value, p) for p in fixed if p.buffer not in own)
 
@@ -173,16 +173,18 @@ class _Sink:
 
     def _alloc(self, s: Alloc, guards: tuple[Expr, ...]) -> Stmt:
         """One element an iteration: a new first dimension."""
-        count = extent(self.loop)
-        if any(self._depends(e) for e in s.buffer.shape):
-            raise self._refuse(f"the size of '{s.buffer.name}' depends on it")
-        if free_vars(count) and s.buffer.space in ("register", "stack"):
-            raise self._refuse(
-                f"'{s.buffer.name}' would need one element an iteration, and their number is not constant"
-            )
+        count, body, made = extent(self.loop), s.body, []
         position = fold_all(b.sub(b.var(self.loop.var), self.loop.start))
-        buffer = Buffer(s.buffer.name, s.buffer.dtype, (count, *s.buffer.shape), s.buffer.space)
-        return Alloc(buffer, self._sink(_with_dimension(s.body, buffer.name, position), guards))
+        for buffer in s.buffers:
+            if any(self._depends(e) for e in buffer.shape):
+                raise self._refuse(f"the size of '{buffer.name}' depends on it")
+            if free_vars(count) and buffer.space in ("register", "stack"):
+                raise self._refuse(
+                    f"'{buffer.name}' would need one element an iteration, and their number is not constant"
+                )
+            made.append(Buffer(buffer.name, buffer.dtype, (count, *buffer.shape), buffer.space))
+            body = _with_dimension(body, buffer.name, position)
+        return b.alloc(made, self._sink(body, guards))
 
 
 def _loads(e: Expr) -> bool:

@@ -94,9 +94,9 @@ class _Plan:
         acc, done = self.store.buffer, []
 
         def visit(s: Stmt) -> Stmt:
-            if isinstance(s, Alloc) and s.buffer.name == acc:
+            if isinstance(s, Alloc) and any(o.name == acc for o in s.buffers):
                 done.append(s)
-                return Alloc(s.buffer, self._within(s.body))
+                return b.alloc(s.buffers, self._within(s.body))
             return s
 
         after = map_stmt(body, stmt=visit)
@@ -122,7 +122,7 @@ class _Plan:
         tree = [self._over(str(h), h, self._merging(h)) for h in self._halves]
         total = Binary(self.op, Load(acc, at, dtype), Load(self.partial, (Const(0),), dtype))
         steps = map_stmt(s, stmt=lambda p: self._steps(p) if isinstance(p, For) and p.var == self.loop.var else p)
-        return Alloc(whole, b.block((fill, steps, *tree, Store(acc, at, total))))
+        return b.alloc(whole, b.block((fill, steps, *tree, Store(acc, at, total))))
 
     def _over(self, suffix: str, count: int, make: Callable[[Expr], Stmt]) -> Stmt:
         name = f"{self.partial}_{suffix}"

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Const, Expr, For, Kernel, Stmt
-from opgen.loop.walk import allocs_in, loads, stores
+from opgen.loop.walk import buffers_in, loads, stores
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
@@ -86,7 +86,7 @@ def _overlapped(s: For, context: Context, n: Expr, factor: int, names: tuple[str
 
 def _require_repeatable(s: For) -> None:
     """An iteration that reads what it writes (beyond what it allocates) cannot be done twice."""
-    own = {p.buffer.name for p in allocs_in(s.body)}
+    own = {o.name for o in buffers_in(s.body)}
     written = {p.buffer for p in stores(s.body)} - own
     read = sorted({e.buffer for e in loads(s.body)} & written)
     if read:

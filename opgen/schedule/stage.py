@@ -10,7 +10,7 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Alloc, Block, Buffer, Const, Expr, For, If, Kernel, Let, Load, Space, Stmt, Store
-from opgen.loop.walk import allocs_in, free_vars, loads, loops_in, skeleton, stores, walk
+from opgen.loop.walk import buffers_in, free_vars, loads, loops_in, skeleton, stores, walk
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.passes.unroll import constant_extent
@@ -69,7 +69,7 @@ def _touched(s: For) -> set[str]:
 
 
 def _buffers(kernel: Kernel) -> dict[str, Buffer]:
-    local = {s.buffer.name: s.buffer for s in allocs_in(kernel.body)}
+    local = {o.name: o for o in buffers_in(kernel.body)}
     return {**local, **{buffer.name: buffer for buffer in kernel.buffers}}
 
 
@@ -91,7 +91,7 @@ class _Stage:
 
     def checked(self, s: For, kernel: Kernel) -> _Stage:
         """The plan for a loop inside which the buffer is known; refuses one that allocates it."""
-        if any(p.buffer.name == self.whole.name for p in allocs_in(s.body)):
+        if any(o.name == self.whole.name for o in buffers_in(s.body)):
             raise self._refuse(f"it is allocated inside '{s.var}'")
         if self.whole.name not in _touched(s):
             raise self._refuse(f"nothing inside '{s.var}' touches it")
@@ -129,7 +129,7 @@ class _Stage:
         copies = {out: self._copy(Box(box.low, extents), inside, out) for out in (False, True) if (reads, writes)[out]}
         body = redirected(s.body, name, self.local, box.low, inside, self.order)
         steps = (*([copies[False]] if reads else []), body, *([copies[True]] if writes else []))
-        return For(s.var, s.start, s.stop, Alloc(buffer, b.block(steps)), s.kind)
+        return For(s.var, s.start, s.stop, b.alloc(buffer, b.block(steps)), s.kind)
 
     def _copy(self, box: Box, context: Context, out: bool) -> Stmt:
         """Loops over the box: in from the buffer (0 outside it), or out to it."""
@@ -186,7 +186,10 @@ class _Stage:
 
 def _filled(s: Stmt, name: str) -> bool:
     """Whether a statement is the allocation of a buffer that is filled as a whole before anything else."""
-    if not isinstance(s, Alloc) or s.buffer.name != name or not isinstance(s.body, Block):
+    if not isinstance(s, Alloc) or not isinstance(s.body, Block):
+        return False
+    whole = next((o for o in s.buffers if o.name == name), None)
+    if whole is None:
         return False
     sizes: dict[str, int] = {}
     first = s.body.statements[0]
@@ -194,8 +197,8 @@ def _filled(s: Stmt, name: str) -> bool:
         sizes[first.var], first = extent, first.body
     if not isinstance(first, Store) or first.buffer != name or first.mask is not None:
         return False
-    if len(first.indices) != len(s.buffer.shape) or not Box.covered([first.indices], sizes):
+    if len(first.indices) != len(whole.shape) or not Box.covered([first.indices], sizes):
         return False
-    shape = [int(e.value) if isinstance(e, Const) else -1 for e in s.buffer.shape]
+    shape = [int(e.value) if isinstance(e, Const) else -1 for e in whole.shape]
     counts = [prod(sizes[n] for n in free_vars(i) & set(sizes)) for i in first.indices]
     return counts == shape and not any(free_vars(i) - set(sizes) for i in first.indices)

@@ -61,7 +61,8 @@ class _Tensorize:
     def visit(self, s: Stmt) -> Stmt:
         """The statement with the sums that its allocations hold in tiles."""
         self._require_no_lanes(s)
-        if isinstance(s, Alloc) and any(_sums(p, s.buffer.name) for p in self._products(s.body)):
+        alone = isinstance(s, Alloc) and len(s.buffers) == 1
+        if isinstance(s, Alloc) and alone and any(_sums(p, s.buffer.name) for p in self._products(s.body)):
             return self._held(s)
         return with_parts(s, tuple(self.visit(p) for p in parts(s)))
 
@@ -80,9 +81,9 @@ class _Tensorize:
             raise self.refusal(f"'{acc.name}' is used between its sums otherwise")
         before, begun = self._begun(statements[:first], acc)
         tiles = Buffer(self.name, FLOAT32, acc.shape, "tile")
-        held = Alloc(tiles, b.block((begun, *middle, self._moved(acc, acc.name, self.name))))
+        held = b.alloc(tiles, b.block((begun, *middle, self._moved(acc, acc.name, self.name))))
         body = b.block((*before, held, *statements[last:]))
-        return Alloc(Buffer(acc.name, acc.dtype, acc.shape, "stack"), body)
+        return b.alloc(Buffer(acc.name, acc.dtype, acc.shape, "stack"), body)
 
     def _products(self, s: Stmt) -> Iterator[For]:
         """The loops over rows that hold steps of the reduction."""

@@ -8,7 +8,7 @@ from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Alloc, Buffer, Const, Expr, For, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
+from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
 from opgen.loop.walk import free_vars, substitute_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
@@ -69,7 +69,7 @@ class _Block:
         for k in range(self.count):
             line = Load(name, self._line(rounds, k), dtype)
             body.append(Store(self.copy.buffer, self._at(self.copy.indices, k, self.column, context), line))
-        return Alloc(buffer, b.block(body))
+        return b.alloc(buffer, b.block(body))
 
     @property
     def _dtype(self) -> DType:

@@ -8,9 +8,9 @@ from opgen.diagnostics import did_you_mean
 from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store, Type
-from opgen.loop.walk import allocs_in, loads, map_stmt, stores, walk_exprs
+from opgen.loop.walk import buffers_in, loads, map_stmt, stores, walk_exprs
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh, with_body
+from opgen.schedule.loops import require_fresh, with_body, with_buffer
 from opgen.schedule.written import require_written
 
 
@@ -27,7 +27,7 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     """
     if buffer in {o.name for o in kernel.outputs}:
         return _wide_output(kernel, next(o for o in kernel.outputs if o.name == buffer), name or f"{buffer}_wide")
-    local = {s.buffer.name: s.buffer for s in allocs_in(kernel.body)}
+    local = {o.name: o for o in buffers_in(kernel.body)}
     known = {i.name: i for i in kernel.inputs} | local
     if buffer not in known:
         known_names = (*known, *(o.name for o in kernel.outputs))
@@ -46,8 +46,8 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
 
     def retyped(s: Stmt) -> Stmt:
         match s:
-            case Alloc() if s.buffer.name == buffer:
-                return Alloc(Buffer(name, wide, s.buffer.shape, s.buffer.space), s.body)
+            case Alloc():
+                return with_buffer(s, buffer, lambda o: Buffer(name, wide, o.shape, o.space))
             case Store() if s.buffer == buffer:
                 return Store(name, s.indices, Cast(Type(wide, s.value.type.lanes), s.value), s.mask)
             case _:
@@ -56,7 +56,7 @@ def widen(kernel: Kernel, buffer: str, name: str | None = None) -> Kernel:
     body = map_stmt(kernel.body, expr=redirected, stmt=retyped)
     if buffer in local:
         return with_body(kernel, body)
-    return dataclasses.replace(kernel, body=Alloc(copy, b.block((_copying(source, copy, counters), body))))
+    return dataclasses.replace(kernel, body=b.alloc(copy, b.block((_copying(source, copy, counters), body))))
 
 
 def _wide_output(kernel: Kernel, output: Buffer, name: str) -> Kernel:
@@ -82,7 +82,7 @@ def _wide_output(kernel: Kernel, output: Buffer, name: str) -> Kernel:
 
     copy = Buffer(name, wide, output.shape, "heap")
     body = map_stmt(kernel.body, stmt=retyped)
-    return dataclasses.replace(kernel, body=Alloc(copy, b.block((body, _copying(copy, output, counters)))))
+    return dataclasses.replace(kernel, body=b.alloc(copy, b.block((body, _copying(copy, output, counters)))))
 
 
 def _computed_type(kernel: Kernel, source: Buffer) -> DType:

@@ -9,9 +9,9 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from opgen.dtypes import BOOL, DTYPES, INT64, DType
+from opgen.loop import build as b
 from opgen.loop.nodes import (
     INDEX,
-    Alloc,
     Barrier,
     Binary,
     BinaryOp,
@@ -170,7 +170,7 @@ def statements(draw: st.DrawFn, scope: Scope, depth: int = 3) -> Stmt:
             return Let(Var(var, type), draw(expressions(scope, type, 2)), body)
         case "alloc":
             buffer = draw(buffers(scope, draw(st.sampled_from(get_args(Space)))))
-            return Alloc(buffer, draw(statements(scope.buffer(buffer), depth - 1)))
+            return b.alloc(buffer, draw(statements(scope.buffer(buffer), depth - 1)))
         case "block":
             return Block(tuple(draw(st.lists(statements(scope, depth - 1), max_size=3))))
         case "barrier":

@@ -8,7 +8,7 @@ import pytest
 
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32, INT32
-from opgen.loop.nodes import INDEX, Block, Buffer, Const, For, Kernel, Parameter, Store, Type, Var
+from opgen.loop.nodes import INDEX, Alloc, Block, Buffer, Const, For, Kernel, Parameter, Store, Type, Var
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import problems, verify
 
@@ -162,6 +162,17 @@ def test_what_no_listing_can_say() -> None:
         "a block stands directly in a block (in the body)",
         "the constant 1 is no float32 (in the body)",
     ]
+    first, second = (Buffer(name, FLOAT32, (Const(4),), "heap") for name in "st")
+    inside = replace(kernel("pass"), body=Alloc((first,), Alloc((second,), Block(()))))
+    assert [str(p) for p in problems(inside)] == ["an allocation on the heap stands directly in another (in the body)"]
+    mixed = replace(kernel("pass"), body=Alloc((first, replace(second, space="stack")), Block(())))
+    assert [str(p) for p in problems(mixed)] == [
+        "buffers of which not all are on the heap are allocated together (in the body)"
+    ]
+    twice = replace(kernel("pass"), body=Alloc((first, first), Block(())))
+    assert [str(p) for p in problems(twice)] == ["a name is declared twice in an allocation (in the body)"]
+    nothing = replace(kernel("pass"), body=Alloc((), Block(())))
+    assert [str(p) for p in problems(nothing)] == ["an allocation of nothing (in the body)"]
     unknown = replace(kernel("pass"), body=Store("v", (), Const(1.0, Type(FLOAT32))))
     assert [str(p) for p in problems(unknown)] == ["there is no buffer 'v' here (in the body)"]
 

@@ -8,13 +8,17 @@ from opgen.loop.nodes import Alloc, Block, For, Kernel, Load, Store
 from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import (
     allocs_in,
+    buffers_in,
+    expressions,
     holds_loop,
+    loaded_buffers,
     loads,
     loops_in,
     map_stmt,
     skeleton,
     stores,
     walk,
+    walk_expr,
     walk_exprs,
 )
 
@@ -46,6 +50,12 @@ def test_what_is_found_in_statements_is_what_a_walk_finds() -> None:
             assert list(skeleton(s)) == [p for p in inside if not isinstance(p, Store | Block)]
             assert list(loops_in(s)) == [p for p in inside if isinstance(p, For)]
             assert list(allocs_in(s)) == [p for p in inside if isinstance(p, Alloc)]
+            assert list(buffers_in(s)) == [o for p in inside if isinstance(p, Alloc) for o in p.buffers]
+            others = (
+                (p, e.buffer) for p in inside for x in expressions(p) for e in walk_expr(x) if isinstance(e, Load)
+            )
+            used = {name for p, name in others if not (isinstance(p, Store) and p.buffer == name)}
+            assert loaded_buffers(s) == used
             assert list(stores(s)) == [p for p in inside if isinstance(p, Store)]
             assert list(loads(s)) == [e for e in walk_exprs(s) if isinstance(e, Load)]
             for name in ("i", "j", "k"):

@@ -89,7 +89,7 @@ class Programs:
         name, counter = self._name("t"), self._name("f")
         fill = For(counter, Const(0), Const(SIZE), Store(name, (Var(counter),), Const(1, Type(INT32))))
         body = b.block((fill, self._stmt(names, [*buffers, name], depth - 1)))
-        return Alloc(Buffer(name, INT32, (Const(SIZE),), "stack"), body)
+        return Alloc((Buffer(name, INT32, (Const(SIZE),), "stack"),), body)
 
     # Expressions ------------------------------------------------------------------------------------
 

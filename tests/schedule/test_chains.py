@@ -12,10 +12,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Alloc, For, Kernel
+from opgen.loop.nodes import For, Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import verify
-from opgen.loop.walk import walk
+from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
@@ -114,7 +114,7 @@ def test_blocks_and_registers() -> None:
     assert "compute_at weights" not in text
     after = apply(kernel, parse_schedule(text), check=False)
     (blocks,) = (s for s in after.body.body.statements if isinstance(s, For) and s.var == "y_q")
-    heap = {s.buffer.name for s in walk(blocks) if isinstance(s, Alloc) and s.buffer.space == "heap"}
+    heap = {o.name for o in buffers_in(blocks) if o.space == "heap"}
     assert blocks.kind == "parallel"
     assert heap == {"products", "patches"}
 

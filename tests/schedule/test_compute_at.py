@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Alloc, Const
+from opgen.loop.nodes import Const
 from opgen.loop.parse import parse_kernel
-from opgen.loop.walk import walk
+from opgen.loop.walk import buffers_in
 from opgen.passes.legalize import legalize
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.schedule import apply, parse_schedule
@@ -97,7 +97,7 @@ def test_pairs(text: str, seed: int) -> None:
 def test_the_buffer_shrinks_to_the_region() -> None:
     kernel = specialised(parse_kernel(WINDOWS), {"h": 6, "w": 8})
     after = apply(kernel, parse_schedule("split a 2\ncompute_at rows at=a_o again=true"))
-    (rows,) = (s.buffer for s in walk(after.body) if isinstance(s, Alloc) and s.buffer.name == "rows")
+    (rows,) = (o for o in buffers_in(after.body) if o.name == "rows")
     assert rows.shape == (Const(4), Const(8))
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from opgen.loop.interpret import interpret
-from opgen.loop.nodes import Alloc, Const, Kernel
+from opgen.loop.nodes import Const, Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.verify import verify
-from opgen.loop.walk import walk
+from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.runtime.run import run_kernel
@@ -59,7 +59,7 @@ def same(kernel: Kernel, after: Kernel) -> None:
 
 def lines_in_one_set(kernel: Kernel, machine: Machine) -> int:
     """How many of the parts' first lines share a set of the first cache."""
-    shape = next(s.buffer.shape for s in walk(kernel.body) if isinstance(s, Alloc) and s.buffer.name == "t")
+    shape = next(o.shape for o in buffers_in(kernel.body) if o.name == "t")
     rows, columns = (int(e.value) for e in shape[1:] if isinstance(e, Const))
     lines = 4 * rows * columns * np.arange(PARTS) // machine.l1.line
     return int(np.bincount(lines % machine.l1.sets).max())

@@ -77,7 +77,7 @@ class Traffic:
     """Of a kernel without parameters, scheduled and legalised."""
 
     def __init__(self, kernel: Kernel) -> None:
-        local = (s.buffer for s in walk.walk(kernel.body) if isinstance(s, Alloc))
+        local = walk.buffers_in(kernel.body)
         buffers: list[Buffer] = [*kernel.buffers, *local]
         self._sizes = {b.name: b.dtype.bytes for b in buffers if b.space not in IN_REGISTERS}
         self._body = kernel.body

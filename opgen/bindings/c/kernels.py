@@ -181,7 +181,7 @@ def canonical(kernel: Kernel) -> Kernel:
             case Let():
                 return replace(s, var=Var(names[s.var.name], s.var.type))
             case Alloc():
-                return replace(s, buffer=replace(s.buffer, name=names[s.buffer.name]))
+                return replace(s, buffers=tuple(replace(o, name=names[o.name]) for o in s.buffers))
             case Store():
                 return replace(s, buffer=names[s.buffer])
         return s
@@ -203,5 +203,5 @@ def _declared(s: Stmt) -> tuple[str, ...]:
         case Let():
             return (s.var.name,)
         case Alloc():
-            return (s.buffer.name,)
+            return tuple(o.name for o in s.buffers)
     return ()

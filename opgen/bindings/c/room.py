@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opgen.loop.nodes import Alloc, Binary, Cast, Compare, Const, Expr, For, Kernel, Select, Stmt, Unary, Var
+from opgen.loop.nodes import Alloc, Binary, Buffer, Cast, Compare, Const, Expr, For, Kernel, Select, Stmt, Unary, Var
 from opgen.loop.walk import parts
 
 _CALLS = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "div", "mod": "mod"}
@@ -19,9 +19,9 @@ def room_lines(kernel: Kernel, helper: str) -> list[str]:
     """
     parameters = {p.name: f"p[{i}]" for i, p in enumerate(kernel.parameters)}
     lines: list[str] = []
-    for alloc, parallel in _allocations(kernel.body, False):
-        text = str(alloc.buffer.dtype.bytes)
-        for extent in alloc.buffer.shape:
+    for buffer, parallel in _allocations(kernel.body, False):
+        text = str(buffer.dtype.bytes)
+        for extent in buffer.shape:
             printed = _text(extent, parameters, helper)
             if printed is None:
                 return ["return false; /* a size that only the kernel knows */"]
@@ -30,10 +30,10 @@ def room_lines(kernel: Kernel, helper: str) -> list[str]:
     return lines
 
 
-def _allocations(s: Stmt, parallel: bool) -> Iterator[tuple[Alloc, bool]]:
+def _allocations(s: Stmt, parallel: bool) -> Iterator[tuple[Buffer, bool]]:
     """The buffers on the heap, and whether each is inside a parallel loop."""
-    if isinstance(s, Alloc) and s.buffer.space == "heap":
-        yield s, parallel
+    if isinstance(s, Alloc) and s.space == "heap":
+        yield from ((buffer, parallel) for buffer in s.buffers)
     inside = parallel or (isinstance(s, For) and s.kind == "parallel")
     for part in parts(s):
         yield from _allocations(part, inside)

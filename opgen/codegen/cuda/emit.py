@@ -22,7 +22,7 @@ from opgen.codegen.cuda.program import (
 from opgen.codegen.cuda.statements import StatementPrinter
 from opgen.codegen.cuda.types import MEMORY_TYPES, TYPEDEFS, VALUE_TYPES
 from opgen.loop import walk as w
-from opgen.loop.nodes import Alloc, Barrier, Buffer, Const, Kernel, Load, Stmt, Store, Var
+from opgen.loop.nodes import Barrier, Buffer, Const, Kernel, Load, Stmt, Store, Var
 
 _MODEST = 2**20
 
@@ -74,7 +74,7 @@ class _Emitter:
 
     def _arguments(self, body: Stmt, context: Context) -> tuple[Argument, ...]:
         """The buffers and scalars that a nest uses: in the kernel's order, then those of enclosing host steps."""
-        local = {p.buffer.name for p in w.walk(body) if isinstance(p, Alloc)}
+        local = {o.name for o in w.buffers_in(body)}
         touched = {n.buffer for n in w.walk_exprs(body) if isinstance(n, Load)}
         touched |= {p.buffer for p in w.walk(body) if isinstance(p, Store)}
         buffers = [b for b in context.buffers.values() if b.name in touched - local]
@@ -124,7 +124,7 @@ def _most_threads(block: Extents) -> int:
 
 
 def _check_shared(body: Stmt) -> None:
-    shared = [p.buffer for p in w.walk(body) if isinstance(p, Alloc) and p.buffer.space == "shared"]
+    shared = [o for o in w.buffers_in(body) if o.space == "shared"]
     total = sum(_bytes(buffer) for buffer in shared)
     if total > MAX_SHARED_BYTES:
         names = ", ".join(buffer.name for buffer in shared)

@@ -137,7 +137,7 @@ def _largest(kind: str, sizes: list[Expr], once: frozenset[str]) -> Expr:
 def _once(s: Stmt, kinds: frozenset[str], inside: frozenset[str], buffers: dict[str, Buffer]) -> set[str]:
     """The thread dimensions that some store to shared memory is outside of; a block dimension is an error."""
     if isinstance(s, Alloc):
-        buffers = {**buffers, s.buffer.name: s.buffer}
+        buffers = buffers | {o.name: o for o in s.buffers}
     if isinstance(s, For) and is_bound(s):
         if s.kind in inside:
             raise InternalError(f"{s.kind} loop {s.var} is inside another {s.kind} loop")
@@ -209,9 +209,10 @@ class _Uniformity:
                 names = frozenset({s.var.name}) if self._varies(s.value, place) else frozenset[str]()
                 self.check(s.body, place.within(names=names))
             case Alloc():
-                self._check_alloc(s.buffer)
-                self.buffers[s.buffer.name] = s.buffer
-                self.owners[s.buffer.name] = place.threads
+                for buffer in s.buffers:
+                    self._check_alloc(buffer)
+                    self.buffers[buffer.name] = buffer
+                    self.owners[buffer.name] = place.threads
                 self.check(s.body, place)
             case Block():
                 for p in s.statements:

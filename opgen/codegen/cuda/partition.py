@@ -7,7 +7,7 @@ allocate, so that its allocation and what is around it stay on the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from opgen.codegen.cuda.nest import holds_bound, is_bound
@@ -30,8 +30,8 @@ class Context:
     def knowing(self, name: str) -> Context:
         return Context(self.known | {name}, self.buffers, self.lets)
 
-    def holding(self, buffer: Buffer) -> Context:
-        return Context(self.known, {**self.buffers, buffer.name: buffer}, self.lets)
+    def holding(self, buffers: Iterable[Buffer]) -> Context:
+        return Context(self.known, self.buffers | {buffer.name: buffer for buffer in buffers}, self.lets)
 
     def defining(self, let: Let) -> Context:
         return Context(self.known, self.buffers, (*self.lets, let))
@@ -56,8 +56,9 @@ def partition(s: Stmt, context: Context, launch: MakeLaunch) -> tuple[Step, ...]
         case Block():
             return tuple(step for run in _runs(s) for step in partition(run, context, launch))
         case Alloc():
-            _require_known(s.buffer.shape, f"the size of {s.buffer.name}")
-            return (Workspace(s.buffer, partition(s.body, context.holding(s.buffer), launch)),)
+            for buffer in s.buffers:
+                _require_known(buffer.shape, f"the size of {buffer.name}")
+            return (Workspace(s.buffers, partition(s.body, context.holding(s.buffers), launch)),)
         case For():
             _require_known((s.start, s.stop), f"the bounds of loop {s.var}")
             return (Repeat(s.var, s.start, s.stop, partition(s.body, context.knowing(s.var), launch)),)
@@ -77,7 +78,7 @@ def partition(s: Stmt, context: Context, launch: MakeLaunch) -> tuple[Step, ...]
 
 def _is_hosts(s: Stmt) -> bool:
     """Whether a statement runs on the host, with launches inside it."""
-    if isinstance(s, Alloc) and s.buffer.space == "heap":
+    if isinstance(s, Alloc) and s.space == "heap":
         return True
     if is_bound(s) or isinstance(s, Alloc):
         return False
@@ -85,7 +86,7 @@ def _is_hosts(s: Stmt) -> bool:
 
 
 def _holds_heap(s: Stmt) -> bool:
-    return any(isinstance(p, Alloc) and p.buffer.space == "heap" for p in w.walk(s))
+    return any(isinstance(p, Alloc) and p.space == "heap" for p in w.walk(s))
 
 
 def _runs(s: Block) -> list[Stmt]:

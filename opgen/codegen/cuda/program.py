@@ -83,7 +83,7 @@ class Define:
 class Workspace:
     """Device memory that lives while the body runs."""
 
-    buffer: Buffer
+    buffers: tuple[Buffer, ...]
     body: tuple[Step, ...]
 
 

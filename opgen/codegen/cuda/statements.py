@@ -104,11 +104,12 @@ class StatementPrinter:
         return [f"const {VALUE_TYPES[dtype]} {name} = {value.text};", *self.lines(s.body)]
 
     def _alloc(self, s: Alloc) -> list[str]:
-        self.scope.buffers[s.buffer.name] = s.buffer
-        self.scope.arrays.add(s.buffer.name)
-        shared = "__shared__ " if s.buffer.space == "shared" else ""
-        name = self.scope.names[s.buffer.name]
-        return [f"{shared}{MEMORY_TYPES[s.buffer.dtype]} {name}{_dimensions(s.buffer)};", *self.lines(s.body)]
+        buffer = s.buffer
+        self.scope.buffers[buffer.name] = buffer
+        self.scope.arrays.add(buffer.name)
+        shared = "__shared__ " if buffer.space == "shared" else ""
+        name = self.scope.names[buffer.name]
+        return [f"{shared}{MEMORY_TYPES[buffer.dtype]} {name}{_dimensions(buffer)};", *self.lines(s.body)]
 
     def _store(self, s: Store) -> list[str]:
         lanes = max(e.type.lanes for e in (*s.indices, s.value))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import prod
 
 from opgen.codegen.llvm.affine import constant_of, materialise, poly
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import memory_type, sanitised
 from opgen.diagnostics import InternalError
-from opgen.loop.nodes import Alloc, Buffer, Stmt
+from opgen.loop.nodes import Alloc, Buffer
 
 ALIGNMENT = 64
 """Of every local buffer, in bytes: a cache line, and the widest vector."""
@@ -53,18 +54,14 @@ def _acquired(fn: Function, name: str, size: str) -> str:
     return w.define(name, f"call ptr {mask}(ptr {up}, i64 {-ALIGNMENT})")
 
 
-def together(fn: Function, s: Alloc) -> list[Alloc]:
-    """The allocations of constant size on the heap that begin with one, each directly in the one before.
+def blocks(fn: Function, s: Alloc) -> list[list[Buffer]]:
+    """The buffers of an allocation, neighbours of constant size together.
 
     One block serves them all: the C library soon keeps a block of such a size for the next call, but gives parts of
     several back to the system, and clearing their pages anew can take longer than the kernel.
     """
-    found: list[Alloc] = []
-    inner: Stmt = s
-    while isinstance(inner, Alloc) and inner.buffer.space == "heap" and _size(fn, inner.buffer) is not None:
-        found.append(inner)
-        inner = inner.body
-    return found
+    runs = [list(run) for _, run in groupby(s.buffers, lambda buffer: _size(fn, buffer) is not None)]
+    return [part for run in runs for part in ([run] if _size(fn, run[0]) is not None else [[b] for b in run])]
 
 
 def acquire_together(fn: Function, buffers: Sequence[Buffer]) -> list[str]:

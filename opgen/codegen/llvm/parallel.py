@@ -64,7 +64,7 @@ def _capture(fn: Function, s: For) -> _Captured:
     for m in buffers:
         used.update(*(free_vars(extent) for extent in m.buffer.shape))
     values = tuple((name, v) for name, v in fn.values.items() if name in used)
-    allocates = any(isinstance(p, Alloc) and p.buffer.space == "heap" for p in parts)
+    allocates = any(isinstance(p, Alloc) and p.space == "heap" for p in parts)
     return _Captured(values, buffers, stored, allocates)
 
 

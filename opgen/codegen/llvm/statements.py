@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from opgen.codegen.llvm import allocation, memory, parallel, stores, streams, tiles
 from opgen.codegen.llvm.affine import atom, materialise, poly
 from opgen.codegen.llvm.function import Function
@@ -150,35 +148,25 @@ def _let(fn: Function, s: Let) -> None:
 
 
 def _alloc(fn: Function, s: Alloc) -> None:
-    buffer = s.buffer
-    if buffer.space == "tile" and (found := tiles.plan(fn, s)) is not None:
+    if s.space == "tile" and (found := tiles.plan(fn, s)) is not None:
         tiles.enter(fn, found)
         emit(fn, s.body)
         tiles.leave(fn, found)
         return
-    together = allocation.together(fn, s)
-    if len(together) > 1:
-        _allocs(fn, together)
-        return
-    if buffer.space == "heap":
-        pointer = allocation.acquire(fn, buffer)
-    elif buffer.space in ("stack", "register", "tile"):
-        pointer = allocation.reserve(fn, buffer)
-    else:
-        raise InternalError(f"an allocation in space {buffer.space} reached the CPU emitter")
-    memory.bind(fn, buffer, pointer, allocation.ALIGNMENT, readonly=False)
+    if s.space not in ("heap", "stack", "register", "tile"):
+        raise InternalError(f"an allocation in space {s.space} reached the CPU emitter")
+    held = len(fn.live)
+    for buffers in allocation.blocks(fn, s):
+        if s.space != "heap":
+            pointers = [allocation.reserve(fn, buffer) for buffer in buffers]
+        elif len(buffers) > 1:
+            pointers = allocation.acquire_together(fn, buffers)
+        else:
+            pointers = [allocation.acquire(fn, buffer) for buffer in buffers]
+        for buffer, pointer in zip(buffers, pointers, strict=True):
+            memory.bind(fn, buffer, pointer, allocation.ALIGNMENT, readonly=False)
     emit(fn, s.body)
-    del fn.memories[buffer.name]
-    if buffer.space == "heap":
-        allocation.release(fn)
-
-
-def _allocs(fn: Function, together: Sequence[Alloc]) -> None:
-    """Buffers on the heap that live together, in one block."""
-    buffers = [s.buffer for s in together]
-    for buffer, pointer in zip(buffers, allocation.acquire_together(fn, buffers), strict=True):
-        memory.bind(fn, buffer, pointer, allocation.ALIGNMENT, readonly=False)
-    emit(fn, together[-1].body)
-    for buffer in buffers:
+    for buffer in s.buffers:
         del fn.memories[buffer.name]
-    allocation.release(fn)
+    while len(fn.live) > held:
+        allocation.release(fn)

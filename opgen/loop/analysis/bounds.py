@@ -93,8 +93,8 @@ class Context:
                 factor = Polynomial.of(atom("var", p.var))
                 bounds = ([] if p.low is None else [factor - p.low]) + ([] if p.high is None else [-factor + p.high])
                 context = context._with_facts(bounds)
+        context = replace(context, shapes={buffer.name: buffer.shape for buffer in kernel.buffers})
         for buffer in kernel.buffers:
-            context = context.with_buffer(buffer)
             for size in buffer.shape:
                 context = context.with_condition(b.compare("ge", size, 0))
         for a in kernel.assumptions:
@@ -152,15 +152,13 @@ class Context:
             return context
         return replace(context, values={**context.values, var.name: seen})
 
-    def with_buffer(self, buffer: Buffer) -> Context:
+    def with_buffers(self, buffers: tuple[Buffer, ...]) -> Context:
         """Inside the body of an `alloc`; the same one gives the same context."""
-        if buffer not in self._inner:
-            self._inner[buffer] = self._with_buffer(buffer)
-        return self._inner[buffer]
-
-    def _with_buffer(self, buffer: Buffer) -> Context:
-        constant = self.constant - {buffer.name} if buffer.name in self.shapes else self.constant
-        return replace(self, shapes={**self.shapes, buffer.name: buffer.shape}, constant=constant)
+        if buffers not in self._inner:
+            shapes = {buffer.name: buffer.shape for buffer in buffers}
+            constant = self.constant.difference(shapes)
+            self._inner[buffers] = replace(self, shapes={**self.shapes, **shapes}, constant=constant)
+        return self._inner[buffers]
 
     def _with_variable(self, name: str) -> Context:
         values = {n: e for n, e in self.values.items() if n != name}

@@ -106,7 +106,7 @@ def _accesses(s: Stmt, path: tuple[_Step, ...], local: frozenset[str]) -> Iterat
         case Let():
             yield from _accesses(s.body, (*path, _Name(s.var, s.value)), local)
         case Alloc():
-            yield from _accesses(s.body, path, local | {s.buffer.name})
+            yield from _accesses(s.body, path, local.union([buffer.name for buffer in s.buffers]))
         case Block():
             for part in s.statements:
                 yield from _accesses(part, path, local)

@@ -21,7 +21,7 @@ def inside(s: Stmt, context: Context) -> tuple[Context, ...]:
         case Let():
             return (context.with_let(s.var, s.value),)
         case Alloc():
-            return (context.with_buffer(s.buffer),)
+            return (context.with_buffers(s.buffers),)
         case Block():
             return (context,) * len(s.statements)
         case Store() | Barrier() | Prefetch():

@@ -129,12 +129,14 @@ class StatementWriter:
         self.emit(depth, f"{guard}{buffer}_store({value}{', ' if inside else ''}{inside})")
 
     def _alloc(self, s: Alloc, names: Names, depth: int, loops: int, in_thread: bool) -> None:
-        name = self.fresh("buffer")
-        sizes = "".join(f"{self.expressions.text(e, names)}, " for e in s.buffer.shape)
-        title, dtype = self.expressions.constant(s.buffer.name), self.expressions.constant(s.buffer.dtype)
-        self.emit(depth, f"{name} = Memory({title}, {dtype}, ({sizes}))")
-        self.bind(name, depth)
-        self.write(s.body, names.buffer(s.buffer.name, name), depth, loops, in_thread)
+        for buffer in s.buffers:
+            name = self.fresh("buffer")
+            sizes = "".join(f"{self.expressions.text(e, names)}, " for e in buffer.shape)
+            title, dtype = self.expressions.constant(buffer.name), self.expressions.constant(buffer.dtype)
+            self.emit(depth, f"{name} = Memory({title}, {dtype}, ({sizes}))")
+            self.bind(name, depth)
+            names = names.buffer(buffer.name, name)
+        self.write(s.body, names, depth, loops, in_thread)
 
     def bind(self, name: str, depth: int) -> None:
         """Names for the accessors of a buffer."""

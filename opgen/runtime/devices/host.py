@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -95,12 +96,12 @@ class _Run:
             case Define():
                 self.steps(step.body, {**scalars, step.var.name: evaluate(step.value, scalars)})
             case Workspace():
-                elements = math.prod(max(0, n) for n in shape_of(step.buffer, scalars))
-                self.backend.allocate(step.buffer.name, step.buffer.dtype, elements)
-                try:
+                with contextlib.ExitStack() as held:
+                    for buffer in step.buffers:
+                        elements = math.prod(max(0, n) for n in shape_of(buffer, scalars))
+                        self.backend.allocate(buffer.name, buffer.dtype, elements)
+                        held.callback(self.backend.release, buffer.name)
                     self.steps(step.body, scalars)
-                finally:
-                    self.backend.release(step.buffer.name)
 
     def _launch(self, launch: Launch, scalars: dict[str, Scalar]) -> None:
         gx, gy, gz, bx, by, bz = (int(evaluate(e, scalars)) for e in (*launch.grid, *launch.block))

@@ -93,7 +93,7 @@ class Columns(LaneNest):
 
     @cached_property
     def _partial(self) -> str:
-        return self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_part")
+        return self.trial.fresh(f"{self.nest.allocations[0].name}_part")
 
     def _terms(self) -> list[str]:
         """The loops of the reduction, those joined that walk through what is read row after row."""
@@ -214,7 +214,7 @@ class Columns(LaneNest):
         """Some rows side by side, in parts for threads, while the sums wait in the first cache."""
         terms = self._terms()
         parts = 1 if self._others else self._parts(self._count(terms[0]))
-        sums, around = self.nest.allocations[0].buffer.name, self._others
+        sums, around = self.nest.allocations[0].name, self._others
         if parts > 1:
             part, rest = self.trial.fresh(f"{terms[0]}_p"), self.trial.fresh(f"{terms[0]}_r")
             if not self._divided(terms[0], parts, part, rest):

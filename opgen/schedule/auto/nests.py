@@ -9,8 +9,18 @@ from math import prod
 
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Alloc, Binary, Block, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
-from opgen.loop.walk import allocs_in, free_vars, holds_loop, loads, loops_in, parts, skeleton, stores, walk_expr
+from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Compare, Const, Expr, For, If, Kernel, Let, Load, Stmt, Store
+from opgen.loop.walk import (
+    buffers_in,
+    free_vars,
+    holds_loop,
+    loads,
+    loops_in,
+    parts,
+    skeleton,
+    stores,
+    walk_expr,
+)
 from opgen.passes.unroll import constant_extent
 
 FULL = 0.95
@@ -43,13 +53,14 @@ class Nest:
         return tuple(loops_in(self.core))
 
     @cached_property
-    def allocations(self) -> tuple[Alloc, ...]:
-        return tuple(allocs_in(self.core))
+    def allocations(self) -> tuple[Buffer, ...]:
+        """What the core allocates."""
+        return tuple(buffers_in(self.core))
 
     @cached_property
     def outside_loads(self) -> tuple[Load, ...]:
         """Loads of what the core does not allocate."""
-        own = {s.buffer.name for s in self.allocations}
+        own = {o.name for o in self.allocations}
         return tuple(e for e in loads(self.core) if e.buffer not in own)
 
     @cached_property
@@ -66,13 +77,13 @@ class Nest:
     @cached_property
     def results(self) -> tuple[Store, ...]:
         """Stores to what the core does not allocate."""
-        own = {s.buffer.name for s in self.allocations}
+        own = {o.name for o in self.allocations}
         return tuple(s for s in stores(self.core) if s.buffer not in own)
 
     @property
     def sums_wait(self) -> bool:
         """Whether what is summed so far can wait in the results: they have the sum's type."""
-        types = {s.buffer.dtype for s in self.allocations} | {s.value.type.dtype for s in self.results}
+        types = {o.dtype for o in self.allocations} | {s.value.type.dtype for s in self.results}
         return len(types) == 1
 
     @cached_property
@@ -110,7 +121,7 @@ def nest_around(kernel: Kernel, loop: str) -> Nest | None:
 
 
 def _opened(nest: Nest) -> Iterator[Nest]:
-    if not any(s.buffer.space == "heap" for s in nest.allocations):
+    if not any(o.space == "heap" for o in nest.allocations):
         yield nest
         return
     for inner in _nests(nest.core, nest.shapes):
@@ -119,7 +130,7 @@ def _opened(nest: Nest) -> Iterator[Nest]:
 
 def _shapes(kernel: Kernel) -> Shapes:
     shapes = {buffer.name: buffer.shape for buffer in kernel.buffers}
-    return shapes | {s.buffer.name: s.buffer.shape for s in allocs_in(kernel.body)}
+    return shapes | {o.name: o.shape for o in buffers_in(kernel.body)}
 
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:

@@ -30,7 +30,7 @@ class Rows:
         loop = self.along(self.nest)
         if loop is None:
             return False
-        partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
+        partial = self.trial.fresh(f"{self.nest.allocations[0].name}_partial")
         if not in_partial_sums(self.trial, loop.var, constant_extent(loop), partial, self.lanes, self.chains):
             return False
         self.trial.fused_prefix(self.nest.names[:PARALLEL], Parallel)

@@ -7,7 +7,7 @@ from math import prod
 
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, Const, Kernel, Load, Var
-from opgen.loop.walk import allocs_in, free_vars, stores
+from opgen.loop.walk import buffers_in, free_vars, stores
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.auto.nests import Nest, inner_nests
 
@@ -26,7 +26,7 @@ class Sources:
     _within: dict[int, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        allocated = [s.buffer for s in allocs_in(self.kernel.body)]
+        allocated = list(buffers_in(self.kernel.body))
         self._buffers = {buffer.name: buffer for buffer in (*self.kernel.buffers, *allocated)}
         self.local = frozenset(buffer.name for buffer in allocated if buffer.space == "heap")
         self.nests = inner_nests(self.kernel)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opgen.loop.nodes import Kernel
-from opgen.loop.walk import allocs_in
+from opgen.loop.walk import buffers_in
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
@@ -59,7 +59,7 @@ class Trial:
 
     def fresh(self, name: str) -> str:
         """A name that no loop or buffer has."""
-        taken = {*loop_names(self.kernel), *(s.buffer.name for s in allocs_in(self.kernel.body))}
+        taken = {*loop_names(self.kernel), *(o.name for o in buffers_in(self.kernel.body))}
         while name in taken:
             name += "_"
         return name

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from opgen.dtypes import FLOAT32, DType
 from opgen.loop import build as b
 from opgen.loop.nodes import (
-    Alloc,
     Broadcast,
     Buffer,
     Call,
@@ -80,6 +79,6 @@ def tile(
     steps = For("d", c(0), c(depth), b.block(step(t, v) for t, v in pairs))
     reduce = For("r", c(0), c(window), For("s", c(0), c(window), steps))
     finish = [Store("y", (p, column(t), across(v)), Load("total", cell(t, v), FLOAT32)) for t, v in pairs]
-    inner = For("q", c(0), c(columns // positions), Alloc(total, b.block([*start, reduce, *finish])))
+    inner = For("q", c(0), c(columns // positions), b.alloc(total, b.block([*start, reduce, *finish])))
     body = For("p", c(0), c(rows), inner, "parallel" if parallel else "serial")
     return Kernel("tile", (x, w), (y,), (), For("k", c(0), c(width // (16 * vectors)), body))

@@ -15,7 +15,6 @@ from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64
 from opgen.loop import build as b
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import (
-    Alloc,
     Binary,
     BinaryOp,
     Broadcast,
@@ -190,7 +189,7 @@ def random_nest(rng: random.Random) -> Kernel:
     fill = every_row(Store("tile", (t, cell), Load("x", (row, across), FLOAT32, inside)))
     value = Binary("add", Load("tile", (t, cell), FLOAT32), b.const(0.1, FLOAT32, lanes))
     drain = every_row(Store("y", (row, across), value, inside))
-    inner = For("c", Const(0), b.ceildiv(columns.var, lanes), Alloc(tile_buffer, b.block([fill, drain])))
+    inner = For("c", Const(0), b.ceildiv(columns.var, lanes), b.alloc(tile_buffer, b.block([fill, drain])))
     kind = rng.choice(["serial", "parallel"])
     return Kernel("nest", (x,), (y,), (rows, columns), For("r", Const(0), b.ceildiv(rows.var, tile_rows), inner, kind))
 

@@ -145,7 +145,7 @@ def test_local_buffers(space: Space, kind: LoopKind) -> None:
     turn = For(
         "i", C(0), C(4), For("j", C(0), C(4), Store("y", (b.add(b.mul(i, 4), j),), Load("local", (j, i), INT64)))
     )
-    assert ran(Alloc(local, b.block([fill, turn]))) == [10 * j + i for i in range(4) for j in range(4)]
+    assert ran(b.alloc(local, b.block([fill, turn]))) == [10 * j + i for i in range(4) for j in range(4)]
 
 
 def scratch(*shape: object, name: str = "local", then: Stmt | None = None) -> Alloc:
@@ -153,7 +153,7 @@ def scratch(*shape: object, name: str = "local", then: Stmt | None = None) -> Al
     buffer = Buffer(name, INT64, tuple(shape), "heap")
     first = tuple(C(0) for _ in shape)
     use = b.block([Store(name, first, N.var), then or b.EMPTY, put(0, Load(name, first, INT64))])
-    return Alloc(buffer, If(Compare("gt", N.var, C(0)), use, put(1, C(1))))
+    return b.alloc(buffer, If(Compare("gt", N.var, C(0)), use, put(1, C(1))))
 
 
 @pytest.mark.parametrize("size", [2**60, 2**61, 2**62 + 1, 2**63 - 1, -1, -(2**63)])
@@ -254,7 +254,7 @@ def test_a_parallel_loop_does_every_iteration_once(threads: int) -> None:
     base = Var("base")
     fill = For("j", C(0), N.var, Store("row", (j,), b.mul(j, j)))
     value = b.add(b.add(Load("row", (i,), INT64), base), b.cast(INT64, scale.var))
-    body = Alloc(row, b.block([fill, Let(base, b.mul(N.var, 100), parallel(put(i, value), N.var))]))
+    body = b.alloc(row, b.block([fill, Let(base, b.mul(N.var, 100), parallel(put(i, value), N.var))]))
     compiled = Compiled(kernel(body, N, scale))
     calls: list[int] = []
 
@@ -296,7 +296,7 @@ def test_out_of_memory_in_a_parallel_body_reaches_the_caller(fail_at: int, threa
     own = Buffer("own", INT64, (N.var,), "heap")
     i = b.var("i")
     use = b.block([Store("own", (C(0),), i), put(i, Load("own", (C(0),), INT64))])
-    outer = scratch(C(2), name="outer", then=parallel(Alloc(own, use)))
+    outer = scratch(C(2), name="outer", then=parallel(b.alloc(own, use)))
     counted = Counted(fail_at)
     compiled = counted.within(kernel(outer, N))
     y = np.zeros(16, np.int64)
@@ -328,11 +328,11 @@ def test_loops_that_should_be_gone_are_refused(kind: LoopKind) -> None:
 
 
 def shared() -> Stmt:
-    return Alloc(Buffer("s", INT64, (C(4),), "shared"), put(0, C(1)))
+    return b.alloc(Buffer("s", INT64, (C(4),), "shared"), put(0, C(1)))
 
 
 def growing() -> Stmt:
-    return Alloc(Buffer("s", INT64, (N.var,), "stack"), put(0, C(1)))
+    return b.alloc(Buffer("s", INT64, (N.var,), "stack"), put(0, C(1)))
 
 
 @pytest.mark.parametrize(

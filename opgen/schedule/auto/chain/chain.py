@@ -29,7 +29,7 @@ PARALLEL = 2
 
 def has_intermediates(kernel: Kernel) -> bool:
     """Whether nests feed each other through memory."""
-    return any(s.buffer.space == "heap" for s in allocs_in(kernel.body))
+    return any(s.space == "heap" for s in allocs_in(kernel.body))
 
 
 def is_chain(kernel: Kernel, machine: Machine) -> bool:

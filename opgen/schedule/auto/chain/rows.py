@@ -80,7 +80,7 @@ class RowChain:
         if not nest.inner_loops:
             return
         loop, lanes = nest.inner_loops[-1], lanes_of(nest, self.machine, None)
-        partial = trial.fresh(f"{nest.allocations[0].buffer.name}_partial")
+        partial = trial.fresh(f"{nest.allocations[0].name}_partial")
         in_partial_sums(trial, loop.var, constant_extent(loop), partial, lanes, self.machine.latency)
 
     def _own(self, nest: Nest) -> list[str]:

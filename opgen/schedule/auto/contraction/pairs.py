@@ -12,7 +12,7 @@ from math import prod
 
 from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Const, Load
-from opgen.loop.walk import allocs_in, loads
+from opgen.loop.walk import buffers_in, loads
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
@@ -187,7 +187,7 @@ class Pairs:
 
     def _near(self, trial: Trial, copy: str) -> bool:
         """Whether a block of the copy leaves room in the second cache."""
-        buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
+        buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
         pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
         return 0 < pairs * PAIR <= self.machine.l2.size // 2
 

@@ -153,7 +153,7 @@ class ScalarRows(LaneNest):
         ):
             return False
         if left:
-            sums = f"{self.nest.allocations[0].buffer.name}_left"
+            sums = f"{self.nest.allocations[0].name}_left"
             if not in_partial_sums(trial, f"{self._sum}_left", self._terms, f(f"{sums}_partial"), self.lanes, CHAINS):
                 return False
         room = -(-self._places // self.lanes) * self.lanes

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.loop.walk import allocs_in, loops_in
+from opgen.loop.walk import buffers_in, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
@@ -21,7 +21,7 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     are, and run its outer loops in parallel, or the loops `around` it, if any; whether that was legal.
     """
     loops = {s.var: constant_extent(s) for s in loops_in(trial.kernel.body)}
-    buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == copy)
+    buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
     rank = len(buffer.shape)
     outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops.get(n, 1) != 1]
     last = [f"{copy}_{d}" for d in range(rank - 2, rank)]

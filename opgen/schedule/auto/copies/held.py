@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from opgen.loop.nodes import Const, Load
-from opgen.loop.walk import allocs_in
+from opgen.loop.walk import buffers_in
 from opgen.schedule.auto.nests import depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Split, Stage, Step, Unroll, Vectorize
@@ -48,5 +48,5 @@ def _lane_axis(load: Load, vector: str) -> int | None:
 
 
 def _bytes(trial: Trial, name: str) -> int:
-    buffer = next(s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.name == name)
+    buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == name)
     return prod(int(e.value) for e in buffer.shape if isinstance(e, Const)) * buffer.dtype.bytes

@@ -256,7 +256,7 @@ def _copied(kernel: Kernel, panel: str) -> int:
 
 
 def _allocated(kernel: Kernel, name: str) -> Alloc:
-    return next(s for s in allocs_in(kernel.body) if s.buffer.name == name)
+    return next(s for s in allocs_in(kernel.body) if any(o.name == name for o in s.buffers))
 
 
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from opgen.loop.analysis.places import at_places
 from opgen.loop.nodes import Const, Expr, For, Let, Ramp, Stmt, Store
-from opgen.loop.walk import allocs_in, free_vars, loads, parts, substitute_expr
+from opgen.loop.walk import buffers_in, free_vars, loads, parts, substitute_expr
 from opgen.machine import Machine
 from opgen.machine.model import Cache
 from opgen.passes.unroll import constant_extent
@@ -42,7 +42,7 @@ Region = np.ndarray
 def pitched(trial: Trial, machine: Machine) -> None:
     """Make room in the intermediates of a scheduled kernel whose parts crowd few sets."""
     large: dict[str, tuple[int, Shape]] = {}
-    for buffer in (s.buffer for s in allocs_in(trial.kernel.body) if s.buffer.space == "heap"):
+    for buffer in (o for o in buffers_in(trial.kernel.body) if o.space == "heap"):
         shape = tuple(int(e.value) for e in buffer.shape if isinstance(e, Const))
         if len(shape) == len(buffer.shape) > 1 and buffer.dtype.bytes * prod(shape) > machine.l1.size:
             large[buffer.name] = buffer.dtype.bytes, shape

@@ -57,7 +57,7 @@ class RowSums:
         row, column = self._row, self._column
         if row is None or column is None or not self._suits(column):
             return False
-        partial = self.trial.fresh(f"{self.nest.allocations[0].buffer.name}_partial")
+        partial = self.trial.fresh(f"{self.nest.allocations[0].name}_partial")
         y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
         vectors, lane = f"{column.term}_o", f"{column.term}_l"
         cut, taps = self._cut, self._taps

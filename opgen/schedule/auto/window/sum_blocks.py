@@ -112,7 +112,7 @@ class SumBlocks(LaneNest):
 
     @property
     def _sums(self) -> str:
-        return self.nest.allocations[0].buffer.name
+        return self.nest.allocations[0].name
 
     @cached_property
     def _parts(self) -> int:

@@ -124,7 +124,7 @@ class SumChoice:
     @cached_property
     def _width(self) -> int:
         """The bytes of one sum for all lanes."""
-        return self._extent(self.vector) * self.nest.allocations[0].buffer.dtype.bytes
+        return self._extent(self.vector) * self.nest.allocations[0].dtype.bytes
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
