@@ -120,7 +120,15 @@ def conv2d(
     """
     return _conv2d(
         (input, filter),
-        (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+        (
+            strides,
+            padding,
+            use_cudnn_on_gpu,
+            explicit_paddings,
+            data_format,
+            dilations,
+            None if type(name) is str else name,
+        ),
         out,
     )
 
@@ -286,7 +294,7 @@ def depthwise_conv2d_native(
     """
     return _depthwise_conv2d_native(
         (input, filter),
-        (strides, padding, explicit_paddings, data_format, dilations, name),
+        (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name),
         out,
     )
 
@@ -443,7 +451,7 @@ def depthwise_conv2d(
     """
     return _depthwise_conv2d(
         (input, filter),
-        (strides, padding, rate, name, data_format, dilations),
+        (strides, padding, rate, None if type(name) is str else name, data_format, dilations),
         out,
     )
 
@@ -606,7 +614,7 @@ def conv2d_backprop_input(
             explicit_paddings,
             data_format,
             dilations,
-            name,
+            None if type(name) is str else name,
         ),
         out,
     )
@@ -807,7 +815,7 @@ def conv2d_backprop_filter(
             explicit_paddings,
             data_format,
             dilations,
-            name,
+            None if type(name) is str else name,
         ),
         out,
     )
@@ -988,7 +996,15 @@ def conv2d_backprop_input_v2(
     """
     return _conv2d_backprop_input_v2(
         (input, filter, out_backprop),
-        (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+        (
+            strides,
+            padding,
+            use_cudnn_on_gpu,
+            explicit_paddings,
+            data_format,
+            dilations,
+            None if type(name) is str else name,
+        ),
         out,
     )
 
@@ -1168,7 +1184,15 @@ def conv2d_backprop_filter_v2(
     """
     return _conv2d_backprop_filter_v2(
         (input, filter, out_backprop),
-        (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+        (
+            strides,
+            padding,
+            use_cudnn_on_gpu,
+            explicit_paddings,
+            data_format,
+            dilations,
+            None if type(name) is str else name,
+        ),
         out,
     )
 
@@ -1349,7 +1373,15 @@ def depthwise_conv2d_native_backprop_input(
     """
     return _depthwise_conv2d_native_backprop_input(
         (filter, out_backprop),
-        (plain_vector(input_sizes), strides, padding, explicit_paddings, data_format, dilations, name),
+        (
+            plain_vector(input_sizes),
+            strides,
+            padding,
+            explicit_paddings,
+            data_format,
+            dilations,
+            None if type(name) is str else name,
+        ),
         out,
     )
 
@@ -1528,7 +1560,15 @@ def depthwise_conv2d_native_backprop_filter(
     """
     return _depthwise_conv2d_native_backprop_filter(
         (input, out_backprop),
-        (plain_vector(filter_sizes), strides, padding, explicit_paddings, data_format, dilations, name),
+        (
+            plain_vector(filter_sizes),
+            strides,
+            padding,
+            explicit_paddings,
+            data_format,
+            dilations,
+            None if type(name) is str else name,
+        ),
         out,
     )
 
@@ -1656,7 +1696,15 @@ class prepare:
         """Prepare `conv2d`."""
         return _conv2d.prepare(
             (input, filter),
-            (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+            (
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
         )
 
     @staticmethod
@@ -1673,7 +1721,7 @@ class prepare:
         """Prepare `depthwise_conv2d_native`."""
         return _depthwise_conv2d_native.prepare(
             (input, filter),
-            (strides, padding, explicit_paddings, data_format, dilations, name),
+            (strides, padding, explicit_paddings, data_format, dilations, None if type(name) is str else name),
         )
 
     @staticmethod
@@ -1690,7 +1738,7 @@ class prepare:
         """Prepare `depthwise_conv2d`."""
         return _depthwise_conv2d.prepare(
             (input, filter),
-            (strides, padding, rate, name, data_format, dilations),
+            (strides, padding, rate, None if type(name) is str else name, data_format, dilations),
         )
 
     @staticmethod
@@ -1717,7 +1765,7 @@ class prepare:
                 explicit_paddings,
                 data_format,
                 dilations,
-                name,
+                None if type(name) is str else name,
             ),
         )
 
@@ -1745,7 +1793,7 @@ class prepare:
                 explicit_paddings,
                 data_format,
                 dilations,
-                name,
+                None if type(name) is str else name,
             ),
         )
 
@@ -1765,7 +1813,15 @@ class prepare:
         """Prepare `conv2d_backprop_input_v2`."""
         return _conv2d_backprop_input_v2.prepare(
             (input, filter, out_backprop),
-            (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+            (
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
         )
 
     @staticmethod
@@ -1784,7 +1840,15 @@ class prepare:
         """Prepare `conv2d_backprop_filter_v2`."""
         return _conv2d_backprop_filter_v2.prepare(
             (input, filter, out_backprop),
-            (strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations, name),
+            (
+                strides,
+                padding,
+                use_cudnn_on_gpu,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
         )
 
     @staticmethod
@@ -1802,7 +1866,15 @@ class prepare:
         """Prepare `depthwise_conv2d_native_backprop_input`."""
         return _depthwise_conv2d_native_backprop_input.prepare(
             (filter, out_backprop),
-            (plain_vector(input_sizes), strides, padding, explicit_paddings, data_format, dilations, name),
+            (
+                plain_vector(input_sizes),
+                strides,
+                padding,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
         )
 
     @staticmethod
@@ -1820,7 +1892,15 @@ class prepare:
         """Prepare `depthwise_conv2d_native_backprop_filter`."""
         return _depthwise_conv2d_native_backprop_filter.prepare(
             (input, out_backprop),
-            (plain_vector(filter_sizes), strides, padding, explicit_paddings, data_format, dilations, name),
+            (
+                plain_vector(filter_sizes),
+                strides,
+                padding,
+                explicit_paddings,
+                data_format,
+                dilations,
+                None if type(name) is str else name,
+            ),
         )
 
 

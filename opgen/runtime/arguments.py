@@ -15,6 +15,7 @@ The messages are those of `opgen.spec.arguments`, which checks the values of exa
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
@@ -32,6 +33,8 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 Integers: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 Numbers: TypeAlias = "Sequence[float] | npt.NDArray[np.floating]"
 W = TypeVar("W", bound=str)
+_SHORT = 64
+"""Lists that are longer than this, and than what is wanted, are not looked into."""
 
 
 class AttributeChecks(OpChecks):
@@ -76,7 +79,7 @@ class AttributeChecks(OpChecks):
         if value is None and default is not None:
             return default
         expected = _listed(count, _integer(minimum, maximum), optional)
-        items = _items(value)
+        items = self._listed(argument, value, expected, count)
         numbers = None if items is None else [_index(v) for v in items]
         if numbers is None or None in numbers:
             raise self._wrong_kind(argument, expected, value)
@@ -122,7 +125,7 @@ class AttributeChecks(OpChecks):
         if value is None and default is not None:
             return default
         expected = _listed(count, _bounded("a number", minimum, maximum), optional)
-        items = _items(value)
+        items = self._listed(argument, value, expected, count)
         numbers = None if items is None else [_number(v) for v in items]
         if numbers is None or None in numbers:
             raise self._wrong_kind(argument, expected, value)
@@ -161,12 +164,12 @@ class AttributeChecks(OpChecks):
         The list comes back flat.
         """
         expected = f"one of {', '.join(words)} or a list of integers"
-        items = _items(value)
+        count = int(np.prod(shape))
+        items = self._listed(argument, value, expected, count)
         if items is None:
             if isinstance(value, str | bytes) and value in (otherwise, otherwise.encode()):
                 raise self.wrong(argument, f"a list in place of '{otherwise}'", value)
             return self._word(argument, value, words, expected), ()
-        count = int(np.prod(shape))
         listed = f"{expected}: {_listed(count, _integer(minimum, maximum), False)}"
         flat = items if len(shape) == 1 else _flattened(items, shape[1])
         numbers = [_index(v) for v in flat] if flat is not None else []
@@ -187,6 +190,14 @@ class AttributeChecks(OpChecks):
         """A name for the call: a string or None; it is accepted and has no effect."""
         if value is not None and not isinstance(value, str):
             raise self.wrong_type("name", "a string or None", value)
+
+    def _listed(self, argument: str, value: object, expected: str, count: int) -> Sequence[object] | None:
+        """The elements of a sequence, if it is not much longer than `count`; None for what is no sequence."""
+        most = max(count, _SHORT)
+        items = _items(value, most)
+        if items is not None and len(items) > most:
+            raise self.wrong(argument, expected, value)
+        return items
 
     def _word(self, argument: str, value: object, words: Sequence[W], expected: str) -> W:
         if not isinstance(value, str | bytes):
@@ -254,23 +265,29 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _items(value: object) -> Sequence[object] | None:
-    """The elements of a list, a tuple, another sequence or an array; None for what is no sequence.
+def _items(value: object, most: int) -> Sequence[object] | None:
+    """The elements of a list, a tuple, another sequence or an array, no more than one beyond `most`; None for what is
+    no sequence.
 
     A string is none, though Python calls it one.
     """
     if isinstance(value, list | tuple):
-        return value
+        return value if len(value) <= most else value[: most + 1]
     if isinstance(value, np.ndarray):
-        return list(value) if value.ndim > 0 else None
-    return value if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) else None
+        return list(value[: most + 1]) if value.ndim > 0 else None
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        return None
+    try:
+        return list(itertools.islice(value, most + 1))
+    except Exception:  # whatever code of others raises: it is no sequence
+        return None
 
 
 def _flattened(rows: Sequence[object], width: int) -> list[object] | None:
     """The elements of rows of some width, in order; None if a row is none."""
     found: list[object] = []
     for row in rows:
-        items = _items(row)
+        items = _items(row, width)
         if items is None or len(items) != width:
             return None
         found += items

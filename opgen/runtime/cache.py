@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 from opgen.diagnostics import UserError
 from opgen.runtime import directory, entry, toolchain
+from opgen.runtime.describe import describe
 from opgen.runtime.place import location as location
+from opgen.runtime.settings import whole_number
 from opgen.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -196,9 +198,10 @@ def _files(d: int, pattern: re.Pattern[str]) -> Iterator[_File]:
 
 def _limit() -> int:
     text = os.environ.get("OPGEN_CACHE_MIB", "").strip()
-    if text and not (text.isascii() and text.isdigit()):
-        raise UserError(f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {text!r}")
-    return (int(text) if text else DEFAULT_MIB) << 20
+    number = whole_number(text) if text else DEFAULT_MIB
+    if number is None:
+        raise UserError(f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {describe(text)}")
+    return number << 20
 
 
 @functools.lru_cache(maxsize=16)

@@ -83,6 +83,10 @@ class DeviceCalls:
             target[...] = a
         return targets
 
+    def forget(self) -> None:
+        """Drop all plans, and with them the kernels that nothing else holds."""
+        self._plans.clear()
+
     def _launch(self, call: Call, device: Device) -> DeviceLaunch:
         key = (device.ordinal, call_key(call))
         found = self._plans.get(key)

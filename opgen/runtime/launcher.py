@@ -33,8 +33,8 @@ Launcher: TypeAlias = Callable[..., "Array | None"]
 _HEADER, _POINTER = 16, 8
 _NUMBER = _HEADER + _POINTER
 """Where a numpy type's kind, letter, byte order, flags and number begin."""
-_FASTCALL = 0x0080
-_NDARRAY, _NEW_FROM_DESCRIPTION, _SET_BASE_OBJECT = 2, 94, 282
+METHOD_FASTCALL = 0x0080
+_NDARRAY, NEW_FROM_DESCRIPTION, SET_BASE_OBJECT = 2, 94, 282
 """Places in numpy's table of C functions, which never change."""
 
 _BYTE = np.dtype(np.uint8)
@@ -50,7 +50,7 @@ class Slot:
     word: int
 
 
-class _Method(ctypes.Structure):
+class Method(ctypes.Structure):
     """PyMethodDef."""
 
     _fields_ = (
@@ -66,7 +66,7 @@ class _Loaded:
     """The launcher's code; all of it is kept for the rest of the process's life."""
 
     library: Library
-    method: _Method
+    method: Method
 
 
 def make(kernel: BoundKernel, slots: Sequence[Slot], tensors: int) -> Launcher | None:
@@ -74,7 +74,7 @@ def make(kernel: BoundKernel, slots: Sequence[Slot], tensors: int) -> Launcher |
 
     It is good until the number of threads is changed: then it gives None for every call.
     """
-    loaded = _load() if _arrays_are_known() else None
+    loaded = _load() if arrays_are_known() else None
     if loaded is None:
         return None
     sizes = [np.array(s.shape, np.int64) for s in slots]
@@ -94,7 +94,7 @@ def make(kernel: BoundKernel, slots: Sequence[Slot], tensors: int) -> Launcher |
     )
     assert len(plan) == launch_ir.PLAN_WORDS
     kept = (loaded, kernel, words, entries, sizes, slots)
-    return cast("Launcher", _new_function()(ctypes.addressof(loaded.method), plan, kept))
+    return cast("Launcher", new_function()(ctypes.addressof(loaded.method), plan, kept))
 
 
 def _entry(slot: Slot, sizes: npt.NDArray[np.int64]) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def _entry(slot: Slot, sizes: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 
 @functools.cache
-def _new_function() -> Callable[[int, object, object], object]:
+def new_function() -> Callable[[int, object, object], object]:
     """PyCFunction_NewEx: a function of CPython's that holds the second and third argument."""
     made = ctypes.pythonapi.PyCFunction_NewEx
     made.restype = ctypes.py_object
@@ -113,7 +113,7 @@ def _new_function() -> Callable[[int, object, object], object]:
 
 
 @functools.cache
-def _arrays_are_known() -> bool:
+def arrays_are_known() -> bool:
     """Whether objects lie in memory as the launcher takes them to."""
     known = (
         platform.python_implementation() == "CPython"
@@ -156,7 +156,7 @@ def _told(a: Array) -> tuple[object, ...]:
     return (id(type(a)), a.ctypes.data, a.ndim, a.shape, number, dtype.num, a.flags.num & 0x505)
 
 
-def _numpy_function(number: int) -> int:
+def numpy_function(number: int) -> int:
     """An address out of numpy's table for C extensions."""
     core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules["numpy.core._multiarray_umath"]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -165,7 +165,7 @@ def _numpy_function(number: int) -> int:
     return ctypes.c_int64.from_address(table + _POINTER * number).value
 
 
-def _python_function(name: str) -> int:
+def python_function(name: str) -> int:
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     if address is None:
         raise AttributeError(name)
@@ -186,13 +186,13 @@ def _load() -> _Loaded | None:
             return None
         place = (ctypes.c_int64 * launch_ir.TABLE_WORDS).from_address(library.address(launch_ir.TABLE))
         place[:] = table
-        return _Loaded(library, _Method(b"plan", library.address(launch_ir.FUNCTION), _FASTCALL, None))
+        return _Loaded(library, Method(b"plan", library.address(launch_ir.FUNCTION), METHOD_FASTCALL, None))
 
 
 def _table(generation: int) -> list[ctypes.c_int64 | int]:
-    if _numpy_function(_NDARRAY) != id(np.ndarray):
+    if numpy_function(_NDARRAY) != id(np.ndarray):
         raise AttributeError("numpy.ndarray")
     names = ("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_Clear")
-    functions = [_python_function(name) for name in names]
-    arrays = (_numpy_function(_NEW_FROM_DESCRIPTION), _numpy_function(_SET_BASE_OBJECT))
+    functions = [python_function(name) for name in names]
+    arrays = (numpy_function(NEW_FROM_DESCRIPTION), numpy_function(SET_BASE_OBJECT))
     return [id(np.ndarray), arrays[0], *functions, id(None), generation, id(_BYTE), arrays[1]]

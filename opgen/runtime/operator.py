@@ -13,7 +13,8 @@ runs calls on devices (`opgen.runtime.device_calls`).
 
 A call like an earlier one goes straight to its plan.  Like means: arrays of the same types and shapes that a kernel can
 read where they lie, and attributes that are equal and of the same plain Python types (`fingerprint`); whatever else a
-caller writes is checked each time.  The last plan for some attributes is tried first, by way of its launcher, which
+caller writes is checked each time.  Tensors of other libraries in this machine's memory are seen as arrays first
+(`opgen.runtime.views`).  The last plan for some attributes is tried first, by way of its launcher, which
 looks at the arrays itself (`opgen.runtime.launcher`): no Python runs between them and the kernel.  Calls in a block
 that asks for algorithms (`opgen.runtime.algorithms`) have plans of their own.
 """
@@ -31,10 +32,13 @@ from opgen.runtime.call import Call, Check, Launch, Resolve, call_key
 from opgen.runtime.describe import describe
 from opgen.runtime.devices.borrowed import Loan, Loans, is_device_array
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.foreign import others
 from opgen.runtime.launcher import Launcher
+from opgen.runtime.lending import for_caller, lent
 from opgen.runtime.placement import chosen, chosen_device
 from opgen.runtime.plan import Out, Plan, Prepared, PreparedSeveral
 from opgen.runtime.tensors import READABLE, Array
+from opgen.runtime.views import arrays, learn
 
 if TYPE_CHECKING:
     from opgen.runtime.devices.cuda_driver import Device
@@ -43,6 +47,11 @@ __all__ = ["PLANS", "Call", "Launch", "Operator", "fingerprint"]
 
 PLANS = 4096
 """How many plans an operator remembers; when there are more it forgets all and starts again."""
+
+_LONGEST = 4096
+"""Calls with longer lists are not remembered."""
+_LOOKS = 8
+"""How often a call is checked again whose tensors change while its kernel is built."""
 
 _Plain: TypeAlias = "tuple[int | float | str | None, ...]"
 _attributes = marshal.dumps
@@ -84,6 +93,8 @@ class Operator:
             result = launch(*tensors, out)
             if result is not None:
                 return result
+            if (seen := arrays((*tensors, out))) is not None and (result := launch(*seen)) is not None:
+                return lent(result) if out is None else cast("Array", out)
         return self._again(tensors, rest, None if out is None else (out,))[0]
 
     def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[Array, ...]:
@@ -102,45 +113,62 @@ class Operator:
 
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not the last one with its attributes: perhaps one that was made before."""
-        key = fingerprint(tensors, rest)
+        seen, seen_out = arrays(tensors), None if out is None else arrays(tuple(out))
+        given = tensors if seen is None else seen
+        key = fingerprint(given, rest)
         plan = None if key is None else self._plans.get((asked(), key))
         if plan is None or chosen() is not None:
             return self._first(tensors, rest, out)
-        if len(plan.results) == 1:
-            launch = plan.launcher()
-            if asked() is None:
-                self._last[_attributes(cast("_Plain", rest), 2)] = launch
-            result = launch(*tensors, None if out is None else out[0])
-            if result is not None:
-                return (result,)
-        elif (found := plan.several(tensors, out)) is not None:
-            return found
-        arrays = cast("tuple[Array, ...]", tensors)
-        results = plan.new(arrays, out)
-        plan.run(arrays, results)
-        return results
+        if len(plan.results) == 1 and asked() is None:
+            self._last[_attributes(cast("_Plain", rest), 2)] = plan.launcher()
+        results = plan.on(cast("tuple[Array, ...]", given), out if seen_out is None else seen_out)
+        return for_caller(results, out, seen is not None)
 
     def _first(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not known, or not known to be: checked in full.
 
-        It is remembered only if the arguments are still what they were: a kernel may take long to build, and another
-        thread may have changed a list or a shape meanwhile.
+        It is remembered only if the attributes are still what they were: a kernel may take long to build, and another
+        thread may have changed a list meanwhile.
         """
         if self._elsewhere is not None and any(map(is_device_array, tensors)):
             return self._in_place(self._elsewhere(), tensors, rest, out)
-        key = fingerprint(tensors, rest)
-        call = self._checked(tensors, rest)
+        key = _plain_key(rest)
         if self._elsewhere is not None and (device := chosen_device()) is not None:
+            call = self._checked(tensors, rest)
             return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
-        plan = self._plan(call)
+        call, plan = self._planned(tensors, rest)
         given = tuple(cast("Array", a) for a in call.tensors.values())
         results = plan.new(given, out)
-        arrays = plan.readable(given)
-        in_place = all(a is b for a, b in zip(arrays, given, strict=True))
-        if key is not None and in_place and _is_plain(rest) and key == fingerprint(tensors, rest):
-            self._remember((asked(), key), plan)
-        plan.run(arrays, results)
-        return results
+        read = plan.readable(given)
+        in_place = all(a is b for a, b in zip(read, given, strict=True))
+        if key is not None and in_place and key == _plain_key(rest):
+            self._remember((asked(), plan.key(given, key)), plan)
+        plan.run(read, results)
+        for t in (*tensors, *(out or ())):
+            learn(t)
+        return for_caller(results, out, bool(others(tensors)))
+
+    def _planned(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[Call, Plan]:
+        """A checked call, and its plan.
+
+        Where a kernel was looked for, which may take long, all is looked at again: another thread may have changed an
+        array or a list meanwhile.
+        """
+        before = _look(tensors)
+        call = self._checked(tensors, rest)
+        for _ in range(_LOOKS):
+            key = (asked(), call_key(call))
+            plan = self._plans.get(key)
+            known = plan is not None
+            plan = self._plan(call) if plan is None else plan
+            if before == _look(tensors) and (known or not others(tensors)):
+                return call, plan
+            before = _look(tensors)
+            call = self._checked(tensors, rest)
+            if before == _look(tensors) and (asked(), call_key(call)) == key:
+                return call, plan
+        name = next(iter(call.tensors), "name")
+        raise ArgumentValueError(self.name, name, "tensors that stay as they are during a call", "ones that change")
 
     def _in_place(
         self, elsewhere: Elsewhere, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out
@@ -170,10 +198,14 @@ class Operator:
             self._remember(key, plan)
         return plan
 
+    def forget(self) -> None:
+        """Drop all plans, and with them the kernels that nothing else holds."""
+        self._plans.clear()
+        self._last.clear()
+
     def _remember(self, key: object, plan: Plan) -> None:
         if len(self._plans) >= PLANS:
-            self._plans.clear()
-            self._last.clear()
+            self.forget()
         self._plans[key] = plan
 
 
@@ -197,8 +229,20 @@ def fingerprint(tensors: tuple[object, ...], rest: tuple[object, ...]) -> tuple[
         return None
 
 
+def _plain_key(rest: tuple[object, ...]) -> bytes | None:
+    """What decides of the attributes of a call; None if one is no plain Python value."""
+    return marshal.dumps(cast("_Plain", rest), 2) if _is_plain(rest) else None
+
+
+def _look(tensors: tuple[object, ...]) -> list[object]:
+    """What may change of arrays: their types and shapes."""
+    return [(a.dtype, a.shape) if isinstance(a, np.ndarray) else None for a in tensors]
+
+
 def _is_plain(value: object) -> bool:
-    """Whether a value is made of Python's own ints, floats, bools, strings, None, lists and tuples only."""
+    """Whether a value is made of Python's own ints, floats, bools, strings, None, and short lists and tuples only."""
     if type(value) in (list, tuple):
-        return all(_is_plain(v) for v in cast("Sequence[object]", value))
+        return len(cast("Sequence[object]", value)) <= _LONGEST and all(
+            _is_plain(v) for v in cast("Sequence[object]", value)
+        )
     return value is None or type(value) in (int, float, bool, str)

@@ -17,9 +17,12 @@ from opgen.runtime.call import Call, Launch
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.foreign import others
 from opgen.runtime.launch_ir import UNREAD
 from opgen.runtime.launcher import Launcher, Slot, make
-from opgen.runtime.tensors import READABLE, Array, check_out, contiguous, native
+from opgen.runtime.lending import for_caller, lent
+from opgen.runtime.tensors import READABLE, Array, as_out, check_out, contiguous, native
+from opgen.runtime.views import arrays, learn
 from opgen.runtime.words import FIRST_BUFFER
 
 Out: TypeAlias = "Sequence[object] | None"
@@ -65,19 +68,20 @@ class Plan:
         """Run on arrays that fit."""
         self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
 
-    def new(self, arrays: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
+    def new(self, given: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
         """Memory for the results: the caller's where it can be used, else new."""
         count = len(self.results)
         if out is None:
             return tuple(self._empty(r) for r in self.results)
         if len(out) != count:
             raise ArgumentTypeError(self._op, "out", f"{count} numpy arrays", describe(out))
-        return tuple(
-            self._empty(r)
-            if out[i] is None
-            else check_out(self._op, out[i], r.shape, r.dtype, (*arrays, *_arrays(out[:i])))
-            for i, r in enumerate(self.results)
-        )
+        found: list[Array] = []
+        for r, o in zip(self.results, out, strict=True):
+            target = None if o is None else as_out(self._op, o)
+            found.append(
+                self._empty(r) if target is None else check_out(self._op, target, r.shape, r.dtype, (*given, *found))
+            )
+        return tuple(found)
 
     def _empty(self, result: Typed) -> Array:
         try:
@@ -96,6 +100,22 @@ class Plan:
         except (MemoryError, ValueError) as error:
             expected = "a tensor whose contiguous copy fits into memory"
             raise ArgumentMemoryError(self._op, name, expected, tensor(a)) from error
+
+    def key(self, arrays: Sequence[Array], rest: bytes) -> tuple[object, ...]:
+        """What a call with arrays that lie as these do is remembered by (`opgen.runtime.operator.fingerprint`)."""
+        return (*(part for t, a in zip(self.tensors, arrays, strict=True) for part in (a.dtype, t.shape)), rest)
+
+    def on(self, arrays: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
+        """The results for arrays that fit: by the short way if that covers the call."""
+        if len(self.results) == 1:
+            result = self.launcher()(*arrays, None if out is None else out[0])
+            if result is not None:
+                return (result,)
+        elif (found := self.several(arrays, out)) is not None:
+            return found
+        results = self.new(arrays, out)
+        self.run(arrays, results)
+        return results
 
     def launcher(self) -> Launcher:
         """The short way of running the plan, for the number of threads that is set now."""
@@ -151,10 +171,6 @@ def _never(*_: object) -> Array | None:
     return None
 
 
-def _arrays(given: Sequence[object]) -> tuple[Array, ...]:
-    return tuple(a for a in given if isinstance(a, np.ndarray))
-
-
 class _Handle:
     """What handles of ops with one result and with several share."""
 
@@ -180,11 +196,13 @@ class _Handle:
     def _checked(self, tensors: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """A call that the launcher does not cover, or not now: all arrays are looked at."""
         given = self._arrays(tensors)
-        arrays = self._plan.readable(given)
+        read = self._plan.readable(given)
         results = self._plan.new(given, out)
-        self._plan.run(arrays, results)
+        self._plan.run(read, results)
         self._launch = self._plan.launcher()
-        return results
+        for t in (*tensors, *(out or ())):
+            learn(t)
+        return for_caller(results, out, bool(others(tensors)))
 
     def _arrays(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
         wanted = self.tensors
@@ -211,7 +229,11 @@ class Prepared(_Handle):
     def __call__(self, *tensors: object, out: Array | None = None) -> Array:
         """The result for other tensors of the same types and shapes, written to `out` if that is given."""
         result = self._launch(*tensors, out)
-        return self._checked(tensors, None if out is None else (out,))[0] if result is None else result
+        if result is not None:
+            return result
+        if (seen := arrays((*tensors, out))) is not None and (result := self._launch(*seen)) is not None:
+            return lent(result) if out is None else out
+        return self._checked(tensors, None if out is None else (out,))[0]
 
 
 class PreparedSeveral(_Handle):
@@ -222,4 +244,9 @@ class PreparedSeveral(_Handle):
         if out is not None and not isinstance(out, list | tuple):
             raise ArgumentTypeError(self._op, "out", "a tuple of numpy arrays", describe(out))
         found = self._plan.several(tensors, out)
-        return self._checked(tensors, out) if found is None else found
+        if found is not None:
+            return found
+        seen, seen_out = arrays(tensors), None if out is None else arrays(tuple(out))
+        if seen is not None or seen_out is not None:
+            found = self._plan.several(tensors if seen is None else seen, out if seen_out is None else seen_out)
+        return self._checked(tensors, out) if found is None else for_caller(found, out, seen is not None)

@@ -6,8 +6,12 @@ for), generic in sizes and attributes.  Binding its integers to the numbers of a
 
     auto    (default) the first SPECIALIZATIONS combinations of integers of a variant get a kernel of their own, all
             others share the generic one
-    always  every combination gets its own
+    always  every combination gets its own; the KEPT used last stay loaded, others are loaded again when they are needed
     never   all calls run the generic kernel
+
+Kernels for certain sizes and generic ones round differently.  Which of them a call gets depends under `auto` on what
+the process called before; under `always` and `never` it does not, and results are the same, bit for bit, in every
+process on a machine.
 
 A specialised kernel computes by the op's definition, or by an algorithm of its spec (`opgen.runtime.algorithms`).
 A short one is run by the calling thread alone (`opgen.runtime.sharing`).
@@ -21,10 +25,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime.algorithms import mode
@@ -46,8 +51,15 @@ if TYPE_CHECKING:
 
 Policy = Literal["auto", "always", "never"]
 Number: TypeAlias = "int | float | bool"
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 SPECIALIZATIONS = 64
 """How many combinations of integers of a variant get kernels of their own under the policy `auto`."""
+
+KEPT = 512
+"""How many kernels for certain sizes an op keeps loaded; when there are more, a quarter goes, those used longest ago.
+A kernel that a thread is running stays until it is done: the plan or handle that runs it holds it.
+"""
 
 _POLICIES: tuple[Policy, ...] = ("auto", "always", "never")
 
@@ -99,9 +111,10 @@ class Library:
 
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
-        self.kernels[name] = Kernels(self, name)
-        self.operators[name] = Operator(name, check, self.kernels[name], self.kernels[name].device_calls)
-        return self.operators[name]
+        kernels = self.kernels[name] = Kernels(self, name)
+        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls)
+        kernels.forget_plans = made.forget
+        return made
 
 
 @dataclass
@@ -110,9 +123,9 @@ class _Variant:
 
     lowered: Lowered
     chooser: Chooser
-    specialized: dict[tuple[object, ...], CompiledKernel] = field(default_factory=dict)
+    specialized: OrderedDict[tuple[object, ...], CompiledKernel] = field(default_factory=OrderedDict)
     generic: CompiledKernel | None = None
-    on_device: dict[tuple[object, ...], CudaKernel] = field(default_factory=dict)
+    on_device: OrderedDict[tuple[object, ...], CudaKernel] = field(default_factory=OrderedDict)
 
 
 class Kernels:
@@ -123,7 +136,8 @@ class Kernels:
         self._library = library
         self._name = name
         self._variants: dict[tuple[object, ...], _Variant] = {}
-        self._from_shelf: dict[str, CompiledKernel] = {}
+        self._from_shelf: OrderedDict[str, CompiledKernel] = OrderedDict()
+        self.forget_plans: Callable[[], None] = lambda: None
         self._lock = BUILD
         self._device_calls: DeviceCalls | None = None
 
@@ -146,6 +160,8 @@ class Kernels:
         with self._lock:
             variant, values, _ = self._values(call)
             compiled = _compiled_for(device, variant, values)
+            if _let_go(variant.on_device) and self._device_calls is not None:
+                self._device_calls.forget()
             left = {p.name: values[p.name] for p in compiled.program.kernel.parameters}
             return DeviceLaunch(compiled, tuple(b.name for b in variant.lowered.kernel.inputs), left)
 
@@ -174,9 +190,15 @@ class Kernels:
         from opgen.runtime import shelf
 
         if key not in self._from_shelf and (found := shelf.take(key)) is not None:
-            self._from_shelf[key] = found
+            self._keep(self._from_shelf, key, found)
             self.counters.specialized += 1
-        return self._from_shelf.get(key)
+        return _used(self._from_shelf, key)
+
+    def _keep(self, kernels: OrderedDict[_K, CompiledKernel], key: _K, compiled: CompiledKernel) -> None:
+        """Remember a kernel; where there are too many, forget some, and the plans that hold them."""
+        kernels[key] = compiled
+        if _let_go(kernels):
+            self.forget_plans()
 
     def _made(self, call: Call, key: str | None) -> Launch:
         from opgen.runtime import shelf
@@ -185,7 +207,7 @@ class Kernels:
         compiled = self._compiled(variant, values, environment)
         if key is not None and not compiled.kernel.parameters:
             shelf.put(key, compiled)
-            self._from_shelf[key] = compiled
+            self._keep(self._from_shelf, key, compiled)
         bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
         return Launch(bound, tuple(b.name for b in variant.lowered.kernel.inputs))
 
@@ -216,7 +238,7 @@ class Kernels:
         kernel = variant.lowered.kernel
         integers = _integers(kernel, values)
         key = (mode(), *integers.values())
-        found = variant.specialized.get(key)
+        found = _used(variant.specialized, key)
         if found is None and not _room(len(variant.specialized)):
             return self._generic(variant)
         self.counters.specialized_plans += 1
@@ -226,7 +248,7 @@ class Kernels:
 
             with kept_proofs():
                 found = build(variant.chooser.choose(bind(kernel, integers), call))
-            variant.specialized[key] = found
+            self._keep(variant.specialized, key, found)
             self.counters.specialized += 1
         return found
 
@@ -246,6 +268,23 @@ def _room(count: int) -> bool:
     return wanted == "always" or (wanted == "auto" and count < SPECIALIZATIONS)
 
 
+def _used(kernels: OrderedDict[_K, _V], key: _K) -> _V | None:
+    """What is remembered by a key, which becomes the last to be forgotten."""
+    found = kernels.get(key)
+    if found is not None:
+        kernels.move_to_end(key)
+    return found
+
+
+def _let_go(kernels: OrderedDict[_K, _V]) -> bool:
+    """Forget a quarter of the kernels that are remembered, if there are too many; whether there were."""
+    if len(kernels) <= KEPT:
+        return False
+    for _ in range(max(1, KEPT // 4)):
+        kernels.popitem(last=False)
+    return True
+
+
 def _integers(kernel: Kernel, values: Mapping[str, Number]) -> dict[str, Number]:
     return {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}
 
@@ -257,7 +296,7 @@ def _compiled_for(device: Device, variant: _Variant, values: Mapping[str, Number
     generic = variant.lowered.kernel
     integers = _integers(generic, values)
     own, shared = (device.ordinal, *integers.values()), (device.ordinal,)
-    found = variant.on_device.get(own)
+    found = _used(variant.on_device, own)
     if found is not None:
         return found
     if _room(sum(key != shared for key in variant.on_device)):

@@ -4,8 +4,8 @@ What is accepted as a tensor:
 
 * numpy arrays and scalars of any strides and byte order.  An array that is C-contiguous, aligned and in the machine's
   byte order is read where it lies; of any other a contiguous copy is made for the call, after all checks;
-* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie
-  (bfloat16 by DLPack is copied, because numpy does not know it there);
+* objects with `__dlpack__` in this machine's memory, else with `__array__` or the buffer protocol, read where they lie;
+  a tensor that means something else than the numbers in its memory (`opgen.runtime.foreign.hidden`) is refused;
 * tensors on a CUDA device, as an `Operator` hands them in (`Loan`);
 * nested lists, tuples and Python numbers.  They take the type of the first other tensor of the same type variable, and
   float32 if there is none; integers become floats where that type asks for it, never the reverse, and bools become
@@ -17,7 +17,7 @@ Two arrays of different types are never brought to one type silently.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,31 +27,21 @@ from opgen.runtime.address import address
 from opgen.runtime.base import OpChecks
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.describe import describe, tensor
-from opgen.runtime.devices.borrowed import DeviceTensor, Loan, SupportsCudaArrayInterface
+from opgen.runtime.devices.borrowed import DeviceTensor, Loan, SupportsCudaArrayInterface, is_device_array
+from opgen.runtime.dlpack import HOST_DEVICES, SupportsDLPack, array_over, take
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.foreign import device_of, has, hidden, others, reading, speaks_dlpack
 
 Array: TypeAlias = npt.NDArray[Any]  # a caller does arithmetic on results, whose scalar type only the call knows
-
-if TYPE_CHECKING:
-    from typing_extensions import CapsuleType
-
-
-class SupportsDLPack(Protocol):
-    """A tensor of another library."""
-
-    def __dlpack__(self, *, stream: None = None) -> CapsuleType: ...
-
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-
 
 TensorLike: TypeAlias = "npt.ArrayLike | SupportsDLPack | SupportsCudaArrayInterface"
 Given: TypeAlias = "Array | DeviceTensor"
 """A tensor of a call: an array, or a tensor on a device."""
 
-_CPU_DEVICES = (1, 3, 11)  # DLPack: CPU memory, pinned for CUDA, pinned for ROCm
-_FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
 READABLE = 0x1 | 0x100
 """The bits of `ndarray.flags.num` that say C-contiguous and aligned."""
+_LONG = 64
+"""Vectors of sizes that are longer are not looked into."""
 _SIZES = frozenset(np.dtype(c).num for c in "ilq")
 """numpy's numbers of the types int32 and int64, under all of C's names; `dtype.name` takes 2 us."""
 
@@ -87,6 +77,8 @@ class TensorChecks(OpChecks):
         expected = f"{' or '.join(map(str, lengths))} integers"
         if value is None:
             raise ArgumentTypeError(self.op, argument, expected, "nothing")
+        if isinstance(value, list | tuple) and len(value) > max(_LONG, *lengths):
+            raise self.wrong(argument, expected, value)
         found = self.as_array(argument, value)
         array = self._vector_of(argument, value, expected) if found is None else found
         if array.size and native(array.dtype).name not in ("int32", "int64"):
@@ -134,36 +126,27 @@ class TensorChecks(OpChecks):
             return np.asarray(value)
         if isinstance(value, list | tuple | int | float):
             return None
-        if _is_dlpack(value):
-            return self._from_dlpack(argument, value)
-        if hasattr(value, "__array__") or isinstance(value, memoryview) or hasattr(value, "__buffer__"):
-            return self._from_array(argument, value)
-        raise self.wrong_type(argument, "a tensor", value)
+        with reading(self.op, argument, value):
+            return self._foreign(argument, value)
 
-    def _from_dlpack(self, argument: str, value: SupportsDLPack) -> Array:
-        try:
-            place = value.__dlpack_device__()[0]
-        except _FOREIGN_FAILURES as error:
-            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
-        if place not in _CPU_DEVICES:
-            raise ArgumentTypeError(
-                self.op, argument, "a tensor in this machine's memory", f"{describe(value)} on a device"
-            )
-        try:
-            return np.from_dlpack(value)
-        except _FOREIGN_FAILURES as error:
-            found = _bfloat16_of(value)
-            if found is not None:
-                return found
-            if hasattr(value, "__array__"):
-                return self._from_array(argument, value)
-            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
-
-    def _from_array(self, argument: str, value: object) -> Array:
-        try:
+    def _foreign(self, argument: str, value: object) -> Array:
+        """A tensor of another library; what its code raises is the caller's to explain."""
+        if (more := hidden(value)) is not None:
+            raise ArgumentTypeError(self.op, argument, *more)
+        by_array = has(value, "__array__") or isinstance(value, memoryview) or has(value, "__buffer__")
+        if speaks_dlpack(value):
+            place = device_of(value)
+            if place[0] not in HOST_DEVICES:
+                where = f"{describe(value)} on a device"
+                raise ArgumentTypeError(self.op, argument, "a tensor in this machine's memory", where)
+            try:
+                return array_over(take(value, place))
+            except Exception:  # whatever code of others raises: they may still know another way
+                if not by_array:
+                    raise
+        if by_array:
             return np.asarray(value)
-        except _FOREIGN_FAILURES as error:
-            raise ArgumentTypeError(self.op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
+        raise self.wrong_type(argument, "a tensor", value)
 
     def from_list(self, argument: str, value: object, name: str) -> Array:
         """A nested list or a Python number as an array of a type."""
@@ -184,26 +167,12 @@ class TensorChecks(OpChecks):
             return found.astype(numpy_dtype(DTYPES[name]))
 
 
-def _bfloat16_of(value: SupportsDLPack) -> Array | None:
-    """A copy of a bfloat16 tensor, which numpy's own reader refuses; None for any other."""
-    from opgen.runtime.dlpack import bfloat16_copy
-
-    try:
-        return bfloat16_copy(value.__dlpack__())
-    except _FOREIGN_FAILURES:
-        return None
-
-
-def _is_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
-    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
-
-
 def plain_vector(value: object) -> object:
     """A vector of sizes as a list, if it is a vector of integers; anything else as it is.
 
     An array's fingerprint holds its shape only, and of sizes the values count.
     """
-    if type(value) is np.ndarray and value.ndim == 1 and value.dtype.num in _SIZES:
+    if type(value) is np.ndarray and value.ndim == 1 and value.size <= _LONG and value.dtype.num in _SIZES:
         return value.tolist()
     return value
 
@@ -218,6 +187,19 @@ def contiguous(a: Array) -> Array:
     if a.flags.num & READABLE == READABLE and a.dtype.isnative:
         return a
     return a.astype(native(a.dtype), order="C", copy=True, subok=False)
+
+
+def as_out(op: str, out: object) -> object:
+    """What a caller gave as `out`; a tensor of another library as an array over its memory, if it lies in this
+    machine's.  Raises ArgumentError if it is not lent.
+    """
+    if not others((out,)) or is_device_array(out):
+        return out
+    with reading(op, "out", out):
+        if (more := hidden(out)) is not None:
+            raise ArgumentTypeError(op, "out", *more)
+        lender = cast("SupportsDLPack", out)
+        return array_over(take(lender, device_of(lender)))
 
 
 def check_out(op: str, out: object, shape: tuple[int, ...], dtype: np.dtype[Any], apart: Sequence[Array]) -> Array:

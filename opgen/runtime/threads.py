@@ -16,8 +16,10 @@ from typing import Literal
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime import cache, openmp, parallel_ir, toolchain
+from opgen.runtime.describe import describe
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
+from opgen.runtime.settings import whole_number
 
 Means = Literal["openmp", "pthread", "serial"]
 MAX_THREADS = parallel_ir.MAX_THREADS
@@ -62,20 +64,21 @@ def available_cpus() -> int:
 
 def _checked(value: int, source: str) -> int:
     if not 1 <= value <= MAX_THREADS:
-        raise ThreadingError(f"{source}: expected a number of threads from 1 to {MAX_THREADS}, given {value}")
+        raise ThreadingError(f"{source}: expected a number of threads from 1 to {MAX_THREADS}, given {describe(value)}")
     return value
 
 
 def _from_environment() -> int:
     if text := os.environ.get("OPGEN_NUM_THREADS", "").strip():
-        if not text.isascii() or not text.isdigit():
+        count = whole_number(text)
+        if count is None:
             raise ThreadingError(
-                f"OPGEN_NUM_THREADS: expected a number of threads from 1 to {MAX_THREADS}, given {text!r}"
+                f"OPGEN_NUM_THREADS: expected a number of threads from 1 to {MAX_THREADS}, given {describe(text)}"
             )
-        return _checked(int(text), "OPGEN_NUM_THREADS")
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if first.isascii() and first.isdigit() and int(first) > 0:
-        return min(int(first), MAX_THREADS)
+        return _checked(count, "OPGEN_NUM_THREADS")
+    first = whole_number(os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip())
+    if first:
+        return min(first, MAX_THREADS)
     return min(available_cpus(), MAX_THREADS)
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import pickle
-from collections.abc import Callable
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ import pytest
 from opgen.diagnostics import UserError
 from opgen.runtime.arguments import AttributeChecks
 from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.tensors import TensorChecks
 
 check = AttributeChecks("Op")
 
@@ -115,6 +120,55 @@ def test_a_list_in_place_of_a_word() -> None:
     assert check.word_or_list("a", "X", ("X",), "LIST", (2, 2)) == ("X", ())
     assert check.word_or_list("a", [[0, 1], (2, 3)], ("X",), "LIST", (2, 2), minimum=0) == ("LIST", (0, 1, 2, 3))
     assert check.word_or_list("a", np.array([[0, 1], [2, 3]]), ("X",), "LIST", (2, 2)) == ("LIST", (0, 1, 2, 3))
+
+
+class Endless(Sequence[int]):
+    """A sequence that does not end, whatever it says of its length."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, _: Any) -> Any:
+        return 1
+
+
+class Broken(Endless):
+    def __getitem__(self, _: Any) -> Any:
+        raise ZeroDivisionError
+
+
+LONG = 10**7
+LONG_LISTS: list[object] = [[1] * LONG, (1,) * LONG, range(LONG), np.ones(LONG, np.int64), Endless(), ["a"] * LONG]
+
+
+@pytest.mark.parametrize("given", LONG_LISTS, ids=lambda g: type(g).__name__)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_of_a_long_list_the_length_is_enough(given: object, rows: int) -> None:
+    """Its elements are not converted, which would take seconds and gigabytes."""
+    tracemalloc.start()
+    begin = time.process_time()
+    with pytest.raises(ArgumentError):
+        check.integers("a", given, 4)
+    with pytest.raises(ArgumentError):
+        check.numbers("a", given, 4, optional=True)
+    with pytest.raises(ArgumentError):
+        check.word_or_list("a", given, ("X", "Y"), "Y", (4, 2)[:rows])
+    with pytest.raises(ArgumentError):
+        check.word_or_list("a", [given, given], ("X", "Y"), "Y", (2, 2))
+    with pytest.raises(ArgumentError):
+        TensorChecks("Op").vector("a", given, (4,))
+    seconds, (_, peak) = time.process_time() - begin, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 1
+    assert peak < 1 << 20
+
+
+def test_what_only_looks_like_a_list() -> None:
+    for given in (Broken(), (n for n in [1, 2]), itertools.count(), {1, 2}, {1: 2}, iter([1, 2])):
+        with pytest.raises(ArgumentTypeError):
+            check.integers("a", given, 2)
+        with pytest.raises(ArgumentTypeError):
+            TensorChecks("Op").typed("a", given, "float32")
 
 
 def test_an_alias_speaks_for_its_argument() -> None:

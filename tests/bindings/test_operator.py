@@ -198,3 +198,32 @@ def test_fingerprints() -> None:
     assert fingerprint((X,), (object(),)) is None
     different = [(1,), (1.0,), (True,), ("1",), ([1],), ((1,),), (None,), (2**40,), (b"1",)]
     assert len({fingerprint((X,), d) for d in different}) == len(different)
+
+
+def test_arrays_that_change_while_their_kernel_is_built_are_looked_at_again() -> None:
+    """Another thread may resize an array: the kernel for its former size would read beyond its end."""
+    fake = Fake()
+    x = np.ones((4, 3), np.float32)
+
+    def resolve(call: Call) -> Launch:
+        if len(fake.resolved) < 2:
+            x.resize((2, 1 + len(fake.resolved)), refcheck=False)
+        return fake.resolve(call)
+
+    run = Operator("Fake", fake.check, resolve)
+    assert run((x,), (1, None), None).shape == (2, 2)
+    assert [c.results[0].shape for c in fake.resolved] == [(4, 3), (2, 1), (2, 2)]
+    assert len(fake.runs) == 1
+
+
+def test_arrays_that_never_stay_the_same() -> None:
+    fake = Fake()
+    x = np.ones((1, 1), np.float32)
+
+    def resolve(call: Call) -> Launch:
+        x.resize((1, x.size + 1), refcheck=False)
+        return fake.resolve(call)
+
+    with pytest.raises(ArgumentValueError, match="expected tensors that stay as they are during a call"):
+        Operator("Fake", fake.check, resolve)((x,), (1, None), None)
+    assert fake.runs == []

@@ -15,6 +15,7 @@ import pytest
 from opgen.diagnostics import UserError
 from opgen.runtime import cache, entry
 from opgen.runtime.cache import CacheStats, CacheWarning, KernelCache, key_of
+from opgen.runtime.describe import describe
 
 KEY = hashlib.sha256(b"a kernel").hexdigest()
 PAYLOAD = os.urandom(500)
@@ -318,10 +319,10 @@ def test_the_environment_is_looked_at_each_time(monkeypatch: pytest.MonkeyPatch,
     assert cache.default().path is None
 
 
-@pytest.mark.parametrize("text", ["many", "-1", "1.5", "²"])
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "²", "9" * 5000])
 def test_a_size_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("OPGEN_CACHE_MIB", text)
-    with pytest.raises(UserError, match=f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {text!r}"):
+    with pytest.raises(UserError, match=f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {describe(text)}"):
         cache.default()
 
 

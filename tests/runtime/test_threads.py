@@ -200,6 +200,8 @@ def test_the_number_of_threads_by_the_environment() -> None:
     expected = "OPGEN_NUM_THREADS: expected a number of threads from 1 to 1024, given "
     assert number(OPGEN_NUM_THREADS="some") == expected + "'some'"
     assert number(OPGEN_NUM_THREADS="0") == expected + "0"
+    assert number(OPGEN_NUM_THREADS="9" * 5000) == expected + repr("9" * 81)[:77] + "..."
+    assert number(OMP_NUM_THREADS="9" * 5000) == number()
 
 
 def test_the_number_of_threads_can_be_set() -> None:

@@ -165,11 +165,23 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
         prepare="prepare" if single else "prepare_several",
         handle="Prepared" if single else "PreparedSeveral",
         tensors=tensors,
-        rest=tuple(f"plain_vector({a})" if a in vectors else a for a in rest),
+        rest=tuple(_passed(a, a in vectors, a == "name" and _takes_name(op, scope)) for a in rest),
         checked=tensors + rest,
         statements=tuple(line for s in _statements(op, scope, functions) for line in fit(s, 4)),
         call=tuple(line for a in _call(op, scope, functions) for line in fit(f"{a},", 8)),
     )
+
+
+def _takes_name(op: OpSpec, scope: OpScope) -> bool:
+    """Whether a call can be given a name, which has no effect."""
+    return "name" in op.signature and "name" not in scope.arguments
+
+
+def _passed(argument: str, is_vector: bool, is_name: bool) -> str:
+    """An argument as the operator gets it, which remembers calls by what it gets: a name is not worth remembering."""
+    if is_name:
+        return "None if type(name) is str else name"
+    return f"plain_vector({argument})" if is_vector else argument
 
 
 def _printer(scope: OpScope, functions: dict[str, tuple[str, int]]) -> PythonPrinter:
@@ -184,7 +196,7 @@ def _statements(op: OpSpec, scope: OpScope, functions: dict[str, tuple[str, int]
         statement = attribute_check(op, scope, attr)
         if statement is not None:
             yield statement
-    if "name" in op.signature and "name" not in scope.arguments:
+    if _takes_name(op, scope):
         yield "check.name(name)"
     yield from _types(op, scope)
     sizes = SizeStatements(op, scope)

@@ -14,9 +14,9 @@ from opgen.dtypes import BFLOAT16, DType
 from opgen.runtime.buffers import AnyArray, numpy_dtype
 from opgen.runtime.devices.borrowed import DeviceTensor, borrowed
 from opgen.runtime.devices.cuda_driver import Device
-from opgen.runtime.devices.dlpack import CUDA_DEVICES
 from opgen.runtime.devices.errors import DeviceError
 from opgen.runtime.devices.export import capsule_of
+from opgen.runtime.dlpack import CUDA_DEVICES
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, TypeGuard, cast
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
-from opgen.dtypes import BFLOAT16, DTYPES
+from opgen.dtypes import BFLOAT16
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.describe import describe
-from opgen.runtime.devices.dlpack import CUDA_DEVICES, SupportsDLPack, take
+from opgen.runtime.dlpack import CUDA_DEVICES, SupportsDLPack, check_layout, take
 from opgen.runtime.errors import ArgumentTypeError
+from opgen.runtime.foreign import device_of, has, hidden, reading, speaks_dlpack
 
 NumpyType: TypeAlias = "np.dtype[np.generic]"
 
 _HOSTS = (np.ndarray, np.generic, list, tuple, int, float, str)
-_FOREIGN_FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError, KeyError)
 _LEGACY_STREAM = 1
 _BFLOAT16_NAMES = ("<V2", "|V2")
 """What bfloat16 is called in `__cuda_array_interface__`, which has no name of its own for it."""
@@ -38,16 +38,12 @@ def is_device_array(value: object) -> bool:
     """Whether a value says that it lies in the memory of a CUDA device."""
     if value is None or isinstance(value, _HOSTS):
         return False
-    if _speaks_dlpack(value):
+    if speaks_dlpack(value):
         try:
-            return value.__dlpack_device__()[0] in CUDA_DEVICES
-        except _FOREIGN_FAILURES:
+            return device_of(value)[0] in CUDA_DEVICES
+        except Exception:  # whatever code of others raises: reading it will say so
             return False
-    return hasattr(value, "__cuda_array_interface__")
-
-
-def _speaks_dlpack(value: object) -> TypeGuard[SupportsDLPack]:
-    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+    return has(value, "__cuda_array_interface__")
 
 
 @dataclass(frozen=True)
@@ -100,39 +96,60 @@ def borrowed(op: str, argument: str, value: object, stream: int) -> DeviceTensor
     """
     if isinstance(value, DeviceTensor):
         return value
-    try:
+    with reading(op, argument, value):
+        if (more := hidden(value)) is not None:
+            raise ArgumentTypeError(op, argument, *more)
         if is_lent_by_interface(value):
             return _by_interface(cast("SupportsCudaArrayInterface", value))
-        if _speaks_dlpack(value) and is_device_array(value):
+        if speaks_dlpack(value) and is_device_array(value):
             return _by_dlpack(value, stream)
-    except _FOREIGN_FAILURES as error:
-        raise ArgumentTypeError(op, argument, "a readable tensor", f"{describe(value)} ({error})") from error
     raise ArgumentTypeError(op, argument, "a device array", describe(value))
 
 
 def is_lent_by_interface(value: object) -> bool:
     """Whether `__cuda_array_interface__` is to be asked: of opgen's own arrays, and of what has no DLPack."""
     own = getattr(type(value), "lends_by_interface", False) is True
-    return own or (not _speaks_dlpack(value) and hasattr(value, "__cuda_array_interface__"))
+    return own or (not speaks_dlpack(value) and has(value, "__cuda_array_interface__"))
 
 
 def _by_interface(value: SupportsCudaArrayInterface) -> DeviceTensor:
     found = value.__cuda_array_interface__
+    if not isinstance(found, Mapping):
+        raise TypeError("its __cuda_array_interface__ is no mapping")
     if found.get("mask") is not None:
         raise TypeError("it has a mask")
-    address, read_only = cast("tuple[int | None, bool]", found["data"])
-    strides = cast("tuple[int, ...] | None", found.get("strides"))
-    return DeviceTensor(
-        address=address or 0,
-        dtype=_interface_type(cast("str", found["typestr"])),
-        shape=tuple(cast("tuple[int, ...]", found["shape"])),
-        strides=None if strides is None else tuple(strides),
-        read_only=bool(read_only),
-        made_on=cast("int | None", found.get("stream")),
-    )
+    address, read_only = _data(found.get("data"))
+    dtype = _interface_type(found.get("typestr"))
+    shape, strides = _integers(found.get("shape"), "shape"), found.get("strides")
+    steps = None if strides is None else _integers(strides, "strides")
+    check_layout(shape, steps, dtype.itemsize)
+    if not address and 0 not in shape:
+        raise ValueError("no memory")
+    stream = found.get("stream")
+    if stream is not None and (not isinstance(stream, int) or not 0 < stream < 2**64):
+        raise ValueError("its stream is none")
+    return DeviceTensor(address, dtype, shape, steps, read_only, made_on=stream)
 
 
-def _interface_type(typestr: str) -> NumpyType:
+def _data(data: object) -> tuple[int, bool]:
+    """The address, and whether it is for reading only."""
+    if not isinstance(data, tuple | list) or len(data) != 2 or not isinstance(data[0], int | None):
+        raise TypeError("its data are no address")
+    address = data[0] or 0
+    if not 0 <= address < 2**63:
+        raise ValueError("its data are at no address")
+    return address, bool(data[1])
+
+
+def _integers(values: object, what: str) -> tuple[int, ...]:
+    if not isinstance(values, tuple | list) or not all(isinstance(n, int) for n in values):
+        raise TypeError(f"its {what} are no integers")
+    return tuple(map(int, values))
+
+
+def _interface_type(typestr: object) -> NumpyType:
+    if not isinstance(typestr, str):
+        raise TypeError("its typestr is no string")
     if typestr in _BFLOAT16_NAMES:
         return numpy_dtype(BFLOAT16)
     found: NumpyType = np.dtype(typestr)
@@ -142,30 +159,12 @@ def _interface_type(typestr: str) -> NumpyType:
 
 
 def _by_dlpack(value: SupportsDLPack, stream: int) -> DeviceTensor:
-    _, ordinal = value.__dlpack_device__()
-    shared = take(value, stream)
-    try:
-        dtype = _dlpack_type(*shared.code)
-    except BaseException:
-        shared.release()
-        raise
-    strides = None if shared.strides is None else tuple(n * dtype.itemsize for n in shared.strides)
-    return DeviceTensor(shared.address, dtype, shared.shape, strides, ordinal=ordinal, release=shared.release)
-
-
-_KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
-
-
-def _dlpack_type(code: int, bits: int, lanes: int) -> NumpyType:
-    """numpy's type for DLPack's code, width and lanes."""
-    if (code, bits, lanes) == (4, 16, 1):
-        return numpy_dtype(DTYPES["bfloat16"])
-    if (code, bits, lanes) == (6, 8, 1):
-        return np.dtype(np.bool_)
-    if code not in _KINDS or bits % 8 or lanes != 1:
-        raise TypeError(f"elements of DLPack's type {code}, {bits} bits, {lanes} lanes")
-    found: NumpyType = np.dtype(f"{_KINDS[code]}{bits // 8}")
-    return found
+    place = device_of(value)
+    shared = take(value, place, stream)
+    read_only = shared.read_only is True
+    return DeviceTensor(
+        shared.address, shared.dtype, shared.shape, shared.strides, read_only, place[1], release=shared.release
+    )
 
 
 @dataclass

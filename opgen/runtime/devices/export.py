@@ -8,10 +8,8 @@ import math
 from ctypes import c_char_p, c_int, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 
-from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
-from opgen.runtime.devices.dlpack import PENDING, Deleter, Managed, Tensor
-
-_CODES: dict[DType, int] = {INT32: 0, INT64: 0, FLOAT16: 2, FLOAT32: 2, FLOAT64: 2, BFLOAT16: 4, BOOL: 6}
+from opgen.dtypes import BFLOAT16, DType
+from opgen.runtime.dlpack import BFLOAT, CODES, PENDING, Deleter, Managed, Tensor
 
 
 @dataclass(frozen=True)
@@ -34,16 +32,17 @@ def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...]
     layout = (c_int64 * max(1, 2 * rank))(*shape, *strides)
     sizes = ctypes.cast(layout, ctypes.POINTER(c_int64))
     steps = ctypes.cast(ctypes.byref(layout, rank * ctypes.sizeof(c_int64)), ctypes.POINTER(c_int64))
-    tensor = Tensor(address, *device, rank, _CODES[dtype], dtype.bits if dtype != BOOL else 8, 1, sizes, steps, 0)
+    code, bits = BFLOAT if dtype == BFLOAT16 else CODES[dtype.name]
+    tensor = Tensor(address, *device, rank, code, bits, 1, sizes, steps, 0)
     number = next(_serial)
     managed = Managed(tensor, number, ctypes.cast(_deleter, c_void_p))
     _lent[number] = _Lent(owner, managed, layout)
     return _new_capsule(ctypes.addressof(managed), PENDING, ctypes.cast(_destructor, c_void_p))
 
 
-def _delete(managed: ctypes._Pointer[Managed]) -> None:
+def _delete(managed: int) -> None:
     """Called once, by the consumer."""
-    _lent.pop(managed.contents.context or 0, None)
+    _lent.pop(Managed.from_address(managed).context or 0, None)
 
 
 def _destroy(capsule: int) -> None:

@@ -7,7 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from opgen.runtime.devices import dlpack, emulation
+from opgen.runtime import dlpack
+from opgen.runtime.devices import emulation
 from opgen.runtime.devices.arrays import DeviceArray
 
 
