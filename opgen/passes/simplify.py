@@ -214,7 +214,7 @@ class _Simplifier:
         while unread := left - loaded_buffers(body):  # without its stores others may be read by nobody
             body = _without_stores(body, unread)
             left -= unread
-        if body is s.body:
+        if body is s.body and len(left) == len(s.buffers):
             return made
         return b.alloc([buffer for buffer in made.buffers if buffer.name in left], body)
 

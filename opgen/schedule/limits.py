@@ -73,7 +73,7 @@ def _stack(s: Stmt) -> int:
     """Bytes of the buffers on the stack; those that each lane or copy has of its own as often."""
     extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
     own = 0
-    if isinstance(s, Alloc) and s.buffer.space in ("stack", "register"):
+    if isinstance(s, Alloc) and s.space in ("stack", "register"):
         own = s.buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 1 for e in s.buffer.shape)
     return own + (extent or 1) * sum(map(_stack, parts(s)))
 
