@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
+from opgen.dtypes import BOOL, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
@@ -166,7 +166,7 @@ class Mathematics:
                 return self._element(e, want, scope)
             case Reduce():
                 found = terms(e)
-                return self._reduce(e, scope) if found is None else self._sum(found, want, scope)
+                return self._reduce(e, want, scope) if found is None else self._sum(found, want, scope)
         return b.cast(want, self.condition(e, scope))
 
     def condition(self, e: Expr, scope: Scope) -> loop.Expr:
@@ -252,8 +252,8 @@ class Mathematics:
 
     # Reductions -------------------------------------------------------------------------------------
 
-    def _reduce(self, e: Reduce, scope: Scope) -> loop.Expr:
-        dtype = self.type_of(e.body) or FLOAT32
+    def _reduce(self, e: Reduce, want: DType, scope: Scope) -> loop.Expr:
+        dtype = self.type_of(e.body) or want
         accumulator = Buffer(self._names.fresh("acc"), dtype, (), "register")
         variables: dict[str, loop.Var] = {}
         extents: dict[str, loop.Expr] = {}

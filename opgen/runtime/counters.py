@@ -1,4 +1,4 @@
-"""How many kernels were made for certain sizes, how many for any, and how many kinds of calls took each.
+"""How many kernels were made for certain sizes, how many for any, how many kinds of calls took each, what broke.
 
 `opgen.counters()` gives them to a program; with OPGEN_COUNTERS=1 a process prints them when it ends.
 """
@@ -15,7 +15,8 @@ VARIABLE = "OPGEN_COUNTERS"
 
 @dataclass
 class Counters:
-    """Kernels built (or found in the cache) for a combination of integers, and for any; plans that took each.
+    """Kernels built (or found in the cache) for a combination of integers, and for any; plans that took each; schedules
+    that broke, so that something plainer was built (a defect of opgen: OPGEN_DEBUG=1 shows it).
 
     A plan is made for each kind of call: types, shapes, attributes.
     """
@@ -24,6 +25,7 @@ class Counters:
     generic: int = 0
     specialized_plans: int = 0
     generic_plans: int = 0
+    fallbacks: int = 0
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -54,7 +56,11 @@ def table() -> str:
     """The counters as text."""
     found = counters()
     width = max(map(len, found), default=2) + 2
-    lines = [f"{'op':{width}}{'special kernels':>16}{'generic':>9}{'calls on special':>18}{'on generic':>12}"]
+    lines = [
+        f"{'op':{width}}{'special kernels':>16}{'generic':>9}{'calls on special':>18}{'on generic':>12}{'broken':>8}"
+    ]
     for op, c in found.items():
-        lines.append(f"{op:{width}}{c.specialized:16}{c.generic:9}{c.specialized_plans:18}{c.generic_plans:12}")
+        lines.append(
+            f"{op:{width}}{c.specialized:16}{c.generic:9}{c.specialized_plans:18}{c.generic_plans:12}{c.fallbacks:8}"
+        )
     return "\n".join(lines)

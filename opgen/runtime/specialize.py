@@ -26,7 +26,7 @@ import contextlib
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -159,7 +159,8 @@ class Kernels:
 
         with self._lock:
             variant, values, _ = self._values(call)
-            compiled = _compiled_for(device, variant, values)
+            with self._noting():
+                compiled = _compiled_for(device, variant, values)
             if _let_go(variant.on_device) and self._device_calls is not None:
                 self._device_calls.forget()
             left = {p.name: values[p.name] for p in compiled.program.kernel.parameters}
@@ -246,18 +247,28 @@ class Kernels:
             from opgen.loop.analysis.bounds import kept_proofs
             from opgen.loop.bind import bind
 
-            with kept_proofs():
+            with kept_proofs(), self._noting():
                 found = build(variant.chooser.choose(bind(kernel, integers), call))
             self._keep(variant.specialized, key, found)
             self.counters.specialized += 1
         return found
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Counts the schedules that break in the block."""
+        from opgen.schedule.fallback import noting
+
+        with noting() as noted:
+            yield
+        self.counters.fallbacks += len(noted)
 
     def _generic(self, variant: _Variant) -> CompiledKernel:
         self.counters.generic_plans += 1
         if variant.generic is None:
             from opgen.passes.simplify import simplify
 
-            variant.generic = build(simplify(variant.lowered.kernel))
+            with self._noting():
+                variant.generic = build(simplify(variant.lowered.kernel))
             self.counters.generic += 1
         return variant.generic
 
@@ -329,20 +340,24 @@ def _environment(module: Module, op: OpSpec, call: Call) -> Environment:
 
 
 def build(kernel: Kernel) -> CompiledKernel:
-    """A simplified kernel scheduled (as tuned, else by default), made fit for emission, compiled for this machine."""
+    """A simplified kernel scheduled (as tuned, else by default; plain where that breaks), made fit for emission,
+    compiled for this machine.
+    """
     from opgen.loop.analysis.bounds import kept_proofs
     from opgen.passes.legalize import legalize
     from opgen.runtime import toolchain, tuned
     from opgen.runtime.kernel import compile_kernel
     from opgen.runtime.sharing import is_for_one
+    from opgen.schedule.fallback import unless_broken
 
+    target = toolchain.host()
     with kept_proofs():
-        alone = is_for_one(kernel, toolchain.host())
+        alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target)))
 
         def finish(scheduled: Kernel) -> Kernel:
             return legalize(scheduled, check=False)
 
-        return tuned.build(kernel, toolchain.host(), lambda fast: compile_kernel(fast, alone=alone, finish=finish))
+        return tuned.build(kernel, target, lambda fast: compile_kernel(fast, alone=alone, finish=finish))
 
 
 def build_for(device: Device, kernel: Kernel) -> CudaKernel:

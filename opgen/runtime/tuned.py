@@ -229,9 +229,10 @@ def scheduled(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel]:
 
 def build(kernel: Kernel, target: Target, make: Callable[[Kernel], T]) -> T:
     """What `make` makes of a (simplified) kernel after its schedule; after the default one if it fails with a tuned
-    one, which is then marked.
+    one, which is then marked; of plain nests where that fails, too.
     """
     from opgen.schedule.default import scheduled as by_default
+    from opgen.schedule.fallback import built
 
     found = _tuned(kernel, target)
     if found is not None:
@@ -239,7 +240,7 @@ def build(kernel: Kernel, target: Target, make: Callable[[Kernel], T]) -> T:
             return make(found[1])
         except (OpgenError, RecursionError) as error:  # whatever is wrong with a kept schedule, there is another
             _mark(key_of(kernel, target), str(error))
-    return make(by_default(kernel, "cpu", target.machine)[1])
+    return built(kernel, lambda check: by_default(kernel, "cpu", target.machine, check=check)[1], make)
 
 
 def _tuned(kernel: Kernel, target: Target) -> tuple[Schedule, Kernel] | None:

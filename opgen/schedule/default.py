@@ -9,6 +9,8 @@ What is not recognised stays serial within the loops that are independent.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
@@ -22,8 +24,9 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nests
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Pack
+from opgen.schedule.steps import Pack, Parallel
 from opgen.schedule.targets import Target
 
 
@@ -33,14 +36,19 @@ def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | No
 
 
 def scheduled(
-    kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None, decisions: Decisions | None = None
+    kernel: Kernel,
+    kind: Target = "cpu",
+    machine: Machine | None = None,
+    decisions: Decisions | None = None,
+    check: Check | None = None,
 ) -> tuple[Schedule, Kernel]:
     """The default schedule, and the kernel after it (so that it need not be applied again).
 
-    With `decisions` the one to which their path leads; they hold then what else could be decided.
+    With `decisions` the one to which their path leads; they hold then what else could be decided.  A nest for which the
+    scheduler breaks, or after which `check` raises, stays plain (`fallback.py`).
     """
     with kept_proofs():
-        return _scheduled(kernel, kind, machine, Trial(kernel, decisions=decisions or Decisions()))
+        return _scheduled(kernel, kind, machine, Trial(kernel, decisions=decisions or Decisions(), check=check))
 
 
 def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Trial) -> tuple[Schedule, Kernel]:
@@ -49,7 +57,7 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
             _for_cpu(trial, machine or typical())
         case "cuda":
             for nest in nests(kernel):
-                CudaNest(nest, trial).run()
+                trial.unless_broken(_named(nest), CudaNest(nest, trial).run)
         case _:
             raise InternalError(f"there is no kind of target '{kind}'")
     return Schedule(tuple(trial.steps)), trial.kernel
@@ -57,8 +65,20 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
 
 def _for_cpu(trial: Trial, machine: Machine) -> None:
     def alone(nest: Nest) -> None:
-        CpuNest(nest, trial, machine).run()
+        if not trial.unless_broken(_named(nest), CpuNest(nest, trial, machine).run):
+            trial.unless_broken(f"{_named(nest)}, in parallel", lambda: trial.take(Parallel(nest.names[0])))
 
+    if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
+        for nest in nests(trial.kernel):
+            alone(nest)
+
+
+def _named(nest: Nest) -> str:
+    return f"the nest over {', '.join(nest.names)}"
+
+
+def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
+    """All nests, those that feed each other together; `alone` schedules one by itself."""
     kernel = trial.kernel
     rows = RowChain.of(Sources(kernel), machine) if has_intermediates(kernel) else None
     if rows is not None and trial.attempt(lambda: rows.run(trial, alone)):

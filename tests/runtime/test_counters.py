@@ -39,9 +39,9 @@ def test_the_policy_is_seen(tmp_path: Path, policy: str, counted: tuple[int, ...
         text=True,
         check=True,
     )
-    names = ("specialized", "generic", "specialized_plans", "generic_plans")
-    shown = ", ".join(f"{n}={c}" for n, c in zip(names, counted, strict=True))
+    names = ("specialized", "generic", "specialized_plans", "generic_plans", "fallbacks")
+    shown = ", ".join(f"{n}={c}" for n, c in zip(names, (*counted, 0), strict=True))
     assert done.stdout == f"[('Conv2D', Counters({shown}))]\n"
     head, line = done.stderr.splitlines()
-    assert head.split() == ["op", "special", "kernels", "generic", "calls", "on", "special", "on", "generic"]
-    assert line.split() == ["Conv2D", *map(str, counted)]
+    assert head.split() == ["op", "special", "kernels", "generic", "calls", "on", "special", "on", "generic", "broken"]
+    assert line.split() == ["Conv2D", *map(str, counted), "0"]

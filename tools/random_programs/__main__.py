@@ -100,7 +100,7 @@ def main(count: int, seed: int, thorough: bool, show: bool, worker: bool) -> Non
     must agree with the mathematics in float64, within what their types may round; so must the gradients, whose
     mathematics must agree with the derivative along a random direction.
     """
-    os.environ.setdefault("OPGEN_CACHE", "off")
+    os.environ |= {"OPGEN_CACHE": "off", "OPGEN_FALLBACK": "raise"}
     if worker:
         work(seed, seed + count, thorough)
         return

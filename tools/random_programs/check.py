@@ -24,6 +24,7 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime import toolchain, tuned
 from opgen.runtime.run import run_kernel
+from opgen.spec.arguments import CallError
 from opgen.spec.model import Definition, Expr, Module, OpSpec, Reduce
 from opgen.spec.shapes import Environment, evaluate, solve
 from opgen.spec.walk import subexpressions
@@ -113,7 +114,7 @@ class _Judge:
             self._gradients(forward)
         except TooLarge:
             refused = "too large"
-        except DiagnosticError as error:
+        except (DiagnosticError, CallError) as error:
             refused = str(error)
         return Verdict(tuple(self.failures), refused, self.compared, self.unknown)
 
@@ -211,7 +212,7 @@ class _Judge:
         """What `run` gives; an exception that is no diagnostic is a failure."""
         try:
             return run()
-        except (TooLarge, DiagnosticError):
+        except (TooLarge, DiagnosticError, CallError):
             raise
         except Exception as error:
             self.failures.append(_exception(stage, error))

@@ -223,9 +223,8 @@ def _flat(kind: str, body: Value, kept: Array, extents: tuple[int, ...], outer: 
     def maybe(p: Array | None) -> Array | None:
         return None if p is None else flat(p)
 
-    dtype = body.dtype or "float32"
     v = body.v if body.dtype is not None else body.v.astype(np.float64)
-    return reduced(kind, Value(flat(v), flat(body.e), dtype, maybe(body.t), maybe(body.m)), flat(kept))
+    return reduced(kind, Value(flat(v), flat(body.e), body.dtype, maybe(body.t), maybe(body.m)), flat(kept))
 
 
 def _divided(op: str, a: Array, b: Array) -> Array:

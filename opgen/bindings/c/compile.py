@@ -15,11 +15,13 @@ from opgen.bindings.c.room import room_lines
 from opgen.codegen.llvm.compile import object_code
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
+from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.runtime import cache
 from opgen.schedule.default import scheduled
+from opgen.schedule.fallback import built
 
 _SOURCES = ("loop", "passes", "schedule", "bindings/c/compile.py", "bindings/c/room.py")
 
@@ -43,9 +45,13 @@ def compile_task(task: Task) -> Compiled:
     if found is not None:
         head, _, code = found.partition(b"\n")
         return Compiled(task.symbol, code, tuple(json.loads(head)), True)
-    kernel = legalize(scheduled(task.kernel, "cpu", typical(VECTOR_BYTES[task.target]))[1])
-    code = object_code(_own(emit(kernel, target), task), target)
-    room = room_lines(kernel, task.helper)
+    machine = typical(VECTOR_BYTES[task.target])
+
+    def made(fast: Kernel) -> tuple[bytes, list[str]]:
+        kernel = legalize(fast)
+        return object_code(_own(emit(kernel, target), task), target), room_lines(kernel, task.helper)
+
+    code, room = built(task.kernel, lambda check: scheduled(task.kernel, "cpu", machine, check=check)[1], made)
     cache.default().store(key, json.dumps(room).encode() + b"\n" + code)
     return Compiled(task.symbol, code, tuple(room), False)
 

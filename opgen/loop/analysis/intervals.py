@@ -44,9 +44,9 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 
 def floor_divide(a: Interval, divisor: Interval) -> Interval:
-    """Quotients, rounded down, by a positive number."""
+    """Quotients, rounded down, by a positive number.  Of no number at all, as what is never run may have: anything."""
     least, most = divisor
-    if least is None or least < 1:
+    if least is None or least < 1 or (most is not None and most < least):
         return UNBOUNDED
     low = None if a[0] is None else (a[0] // least if a[0] < 0 else 0 if most is None else a[0] // most)
     high = None if a[1] is None else (a[1] // least if a[1] >= 0 else -1 if most is None else a[1] // most)

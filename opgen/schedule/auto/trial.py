@@ -10,6 +10,8 @@ from opgen.loop.walk import buffers_in
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.fallback import Check, unless_broken
+from opgen.schedule.limits import Limits
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Flatten, Fuse, Step
 
@@ -21,6 +23,8 @@ class Trial:
     kernel: Kernel
     steps: list[Step] = field(default_factory=list)
     decisions: Decisions = field(default_factory=Decisions)
+    check: Check | None = None
+    """Asked after each part that may break."""
 
     def take(self, *steps: Step) -> bool:
         """Take all steps, or none if one of them is illegal."""
@@ -44,6 +48,27 @@ class Trial:
             return True
         self.kernel, self.steps = kernel, steps
         self.decisions.fail(decision)
+        return False
+
+    def unless_broken(self, part: str, run: Callable[[], object]) -> bool:
+        """Keep the steps that `run` takes, or none of them if it breaks; whether it did not.
+
+        What it makes must be within the limits of handwritten schedules: beyond them LLVM may end the process.
+        """
+        kernel, steps, decided = self.kernel, list(self.steps), len(self.decisions.options)
+
+        def checked() -> bool:
+            run()
+            if self.kernel is not kernel:
+                Limits.of(kernel).require(self.kernel)
+                if self.check is not None:
+                    self.check(self.kernel)
+            return True
+
+        if unless_broken(part, checked):
+            return True
+        self.kernel, self.steps = kernel, steps
+        self.decisions.fail(decided)
         return False
 
     def adopt(self, other: Trial, kept: int) -> bool:

@@ -79,7 +79,7 @@ def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | N
         if narrow and reused(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")
             given = load.buffer in {i.name for i in trial.kernel.inputs}
-            if trial.take(Widen(load.buffer, name)) and given:
+            if trial.take(Widen(load.buffer, name)) and given and load.indices:  # a scalar's copy has no loop
                 copies.append(f"{name}_0")
     return copies
 

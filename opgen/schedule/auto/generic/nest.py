@@ -132,7 +132,9 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
     wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
     if inner & set(at_borders) and (tile is None or not mixes(nest, vector)):
         sums = [s.stop for s in nest.inner_loops]
-        some = b.both(b.compare("ge", sums[0], 1), b.compare("ge", sums[1], 1))
+        some: Expr = b.TRUE
+        for size in sums[:2]:
+            some = b.both(some, b.compare("ge", size, 1))
         carried = mixes(nest, vector)
         for condition, chosen in _bordered(at_borders, None, 0):
             known = b.both(condition, some) if carried else condition

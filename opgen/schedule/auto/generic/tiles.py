@@ -115,6 +115,8 @@ class Tiled:
         within = [] if contraction else [n for n in remainders if n.startswith(tile.removesuffix("_q"))]
         outer = [n for n in outer if n not in within]
         taps = [s.var for s in nest.inner_loops]
+        if len(taps) < self.chosen.carried:
+            return False
         at = v_o
         for _ in range(self.chosen.carried):
             at = taps.pop(0)
