@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from opgen.dtypes import DTYPES
+from opgen.loop.nodes import Alloc, Buffer, Const
 from opgen.loop.parse import parse_kernel
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.limits import COPIES, DEPTH, LANES, STACK, Limits, count
@@ -83,3 +86,12 @@ def test_the_limits_are_beside_what_a_kernel_has() -> None:
     tile = apply(kernel, parse_schedule(f"split j {LANES}\nsplit i 8\nreorder i_o, j_o, k, i_i, j_i\n"
                                         "unroll i_i\nvectorize j_i\n"))  # fmt: skip
     assert count(tile.body) == 3 * 8 * LANES // 16
+
+
+def test_buffers_on_the_heap_are_not_counted() -> None:
+    """Several live together in one allocation."""
+    first, second = (Buffer(name, DTYPES["float32"], (Const(1 << 20),), "heap") for name in ("p", "q"))
+    local = Buffer("acc", DTYPES["float32"], (Const(3),), "stack")
+    whole = parse_kernel(PRODUCT)
+    kernel = replace(whole, body=Alloc((first, second), Alloc((local,), whole.body)))
+    assert Limits.of(kernel).stack == STACK + 12 + 4

@@ -114,6 +114,9 @@ def _wrong(change: str) -> tuple[Tensor | None, str]:
     if change == "negative rank":
         t.ndim = -1
         return t, "a tensor, given a tensor of rank -1"
+    if change == "endless rank":
+        t.ndim = (1 << 31) - 1
+        return t, "a tensor of at most 64 dimensions, given 2147483647"
     if change == "no shape":
         t.shape = None
         return t, "a tensor, given a tensor of rank 4 without a shape"
@@ -133,7 +136,10 @@ def _wrong(change: str) -> tuple[Tensor | None, str]:
     return t, f"data at a multiple of 4 bytes, given {hex(t.data)} with an offset of 2 bytes"
 
 
-CHANGES = ("missing", "null data", "negative size", "rank", "negative rank", "no shape", "lanes", "type", "device")
+CHANGES = (
+    *("missing", "null data", "negative size", "rank", "negative rank", "endless rank", "no shape", "lanes", "type"),
+    "device",
+)
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "strides", "offset"])

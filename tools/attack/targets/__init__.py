@@ -1,0 +1,17 @@
+"""The targets by name, one a file."""
+
+from tools.attack.finding import Target
+from tools.attack.targets.c_calls import CCalls
+from tools.attack.targets.calls import Calls
+from tools.attack.targets.command_lines import CommandLines
+from tools.attack.targets.kept import Kept
+from tools.attack.targets.manifests import Manifests
+from tools.attack.targets.races import Races
+from tools.attack.targets.schedules import Schedules
+from tools.attack.targets.specs import Specs
+from tools.attack.targets.texts import Texts
+from tools.attack.targets.threads import Threads
+
+TARGETS: dict[str, type[Target]] = {
+    t.name: t for t in (Calls, CCalls, CommandLines, Kept, Manifests, Races, Schedules, Specs, Texts, Threads)
+}
