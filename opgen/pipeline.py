@@ -26,9 +26,10 @@ from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime import tuned
 from opgen.runtime.devices.ptx import ptx
+from opgen.runtime.limits import CheckedKernel
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
-from opgen.spec.environment import Environment, evaluate
+from opgen.spec.environment import Environment
 from opgen.spec.model import Algorithm, Attr, Module, OpSpec
 from opgen.spec.unparse import write_algorithm, write_op
 
@@ -72,9 +73,11 @@ class Pipeline:
         return simplify(bind(kernel, integers))
 
     def values(self, call: Environment) -> dict[str, int | float | bool]:
-        """What a call passes for each parameter of the generic kernel."""
-        names = (p.name for p in self.lowered.kernel.parameters)
-        return {name: evaluate(e, call) for name, e in zip(names, self.lowered.arguments, strict=True)}
+        """What a call passes for each parameter of the generic kernel.
+
+        Raises ArgumentValueError for numbers with which integers of the kernel would not fit.
+        """
+        return CheckedKernel(self.op, self.lowered).values(call)
 
     @cached_property
     def schedule(self) -> Schedule:

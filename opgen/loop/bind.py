@@ -58,7 +58,11 @@ def _constant(p: Parameter, value: int | float | bool) -> Const:
         return b.const(float(NUMPY[p.dtype.name].type(value)), p.dtype)
     if p.dtype.is_int and int(value) != value:
         raise InternalError(f"parameter '{p.name}' is an integer, not {value}")
-    if (p.low is not None and value < p.low) or (p.high is not None and value > p.high) or abs(value) >= 2**63:
+    if (
+        (p.low is not None and value < p.low)
+        or (p.high is not None and value > p.high)
+        or not -(2**63) <= value < 2**63
+    ):
         low, high = "-inf" if p.low is None else p.low, "inf" if p.high is None else p.high
         raise ImpossibleValueError(f"parameter '{p.name}' is {value}, outside [{low}, {high}]")
     return b.const(value, p.dtype)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from opgen.loop.bind import bind
-from opgen.lower import Lowered, Variant, lower
+from opgen.lower import Variant, lower
 from opgen.passes.simplify import simplify
 from opgen.runtime import toolchain
 from opgen.runtime.algorithms import mode
+from opgen.runtime.errors import ArgumentValueError
+from opgen.runtime.limits import CheckedKernel
 from opgen.schedule.cost import seconds
 from opgen.spec.environment import Environment, evaluate
 from opgen.spec.model import Algorithm, Module, OpSpec
 
 if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
-
-Number: TypeAlias = "int | float | bool"
 
 LEAST = 50e-6
 """Seconds: a definition that takes no longer is kept.  What could be won in many thousand calls goes into the build."""
@@ -33,7 +33,7 @@ class Chooser:
         self._module = module
         self._op = op
         self._variant = variant
-        self._lowered: dict[str, Lowered] = {}
+        self._checked: dict[str, CheckedKernel] = {}
 
     def choose(self, definition: Kernel, call: Environment) -> Kernel:
         """The kernel for a call, simplified, given the one by the definition with the call's integers in place."""
@@ -48,6 +48,8 @@ class Chooser:
         least *= MARGIN
         for algorithm in candidates:
             kernel = self._kernel(algorithm, call)
+            if kernel is None:
+                continue
             estimate = seconds(kernel, machine)
             if estimate < least:
                 best, least = kernel, estimate
@@ -59,17 +61,18 @@ class Chooser:
             if (wanted == "all" or not algorithm.optional) and takes(algorithm, self._variant.types, call):
                 yield algorithm
 
-    def _kernel(self, algorithm: Algorithm, call: Environment) -> Kernel:
-        if algorithm.name not in self._lowered:
-            self._lowered[algorithm.name] = lower(self._module, self._op, self._variant, algorithm)
-        lowered = self._lowered[algorithm.name]
-        parameters = lowered.kernel.parameters
-        values: dict[str, Number] = {
-            p.name: evaluate(e, call)
-            for p, e in zip(parameters, lowered.arguments, strict=True)
-            if not p.dtype.is_float
-        }
-        return simplify(bind(lowered.kernel, values))
+    def _kernel(self, algorithm: Algorithm, call: Environment) -> Kernel | None:
+        """The kernel of an algorithm for a call; None if the algorithm's integers would not fit."""
+        if algorithm.name not in self._checked:
+            lowered = lower(self._module, self._op, self._variant, algorithm)
+            self._checked[algorithm.name] = CheckedKernel(self._op, lowered)
+        checked = self._checked[algorithm.name]
+        try:
+            values = checked.values(call)
+        except ArgumentValueError:
+            return None
+        kernel = checked.lowered.kernel
+        return simplify(bind(kernel, {p.name: values[p.name] for p in kernel.parameters if not p.dtype.is_float}))
 
 
 def takes(algorithm: Algorithm, types: Mapping[str, str], call: Environment | None) -> bool:

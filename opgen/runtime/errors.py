@@ -31,5 +31,9 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of the wrong kind, or a tensor of the wrong scalar type."""
 
 
+class CallMemoryError(UserError, MemoryError):
+    """A call whose temporary results this machine's memory cannot hold."""
+
+
 class ArgumentMemoryError(ArgumentError, MemoryError):
     """Arguments that fit together, for a call that this machine's memory cannot hold."""

@@ -185,7 +185,7 @@ class Operator:
             expected = "sizes and attributes that the requirements can be computed from"
             raise ArgumentValueError(self.name, "name", expected, "a division by zero") from error
         for name, value in call.integers.items():
-            if abs(value) >= 2**63:
+            if not -(2**63) <= value < 2**63:
                 raise ArgumentValueError(self.name, name, "an integer of 64 bits", str(value))
         return call
 

@@ -16,7 +16,7 @@ from opgen.runtime.buffers import empty_of, numpy_dtype
 from opgen.runtime.call import Call, Launch
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe, tensor
-from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
+from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError, CallMemoryError
 from opgen.runtime.foreign import others
 from opgen.runtime.launch_ir import UNREAD
 from opgen.runtime.launcher import Launcher, Slot, make
@@ -65,8 +65,11 @@ class Plan:
         self.results = tuple(Typed(r.name, r.shape, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
 
     def run(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
-        """Run on arrays that fit."""
-        self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
+        """Run on arrays that fit.  Raises CallMemoryError if there is no memory for what is computed on the way."""
+        try:
+            self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
+        except MemoryError as error:
+            raise CallMemoryError(f"{self._op}: not enough memory for temporary results") from error
 
     def new(self, given: tuple[Array, ...], out: Out) -> tuple[Array, ...]:
         """Memory for the results: the caller's where it can be used, else new."""

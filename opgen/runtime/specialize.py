@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from opgen.runtime.devices.cuda_driver import Device
     from opgen.runtime.devices.device import CudaKernel
     from opgen.runtime.kernel import CompiledKernel
+    from opgen.runtime.limits import CheckedKernel
     from opgen.spec.environment import AttrStored, Environment
     from opgen.spec.model import Module, OpSpec
 
@@ -121,11 +122,15 @@ class Library:
 class _Variant:
     """One lowering of an op, and the kernels made of it."""
 
-    lowered: Lowered
+    checked: CheckedKernel
     chooser: Chooser
     specialized: OrderedDict[tuple[object, ...], CompiledKernel] = field(default_factory=OrderedDict)
     generic: CompiledKernel | None = None
     on_device: OrderedDict[tuple[object, ...], CudaKernel] = field(default_factory=OrderedDict)
+
+    @property
+    def lowered(self) -> Lowered:
+        return self.checked.lowered
 
 
 class Kernels:
@@ -214,25 +219,22 @@ class Kernels:
 
     def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
         """The variant of a call, the value of each parameter of its generic kernel, and the call itself."""
-        from opgen.spec.environment import evaluate
-
         module = self._library.module()
         op = module.op(self._name)
         variant = self._variant(module, op, call)
         environment = _environment(module, op, call)
-        given = (evaluate(e, environment) for e in variant.lowered.arguments)
-        values = dict(zip((p.name for p in variant.lowered.kernel.parameters), given, strict=True))
-        return variant, values, environment
+        return variant, variant.checked.values(environment), environment
 
     def _variant(self, module: Module, op: OpSpec, call: Call) -> _Variant:
         from opgen.lower import Variant, lower, structural_attrs
         from opgen.runtime.choose import Chooser
+        from opgen.runtime.limits import CheckedKernel
 
         words = {a.name: call.words[a.name] for a in structural_attrs(op)}
         key = (*call.types.items(), *words.items())
         if key not in self._variants:
             variant = Variant(call.types, words)
-            self._variants[key] = _Variant(lower(module, op, variant), Chooser(module, op, variant))
+            self._variants[key] = _Variant(CheckedKernel(op, lower(module, op, variant)), Chooser(module, op, variant))
         return self._variants[key]
 
     def _compiled(self, variant: _Variant, values: Mapping[str, Number], call: Environment) -> CompiledKernel:

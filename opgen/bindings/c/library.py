@@ -9,11 +9,13 @@ from math import prod
 from opgen.bindings.c import attributes
 from opgen.bindings.c.check import check_statements, shown_values
 from opgen.bindings.c.expressions import CPrinter
+from opgen.bindings.c.limits import LimitsView, limits_view
 from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.scope import LibraryScope, OpScope, symbols
 from opgen.bindings.c.text import one_line, paragraphs
 from opgen.diagnostics import UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
+from opgen.lower.limits import limits_of, origin, uncomputed
 from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
 from opgen.spec.names import why_illegal_in_c
 from opgen.spec.walk import subexpressions
@@ -41,6 +43,16 @@ class FunctionView:
 
 
 @dataclass(frozen=True)
+class Word:
+    """A parameter of a kernel in C; `argument` and `expected` are for the message where `value` cannot be computed."""
+
+    value: str
+    computed: bool
+    argument: str
+    expected: str
+
+
+@dataclass(frozen=True)
 class OpView:
     """An op in C.  `parameters` are, list by list, the values that kernels are given; `pick` the number of a
     variant.
@@ -60,7 +72,8 @@ class OpView:
     checked_inputs: tuple[tuple[str, str], ...]
     checked_outputs: tuple[tuple[str, str, str], ...]
     buffers: tuple[str, ...]
-    parameters: tuple[tuple[str, ...], ...]
+    parameters: tuple[tuple[Word, ...], ...]
+    limits: LimitsView
     lists: tuple[int, ...]
     pick: str
     first: int
@@ -97,7 +110,7 @@ def library_view(module: Module, prefix: str, source: str) -> LibraryView:
         found = _variants(module, op)
         ops.append(_op(library, op, found, len(kernels)))
         kernels += found
-    used = _used_functions(module)
+    used = _used_functions(module, [e for k in kernels for e in k.lowered.arguments])
     return LibraryView(
         prefix=prefix,
         source=one_line(source),
@@ -120,7 +133,7 @@ def _variants(module: Module, op: OpSpec) -> list[VariantView]:
 # Shape functions ------------------------------------------------------------------------------------
 
 
-def _used_functions(module: Module) -> tuple[Function, ...]:
+def _used_functions(module: Module, arguments: Sequence[Expr]) -> tuple[Function, ...]:
     wanted: set[str] = set()
 
     def visit(e: Expr) -> None:
@@ -131,6 +144,8 @@ def _used_functions(module: Module) -> tuple[Function, ...]:
                 for inner in (*(value for _, value in f.lets), *f.results):
                     visit(inner)
 
+    for e in arguments:
+        visit(e)
     for op in module.ops:
         for check in op.checks:
             for e in (check.value,) if isinstance(check, ShapeLet) else (check.condition, *shown_values(check)):
@@ -194,6 +209,12 @@ def _op(library: LibraryScope, op: OpSpec, found: Sequence[VariantView], first: 
         parameters=tuple(
             tuple(_word(scope, printer, e, f) for e, f in _typed(found, arguments)) for arguments in lists
         ),
+        limits=limits_view(
+            library.helper,
+            scope.static,
+            [limits_of(op, v.lowered) for v in found],
+            [[p.dtype.is_float for p in v.lowered.kernel.parameters] for v in found],
+        ),
         lists=tuple(v.parameters for v in found),
         pick=_pick(scope),
         first=first,
@@ -207,8 +228,10 @@ def _typed(found: Sequence[VariantView], arguments: tuple[Expr, ...]) -> Iterato
         yield e, parameter.dtype.is_float
 
 
-def _word(scope: OpScope, printer: CPrinter, e: Expr, is_float: bool) -> str:
-    return f"{scope.library.helper}_float_word({printer.text(e)})" if is_float else printer.text(e)
+def _word(scope: OpScope, printer: CPrinter, e: Expr, is_float: bool) -> Word:
+    text = printer.text(e)
+    value = f"{scope.library.helper}_float_word({text})" if is_float else text
+    return Word(value, "(m, " in text, origin(scope.op, e), uncomputed(scope.op, e))
 
 
 def _pick(scope: OpScope) -> str:

@@ -12,6 +12,7 @@ from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.library import LibraryView
 from opgen.bindings.c.text import one_line, string
 from opgen.dtypes import DTYPES, DType
+from opgen.loop.analysis.reach import OPERATIONS
 from opgen.runtime.parallel_ir import PIECES
 from opgen.spec.model import Module
 
@@ -59,7 +60,14 @@ def render_header(module: Module, prefix: str | None = None, source: str | None 
 def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dict[str, str]:
     """The sources of the glue but for the table of kernels; the keys follow the library's prefix in files' names."""
     types = [_type(t) for t in DTYPES.values()]
-    context = {"v": view, "p": f"{view.prefix}_k", "types": types, "levels": table.levels, "pieces": PIECES}
+    context = {
+        "v": view,
+        "p": f"{view.prefix}_k",
+        "types": types,
+        "levels": table.levels,
+        "pieces": PIECES,
+        "operations": OPERATIONS,
+    }
 
     def text(template: str) -> str:
         return fitted(environment.get_template(f"{template}.jinja").render(context))

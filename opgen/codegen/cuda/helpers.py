@@ -39,14 +39,15 @@ def _arithmetic() -> dict[str, Helper]:
         table[f"floordiv_{t}"] = Helper(
             t,
             two,
-            f"if (b == -1) return sub_{t}(0, a);\nreturn a / b - (a % b != 0 && (a < 0) != (b < 0));",
+            f"if (b == -1) return sub_{t}(0, a);\nif (b == 0) return a;\n"
+            "return a / b - (a % b != 0 && (a < 0) != (b < 0));",
             "The quotient rounded towards minus infinity.",
             (f"sub_{t}",),
         )
         table[f"mod_{t}"] = Helper(
             t,
             two,
-            f"if (b == -1) return 0;\nconst {t} r = a % b;\nreturn r != 0 && (r < 0) != (b < 0) ? r + b : r;",
+            f"if (b == -1 || b == 0) return 0;\nconst {t} r = a % b;\nreturn r != 0 && (r < 0) != (b < 0) ? r + b : r;",
             "The remainder with the sign of the divisor.",
         )
         table[f"min_{t}"] = Helper(t, two, "return a <= b ? a : b;")

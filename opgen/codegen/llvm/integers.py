@@ -53,15 +53,17 @@ def _truncated(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: i
     """Quotient and remainder rounded towards zero, and whether rounding down gives one less.
 
     The smallest integer by -1 overflows, which LLVM leaves undefined: a divisor of -1 is replaced by 1 and the quotient
-    negated, which wraps.
+    negated, which wraps.  So is a divisor of 0, whose quotient counts for nothing and must do no harm.
     """
     w, t, flag = fn.writer, vector(scalar, lanes), vector("i1", lanes)
     zero, one, minus = (splat(scalar, n, lanes) for n in ("0", "1", "-1"))
     by = b
     is_minus = ""
-    if divisor is None or divisor == -1:
+    if divisor is None or divisor in (-1, 0):
         is_minus = w.pure("minus", f"icmp eq {t} {b}, {minus}")
-        by = w.pure("divisor", f"select {flag} {is_minus}, {t} {one}, {t} {b}")
+        above = w.pure("above", f"add {t} {b}, {one}")
+        replaced = w.pure("replaced", f"icmp ule {t} {above}, {one}")
+        by = w.pure("divisor", f"select {flag} {replaced}, {t} {one}, {t} {b}")
     quotient = (w.once if divisor is None else w.pure)("quotient", f"sdiv {t} {a}, {by}")
     product = w.pure("product", f"mul {t} {quotient}, {by}")
     remainder = w.pure("remainder", f"sub {t} {a}, {product}")

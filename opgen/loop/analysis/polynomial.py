@@ -4,7 +4,10 @@ An atom is a variable or a subexpression that is no sum or product: `floordiv`, 
 of other things. `a mod b` is `a - b * (a floordiv b)`, and `(a + b * k) floordiv b` is `k + a floordiv b`, so the
 usual splits of an index meet in one form.
 
-The integers are mathematical ones: what is derived holds where no int64 expression of the program overflows.
+The integers are mathematical ones: what is derived holds where no int64 expression of the program overflows.  That
+is so in every call: its numbers are checked before the kernel runs, with bounds that hold for all forms of an
+expression (`reach`: the sum of the magnitudes of its monomials stays below 2**62), so a normal form is as safe as what
+it stands for.  Sums and products on the way may wrap, which leaves their final value as it is.
 Arithmetic narrower than int64 may wrap and is opaque.
 """
 

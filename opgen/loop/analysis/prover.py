@@ -26,6 +26,7 @@ SHALLOW_FUEL = 100
 
 _DEPTH = 14
 _SHALLOW = 4
+_ASIDES = 8
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Prover:
     _proved: set[Polynomial] = field(default_factory=set)
     _extra: dict[Atom, tuple[Polynomial, ...]] = field(default_factory=dict)
     _fuel: int = 0
+    _asides: int = 0
 
     def proves(self, goal: Polynomial, fuel: int = FUEL) -> bool:
         """Whether `goal >= 0` follows."""
@@ -218,7 +220,7 @@ class Prover:
         intervals = Intervals(dict(self.intervals.ranges))
         for f in facts:
             intervals.learn(f)
-        case = Prover((*self.facts, *facts), intervals, self.order, _fuel=self._fuel)
+        case = Prover((*self.facts, *facts), intervals, self.order, _fuel=self._fuel, _asides=self._asides)
         proved = case._prove(goal, depth - 1)
         self._fuel = case._fuel
         return proved
@@ -253,9 +255,18 @@ class Prover:
             yield from (one - operand for operand in v.operands)
         elif v.kind == "floordiv":
             dividend, divisor = v.operands
-            if self._sign_at_once(divisor, strict=True) == 1 or self._prove(divisor - 1, 4):
+            if self._sign_at_once(divisor, strict=True) == 1 or self._aside(divisor - 1):
                 yield dividend - divisor * one
                 yield divisor * one + divisor - 1 - dividend
+
+    def _aside(self, goal: Polynomial) -> bool:
+        """A short proof of what another proof wants to know; asides of asides end."""
+        if self._asides >= _ASIDES:
+            return False
+        self._asides += 1
+        proved = self._prove(goal, 4)
+        self._asides -= 1
+        return proved
 
     # Numbers --------------------------------------------------------------------------------------
 

@@ -1,0 +1,78 @@
+"""C says the same as Python of numbers with which a kernel's integers would not fit, and reads nothing outside."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import opgen
+from opgen.bindings.c.build import Options, build
+from opgen.grad import load
+from opgen.runtime.errors import ArgumentValueError
+from opgen.runtime.guard import AnyArray, guarded_copy, guarded_empty
+from tests.bindings.c.library import INVALID, OK, Library, of
+from tests.runtime.test_limits import LARGE, op_text, term
+
+OPS = 16
+FUNCTIONS = """function part(n, k) -> result {
+  return n * k * k // (k - 5)
+}
+
+op Parts {
+  input x: float32[n]
+  attr k: int = 1
+  output y: float32[n]
+  y[i] = sum[r < part(n, k)](x[i - r])
+}
+"""
+
+
+def _by_python(function: Callable[..., Any], x: AnyArray, attrs: Mapping[str, int]) -> list[float] | str:
+    try:
+        return [float(v) for v in function(x, **attrs)]
+    except ArgumentValueError as error:
+        return str(error)
+
+
+def test_random_subscripts(tmp_path: Path) -> None:
+    rng = random.Random("limits in c")
+    path = tmp_path / "limits.op"
+    path.write_text("\n".join(op_text(f"Look{i}", term(rng, 3)[0]) for i in range(OPS)))
+    module, live = load(path), opgen.load(path)
+    build(module, path.name, tmp_path, Options(targets=("x86-64",)))
+    library = Library(module, tmp_path)
+    refused = 0
+    for op in module.ops:
+        for _ in range(40):
+            attrs, n = {"a": rng.choice(LARGE), "b": rng.choice(LARGE)}, rng.choice([1, 2, 5])
+            side = rng.choice(("end", "start"))
+            x = guarded_copy(np.arange(1, n + 1, dtype=np.float32), side, read_only=True).array
+            y = guarded_empty((n,), np.dtype(np.float32), side).array
+            status = library.run(op, [of(x)], attrs, [of(y)])
+            found = y.tolist() if status == OK else library.error()
+            expected = _by_python(getattr(live, op.function_name), x, attrs)
+            refused += isinstance(expected, str)
+            assert found == expected, f"{op_text(op.name, '...')} with {attrs}, n = {n}"
+            assert status == (INVALID if isinstance(expected, str) else OK)
+    assert refused > 20
+
+
+def test_functions_in_ranges(tmp_path: Path) -> None:
+    path = tmp_path / "parts.op"
+    path.write_text(FUNCTIONS)
+    module, live = load(path), opgen.load(path)
+    build(module, path.name, tmp_path, Options(targets=("x86-64",)))
+    library, op = Library(module, tmp_path), module.op("Parts")
+    x, y = np.ones(3, np.float32), np.empty(3, np.float32)
+    for k, message in ((5, "division by zero"), (2**31 - 1, "does not fit in 64 bits"), (6, ""), (1, "")):
+        status = library.run(op, [of(x)], {"k": k}, [of(y)])
+        found = y.tolist() if status == OK else library.error()
+        assert found == _by_python(live.parts, x, {"k": k})
+        assert status == (INVALID if message else OK)
+        if message:
+            assert "expected numbers for which part can be computed, given" in found
+            assert message in found

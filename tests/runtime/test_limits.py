@@ -1,0 +1,137 @@
+"""Numbers with which a kernel's integers would not fit are refused; with all others, the index is the exact one.
+
+Random subscripts are called with attributes around 0, 1, 2**31 and beyond, on inputs between protected pages: an access
+outside ends the process.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import opgen
+from opgen.runtime.errors import ArgumentValueError, CallMemoryError
+from opgen.runtime.guard import guarded_copy
+from opgen.runtime.run import AnyArray
+
+LARGE = [0, 1, -1, 2, -2, 3, 5, 7, 65536, 2**31 - 1, -(2**31), 2**31, 2**32 + 1, 2**62, -(2**62), 2**63 - 1, -(2**63)]
+WIDE = ">= -9223372036854775808 <= 9223372036854775807"
+
+
+Term = tuple[str, str]
+"""An expression as a spec has it, and as Python has it."""
+
+
+def term(rng: random.Random, depth: int) -> Term:
+    if depth == 0 or rng.random() < 0.2:
+        leaf = rng.choice(["i", "i", "a", "b", "n", str(rng.choice([0, 1, 2, 3, 2**31, 2**62, 2**63 - 1]))])
+        return leaf, leaf
+    left, right = term(rng, depth - 1), term(rng, depth - 1)
+    op = rng.choice(["+", "-", "*", "*", "//", "%", "min", "max", "if"])
+    if op in ("min", "max"):
+        spec, python = (f"{op}({x}, {y})" for x, y in zip(left, right, strict=True))
+    elif op == "if":
+        condition = f"{rng.choice('iab')} {rng.choice(['<', '>=', '==', '!='])}"
+        spec = f"(if {condition} {left[0]} then {right[0]} else {left[0]})"
+        python = f"({right[1]} if {condition} {left[1]} else {left[1]})"
+    else:
+        spec, python = (f"({x} {op} {y})" for x, y in zip(left, right, strict=True))
+    return spec, python
+
+
+def _exact(python: str, i: int, a: int, b: int, n: int) -> int | None:
+    """The value over the mathematical integers; None if there is none."""
+    try:
+        return int(eval(python, {"min": min, "max": max}, {"i": i, "a": a, "b": b, "n": n}))
+    except ZeroDivisionError:
+        return None
+
+
+def op_text(name: str, subscript: str) -> str:
+    """An op that reads a row at a subscript, 7 outside."""
+    attrs = "\n".join(f"  attr {a}: int {WIDE} = 1" for a in "ab")
+    value = f"(x[{subscript}] else 7) + float32(0 * a + 0 * b)"
+    return f"op {name} {{\n  input x: float32[n]\n{attrs}\n  output y: float32[n]\n  y[i] = {value}\n}}\n"
+
+
+def _module(folder: Path, text: str, which: str) -> ModuleType:
+    path = folder / f"limits_{which}.op"
+    path.write_text(op_text("Look", text))
+    return opgen.load(path)
+
+
+def _answer(module: ModuleType, x: AnyArray, a: int, b: int) -> list[float] | str:
+    try:
+        return [float(v) for v in module.look(x, a=a, b=b)]
+    except ArgumentValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_subscripts(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(f"limits {seed}")
+    text, python = term(rng, 3)
+    general, special = (_module(tmp_path, text, which) for which in ("general", "special"))
+    for _ in range(8):
+        a, b, n = rng.choice(LARGE), rng.choice(LARGE), rng.choice([1, 2, 5])
+        plain = np.arange(1, n + 1, dtype=np.float32)
+        x = guarded_copy(plain, rng.choice(["end", "start"]), read_only=True).array
+        monkeypatch.setenv("OPGEN_SPECIALIZE", "never")
+        found = _answer(general, x, a, b)
+        monkeypatch.setenv("OPGEN_SPECIALIZE", "always")
+        where = f"seed {seed}: x[{text}] with a = {a}, b = {b}, n = {n}"
+        assert _answer(special, x, a, b) == found, where
+        exact = [_exact(python, i, a, b, n) for i in range(n)]
+        if isinstance(found, str):
+            assert "expected numbers for which" in found, where
+        else:
+            assert all(e is not None for e in exact), where
+            wanted = [float(plain[e]) if e is not None and 0 <= e < n else 7.0 for e in exact]
+            assert found == wanted, where
+        if max(abs(a), abs(b)) <= 7 and not any(e is None for e in exact) and "//" not in text and "%" not in text:
+            big = any(str(c) in text for c in (2**31, 2**62, 2**63 - 1))
+            assert big or not isinstance(found, str), f"{where}: {found}"
+
+
+HUGE = """op Huge {
+  input x: float32[n]
+  attr k: int = 1
+  output y: float32[n]
+  let t[i, j] = (x[i] else 0) * float32(j) where i < k, j < k
+  y[i] = sum[r < 2](t[i, i + r])
+}
+"""
+
+
+def test_intermediates_beyond_all_memory(tmp_path: Path) -> None:
+    (tmp_path / "huge.op").write_text(HUGE)
+    huge = opgen.load(tmp_path / "huge.op").huge
+    x = np.ones(3, np.float32)
+    assert huge(x, k=4).tolist() == [1, 3, 5]
+    said = "Huge: argument 'k': expected numbers for which 't' of sizes [k, k] takes less than 281474976710656 bytes, "
+    with pytest.raises(ArgumentValueError, match=f"^{re.escape(said)}given k = 2147483647$"):
+        huge(x, k=2**31 - 1)
+    with pytest.raises(CallMemoryError, match="Huge: not enough memory for temporary results"):
+        huge(x, k=2**23 - 1)
+
+
+@pytest.mark.parametrize(
+    ("subscript", "k", "said"),
+    [
+        ("i * k * k * k * k", 65536, "what is compared in i * k * k * k * k >= 0 in 'y' stays below 2**62"),
+        ("i // k", 0, "the divisor k of i // k in 'y' is not 0"),
+        ("i % (k - 1)", 1, "the divisor k - 1 of i % (k - 1) in 'y' is not 0"),
+    ],
+)
+def test_messages(tmp_path: Path, subscript: str, k: int, said: str) -> None:
+    (tmp_path / "look.op").write_text(op_text("Look", subscript).replace("attr a", "attr k").replace("0 * a", "0 * k"))
+    look = opgen.load(tmp_path / "look.op").look
+    with pytest.raises(ArgumentValueError) as caught:
+        look(np.ones(2, np.float32), k=k)
+    assert str(caught.value).startswith(f"Look: argument 'k': expected numbers for which {said}, given ")
+    assert str(caught.value).endswith(f"k = {k}")
