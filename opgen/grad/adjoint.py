@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from opgen.grad.algebra import ZERO, add, choose, conjunction, conjuncts, mul
-from opgen.grad.derivative import contributions
+from opgen.grad.algebra import ZERO, add, choose, conjunction, is_number, mul
+from opgen.grad.derivative import Surroundings, contributions
 from opgen.grad.flatten import flatten
+from opgen.grad.presence import always_taken, choices
 from opgen.grad.solve import Equation, composite, digits_apart, refused, solve, within
+from opgen.grad.types import may_vary
+from opgen.grad.untaken import may_be_infinite, may_be_nothing, unless_nothing
 from opgen.spec.model import (
     AttrValue,
     Conditional,
@@ -31,7 +34,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.walk import index_names, operands, reads, subexpressions, substitute_indices
+from opgen.spec.walk import conjuncts, index_names, reads, subexpressions, substitute_indices
 
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
@@ -39,7 +42,9 @@ _NEVER = Number(2**62)
 
 @dataclass(frozen=True)
 class _Piece:
-    """A contribution before its equations are solved: `weight` summed over `ranges` where `conditions` hold."""
+    """A contribution before its equations are solved: `weight` summed over `ranges` where `conditions` hold, and the
+    reads `guards` are inside.
+    """
 
     read: Read
     weight: Expr
@@ -75,12 +80,17 @@ class _Adjoint:
         self._new: list[Definition] = []
         self._made: dict[str, Definition] = {}
         self._seeded = {seeds[o.name]: o for o in op.outputs}
+        self._around = Surroundings(self._wanted.__contains__, self._types, self._whole)
+        self._infinite = self._unbounded()
+        self._nothing: set[str] = set()
 
     def run(self) -> tuple[Definition, ...]:
         for definition in reversed(self._forward.values()):
             if definition.tensor not in self._wanted:
                 continue
             if not definition.is_output:
+                if definition.tensor not in self._pieces:
+                    continue  # nothing uses it
                 self._finish_let(definition)
             self._visit(definition)
         final = self._gathered(
@@ -94,9 +104,17 @@ class _Adjoint:
     def _dependents(self) -> frozenset[str]:
         wanted = {self._wrt}
         for d in self._forward.values():
-            if any(r.tensor in wanted for r in reads(d.value)):
+            if may_vary(d.dtype) and any(r.tensor in wanted for r in reads(d.value)):
                 wanted.add(d.tensor)
         return frozenset(wanted)
+
+    def _unbounded(self) -> frozenset[str]:
+        """The lets that may be infinite or NaN though all inputs are finite."""
+        found: set[str] = set()
+        for d in self._forward.values():
+            if may_be_infinite(d.value, found):
+                found.add(d.tensor)
+        return frozenset(found)
 
     # One definition ---------------------------------------------------------------------------------
 
@@ -104,28 +122,38 @@ class _Adjoint:
         seed = Read(self._adjoints[d.tensor], d.subscripts, span=d.span)
         preferred = frozenset(r.name for r in d.indices)
         if not isinstance(d.value, Reduce):
-            self._collect(d.value, seed, d.indices, (), (), preferred)
+            self._collect(d.value, seed, seed, d.indices, (), (), preferred)
             return
         e = d.value
-        guards = tuple(r for r in reads(e.body) if r.outside is None)
+        ranges = (*d.indices, *e.indices)
+        guards = tuple(dict.fromkeys(always_taken(e.body)))
+        chosen = choices(e.body, lambda read: tuple(self._inside(read, read, ranges)))
         weight = self._others(e, seed) if e.kind == "prod" else seed
         wins = self._wins(d, e) if e.kind in ("max", "min") else None
-        self._collect(e.body, weight, (*d.indices, *e.indices), conjuncts(e.condition), guards, preferred, wins)
+        self._collect(e.body, weight, seed, ranges, (*conjuncts(e.condition), *chosen), guards, preferred, wins)
 
     def _collect(
         self,
         value: Expr,
-        seed: Expr,
+        weight: Expr,
+        seed: Read,
         ranges: tuple[IndexRange, ...],
         conditions: tuple[Expr, ...],
         guards: tuple[Read, ...],
         preferred: frozenset[str],
         wins: Expr | None = None,
     ) -> None:
-        for c in contributions(value, seed, self._wanted.__contains__, self._types):
-            weight = c.weight if wins is None else choose(wins, c.weight, ZERO)
-            piece = _Piece(c.read, weight, ranges, conditions, guards, preferred)
-            self._pieces.setdefault(c.read.tensor, []).append(piece)
+        """Notes what a value of adjoint `weight`, a multiple of `seed`, gives to the tensors that it reads."""
+        for c in contributions(value, weight, self._around):
+            if is_number(c.weight, 0):
+                continue
+            own = c.weight
+            if seed.tensor in self._nothing and may_be_infinite(own, self._infinite):
+                own = unless_nothing(seed, own)
+            own = own if wins is None else choose(wins, own, ZERO)
+            self._pieces.setdefault(c.read.tensor, []).append(
+                _Piece(c.read, own, ranges, conditions, guards, preferred)
+            )
 
     def _others(self, e: Reduce, seed: Expr) -> Expr:
         """The seed times the product of all other terms."""
@@ -182,7 +210,10 @@ class _Adjoint:
     def _finish_let(self, d: Definition) -> None:
         name = self._fresh(f"grad_{d.tensor}")
         self._adjoints[d.tensor] = name
-        self._keep(self._gathered(d.tensor, name, d.dims, d.dtype, (None,) * len(d.dims), is_output=False))
+        gathered = self._gathered(d.tensor, name, d.dims, d.dtype, (None,) * len(d.dims), is_output=False)
+        self._keep(gathered)
+        if may_be_nothing(gathered, self._size, self._nothing):
+            self._nothing.add(name)
 
     def _gathered(
         self,
@@ -226,7 +257,7 @@ class _Adjoint:
 
         added = [IndexRange(_name(shown[r.name]), r.extent) for r in solution.remaining]
         weight = digits_apart(settled(piece.weight), added)
-        present = set(_own_reads(weight))
+        present = set(always_taken(weight))
         conditions = [substitute_indices(c, shown) for c in solution.conditions]
         implied = self._implied(present) | {c for r in targets.values() for c in within(Index(r.name), r.extent)}
         if solution.remaining:  # else a condition shows that the element may be read nowhere
@@ -275,6 +306,12 @@ class _Adjoint:
             size = self._size(guard.tensor, axis)
             if not (isinstance(before, Index) and extents.get(before.name) == size):
                 yield from within(after, size)
+
+    def _whole(self, read: Read) -> Expr:
+        """The condition that a read is inside its tensor."""
+        sizes = (self._size(read.tensor, axis) for axis in range(len(read.indices)))
+        pairs = (within(subscript, size) for subscript, size in zip(read.indices, sizes, strict=True))
+        return conjunction([c for pair in pairs for c in pair]) or Number(True)
 
     def _size(self, tensor: str, axis: int) -> Expr:
         """The size of a dimension, stretched if it stretches."""
@@ -338,15 +375,6 @@ def _contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[Inde
             (walked if axis == len(read.indices) - 1 else elsewhere).update(index_names(subscript))
     last = walked - elsewhere - {n for r in ranges for n in index_names(r.extent)}
     return tuple(sorted(ranges, key=lambda r: r.name in last))
-
-
-def _own_reads(e: Expr) -> Iterator[Read]:
-    """Those of a term itself, which is left out where one of them is outside; a reduction in it leaves out its own."""
-    if isinstance(e, Read):
-        yield e
-    if not isinstance(e, Reduce):
-        for o in operands(e):
-            yield from _own_reads(o)
 
 
 def _all_names(piece: _Piece) -> set[str]:

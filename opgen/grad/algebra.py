@@ -70,14 +70,6 @@ def conjunction(conditions: Collection[Expr]) -> Expr | None:
     return result
 
 
-def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
-    if condition is None:
-        return ()
-    if isinstance(condition, Operation) and condition.op == "and":
-        return conjuncts(condition.left) + conjuncts(condition.right)
-    return (condition,)
-
-
 @dataclass(frozen=True)
 class Affine:
     """sum of coefficient * index + rest; coefficients and rest are free of those indices."""

@@ -30,52 +30,60 @@ class Contribution:
     weight: Expr
 
 
-def contributions(value: Expr, seed: Expr, wanted: Callable[[str], bool], types: Types) -> Iterator[Contribution]:
-    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`.
-
-    `types` tells the type of every tensor: the adjoint of a value is of the type of that value.
+@dataclass(frozen=True)
+class Surroundings:
+    """Which tensors' reads contribute, the type of every tensor (the adjoint of a value is of the type of that value),
+    and the condition under which a read is inside its tensor.
     """
-    if not any(wanted(r.tensor) for r in reads(value)):
+
+    wanted: Callable[[str], bool]
+    types: Types
+    inside: Callable[[Read], Expr]
+
+
+def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
+    """One contribution for each read of a wanted tensor in an elementwise value whose own adjoint is `seed`."""
+    if not any(around.wanted(r.tensor) for r in reads(value)):
         return
     match value:
         case Read():
-            yield Contribution(value, seed)
-            if value.outside is not None and any(wanted(r.tensor) for r in reads(value.outside)):
-                raise _refused("the value outside a tensor cannot depend on what is differentiated", value)
+            if around.wanted(value.tensor):
+                yield Contribution(value, seed)
+            if value.outside is not None:
+                for c in contributions(value.outside, seed, around):
+                    yield Contribution(c.read, choose(around.inside(value), ZERO, c.weight))
         case Negate():
-            yield from contributions(value.operand, negate(seed), wanted, types)
+            yield from contributions(value.operand, negate(seed), around)
         case Convert():
-            yield from _converted(value, seed, wanted, types)
+            yield from _converted(value, seed, around)
         case Conditional():
-            yield from _either(value.condition, value.if_true, value.if_false, seed, wanted, types)
+            yield from _either(value.condition, value.if_true, value.if_false, seed, around)
         case Apply():
-            yield from contributions(value.argument, mul(seed, _function(value)), wanted, types)
+            yield from contributions(value.argument, mul(seed, _function(value)), around)
         case Operation(op="max") | Operation(op="min"):
             first = Operation(">=" if value.op == "max" else "<=", value.left, value.right)
-            yield from _either(first, value.left, value.right, seed, wanted, types)
+            yield from _either(first, value.left, value.right, seed, around)
         case Operation():
             left, right = _operation(value, seed)
-            yield from contributions(value.left, left, wanted, types)
-            yield from contributions(value.right, right, wanted, types)
+            yield from contributions(value.left, left, around)
+            yield from contributions(value.right, right, around)
         case _:
             raise _refused("this expression cannot be differentiated", value)
 
 
-def _converted(e: Convert, seed: Expr, wanted: Callable[[str], bool], types: Types) -> Iterator[Contribution]:
+def _converted(e: Convert, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
     """The seed is of the type converted to, what it becomes of that converted from; integers do not vary."""
-    source = type_of(e.operand, types)
+    source = type_of(e.operand, around.types)
     if source is None or not (may_vary(source) and may_vary(e.to)):
         return
-    yield from contributions(e.operand, seed if source == e.to else Convert(source, seed), wanted, types)
+    yield from contributions(e.operand, seed if source == e.to else Convert(source, seed), around)
 
 
-def _either(
-    condition: Expr, a: Expr, b: Expr, seed: Expr, wanted: Callable[[str], bool], types: Types
-) -> Iterator[Contribution]:
+def _either(condition: Expr, a: Expr, b: Expr, seed: Expr, around: Surroundings) -> Iterator[Contribution]:
     """Those of the side that is taken; the derivative of the other may be infinite, so it is not multiplied by 0."""
-    for c in contributions(a, seed, wanted, types):
+    for c in contributions(a, seed, around):
         yield Contribution(c.read, choose(condition, c.weight, ZERO))
-    for c in contributions(b, seed, wanted, types):
+    for c in contributions(b, seed, around):
         yield Contribution(c.read, choose(condition, ZERO, c.weight))
 
 

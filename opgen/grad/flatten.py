@@ -40,7 +40,9 @@ class _Hoist:
         return self._hoisted, value
 
     def _reduction(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Reduce:
-        return replace(e, body=self._elementwise(e.body, (*ranges, *e.indices)))
+        inner = (*ranges, *e.indices)
+        condition = None if e.condition is None else self._elementwise(e.condition, inner)
+        return replace(e, body=self._elementwise(e.body, inner), condition=condition)
 
     def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...]) -> Expr:
         if isinstance(e, Reduce):

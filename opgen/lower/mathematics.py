@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT64, INT64, DType
+from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
-from opgen.loop.walk import free_vars
+from opgen.loop.walk import free_vars, walk_expr
 from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
 from opgen.lower.scalars import COMPARE, Scalars, has_floats
@@ -38,7 +38,7 @@ from opgen.spec.model import (
     SizeOf,
     Symbol,
 )
-from opgen.spec.walk import reads
+from opgen.spec.walk import conjuncts, reads_values
 
 _ARITHMETIC: dict[str, loop.BinaryOp] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "min": "min", "max": "max"}
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -60,7 +60,8 @@ class Scope:
     out.
 
     `allocs` and `before` are filled while an expression is lowered; `conditions` is None outside a reduction, else it
-    gathers the conditions under which the term is there at all.
+    gathers the conditions under which the term is there at all: those on values stand in `late`, for they load.
+    `path` are the conditions under which the expression is taken.
     """
 
     indices: Mapping[str, Var]
@@ -68,6 +69,20 @@ class Scope:
     conditions: list[loop.Expr] | None = None
     allocs: list[Buffer] = field(default_factory=list)
     before: list[Stmt] = field(default_factory=list)
+    late: list[loop.Expr] = field(default_factory=list)
+    path: tuple[loop.Expr, ...] = ()
+
+    def under(self, condition: loop.Expr) -> Scope:
+        """The same place, for what is taken only where a condition holds."""
+        return self if isinstance(condition, loop.Const) else replace(self, path=(*self.path, condition))
+
+    def require(self, conditions: Iterable[loop.Expr]) -> None:
+        """Leave the term out unless these hold, as far as the expression is taken."""
+        assert self.conditions is not None
+        for c in conditions:
+            wanted = b.either(b.negate(_all(self.path)), c)
+            loads = any(isinstance(n, Load) for n in walk_expr(wanted))
+            (self.late if loads else self.conditions).append(wanted)
 
     def wrap(self, statements: Iterable[Stmt]) -> Stmt:
         """The gathered statements, then the given ones, within the gathered allocations."""
@@ -155,7 +170,8 @@ class Mathematics:
                 condition = self.condition(e.condition, scope)
                 if isinstance(condition, loop.Const):
                     return self.value(e.if_true if condition.value else e.if_false, want, scope)
-                return Select(condition, self.value(e.if_true, want, scope), self.value(e.if_false, want, scope))
+                if_true = self.value(e.if_true, want, scope.under(condition))
+                return Select(condition, if_true, self.value(e.if_false, want, scope.under(b.negate(condition))))
             case Apply():
                 return Call(e.function, (self.value(e.argument, want, scope),))
             case Convert():
@@ -174,17 +190,27 @@ class Mathematics:
         if isinstance(e, Not):
             return b.negate(self.condition(e.operand, scope))
         if isinstance(e, Operation) and e.op in ("and", "or"):
-            left, right = self.condition(e.left, scope), self.condition(e.right, scope)
+            left = self.condition(e.left, scope)
+            right = self.condition(e.right, scope.under(left if e.op == "and" else b.negate(left)))
             return b.both(left, right) if e.op == "and" else b.either(left, right)
         if isinstance(e, Operation) and e.op in COMPARE:
-            dtype = self.type_of(e.left) or self.type_of(e.right) or (FLOAT64 if has_floats(self._op, e) else None)
-            if dtype is not None and (dtype not in (INT64, BOOL) or any(reads(e))):
+            dtype = self.type_of(e.left) or self.type_of(e.right) or self._untyped(e)
+            if dtype is not None and (dtype not in (INT64, BOOL) or reads_values(e)):
                 left, right = self.value(e.left, dtype, scope), self.value(e.right, dtype, scope)
                 return Compare(COMPARE[e.op], left, right)
         if isinstance(e, Conditional):
-            parts = [self.condition(p, scope) for p in (e.condition, e.if_true, e.if_false)]
-            return b.select(*parts)
+            condition = self.condition(e.condition, scope)
+            if_true = self.condition(e.if_true, scope.under(condition))
+            return b.select(condition, if_true, self.condition(e.if_false, scope.under(b.negate(condition))))
+        if isinstance(e, Read | Convert):
+            return self.value(e, BOOL, scope)
         return self._scalars.lower(e, scope.indices)
+
+    def _untyped(self, e: Operation) -> DType | None:
+        """The type in which numbers are compared of which none is an element; None if they are integers of shapes."""
+        if reads_values(e):
+            return FLOAT32
+        return FLOAT64 if has_floats(self._op, e) else None
 
     def _operation(self, e: Operation, want: DType, scope: Scope) -> loop.Expr:
         if e.op in COMPARE or e.op in ("and", "or"):
@@ -199,11 +225,12 @@ class Mathematics:
         return b.binary(_ARITHMETIC[e.op], left, right)
 
     def _convert(self, e: Convert, want: DType, scope: Scope) -> loop.Expr:
-        source = self.type_of(e.operand) or self.compute_type(e.to)
+        target = self.compute_type(e.to)
+        source = self.type_of(e.operand) or (FLOAT64 if target == BOOL else target)
         value = self.value(e.operand, source, scope)
         if e.to not in self._variant.types:
             value = b.cast(self._variant.dtype(e.to), value)
-        return b.cast(want, b.cast(self.compute_type(e.to), value))
+        return b.cast(want, b.cast(target, value))
 
     # Reads ------------------------------------------------------------------------------------------
 
@@ -224,13 +251,20 @@ class Mathematics:
         if not outside:
             return value
         if e.outside is not None:
-            return self._guarded(value, outside, self.value(e.outside, value.type.dtype, scope), scope)
+            beyond = scope.under(b.negate(_all(outside)))
+            return self._guarded(value, outside, self.value(e.outside, value.type.dtype, beyond), scope)
         if scope.conditions is None and self._partial:
             return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
         if scope.conditions is None:
             raise InternalError(f"{e.span}: a read of {e.tensor!r} outside a reduction is not proved to stay inside")
-        scope.conditions += outside
-        return value
+        if not scope.path:
+            scope.conditions += outside
+            return value
+        taken = scope.context
+        for condition in scope.path:
+            taken = taken.with_condition(condition)
+        scope.require(half for half in outside if not taken.proves(half))
+        return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
 
     def _unproved(self, subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
         """The halves of 0 <= subscript < size that do not follow from the context."""
@@ -243,11 +277,8 @@ class Mathematics:
     def _guarded(self, value: loop.Expr, inside: list[loop.Expr], otherwise: loop.Expr, scope: Scope) -> loop.Expr:
         """`value` where all conditions hold, else `otherwise`, through a local variable: a select would read anyway."""
         buffer = Buffer(self._names.fresh("element"), value.type.dtype, (), "register")
-        condition = inside[0]
-        for c in inside[1:]:
-            condition = b.both(condition, c)
         scope.allocs.append(buffer)
-        scope.before.append(b.when(condition, Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
+        scope.before.append(b.when(_all(inside), Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
         return Load(buffer.name, (), buffer.dtype)
 
     # Reductions -------------------------------------------------------------------------------------
@@ -264,9 +295,11 @@ class Mathematics:
             context = context.with_loop(variables[r.name].name, b.index(0), extents[r.name])
         inner = Scope({**scope.indices, **variables}, context, [])
         if e.condition is not None:
-            condition = self._scalars.lower(e.condition, inner.indices)
+            on_values = [c for c in conjuncts(e.condition) if reads_values(c)]
+            condition = _all([self.condition(c, inner) for c in conjuncts(e.condition) if c not in on_values])
             inner.conditions = [c for c in _conjuncts(condition) if not context.proves(c)]
             inner.context = context.with_condition(condition)
+            inner.late += [self.condition(c, inner) for c in on_values]
         step = self._step(e, accumulator, inner)
         nest = inner.wrap([step])
         pending = list(dict.fromkeys(inner.conditions or []))
@@ -303,7 +336,7 @@ class Mathematics:
             return self.value(e, dtype, scope)
         if (e, dtype) in self._shared:
             return self._shared[e, dtype]
-        inner = replace(scope, conditions=[], allocs=[], before=[])
+        inner = replace(scope, conditions=[], allocs=[], before=[], late=[], path=())
         found = terms(e) if isinstance(e, Reduce) else None
         # The terms of a sum of terms are there or not one by one, and so have no conditions in common.
         value = self.value(e, dtype, inner) if found is None else self._sum(found, dtype, scope)
@@ -312,6 +345,8 @@ class Mathematics:
             self._rooms[dtype] = Buffer(self._names.fresh("part"), dtype, (), "register")
         place = (b.index(sum(known == dtype for _, known in self._shared)),)
         room = self._rooms[dtype].name
+        if inner.late:
+            value = Select(_all(inner.late), value, b.const(0, dtype))
         computed = b.block((*inner.before, Store(room, place, value)))
         zero = Store(room, place, b.const(0, dtype))
         scope.before.append(_when_all(list(dict.fromkeys(inner.conditions or [])), computed, zero))
@@ -339,9 +374,12 @@ class Mathematics:
         so_far = Load(accumulator.name, (), dtype)
         if e.kind == "sum" and dtype.is_float and isinstance(e.body, Operation) and e.body.op == "*":
             factors = (self.value(e.body.left, dtype, scope), self.value(e.body.right, dtype, scope))
-            return Store(accumulator.name, (), Call("fma", (*factors, so_far)))
-        value = self.value(e.body, dtype, scope)
-        return Store(accumulator.name, (), loop.Binary(_STEP[e.kind], so_far, value))
+            total: loop.Expr = Call("fma", (*factors, so_far))
+        else:
+            total = loop.Binary(_STEP[e.kind], so_far, self.value(e.body, dtype, scope))
+        if scope.late:
+            total = Select(_all(scope.late), total, so_far)
+        return Store(accumulator.name, (), total)
 
 
 class Names:
@@ -384,12 +422,14 @@ def _multiplied(number: loop.Expr, value: loop.Expr, total: loop.Expr | None) ->
 
 
 def _when_all(conditions: list[loop.Expr], body: Stmt, otherwise: Stmt | None = None) -> Stmt:
-    if not conditions:
-        return body
-    condition = conditions[0]
-    for c in conditions[1:]:
-        condition = b.both(condition, c)
-    return b.when(condition, body, otherwise)
+    return b.when(_all(conditions), body, otherwise)
+
+
+def _all(conditions: Iterable[loop.Expr]) -> loop.Expr:
+    together: loop.Expr = b.TRUE
+    for c in conditions:
+        together = b.both(together, c)
+    return together
 
 
 def _neutral(kind: str, dtype: DType) -> loop.Expr:

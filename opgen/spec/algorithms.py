@@ -21,6 +21,7 @@ from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Readable, Scope
 from opgen.spec.stretch import check_stretched
+from opgen.spec.walk import conjuncts
 
 _OWN = (s.TypeDecl, s.WhenDecl, s.ConstantDecl, s.LetDecl, s.DefinitionDecl)
 
@@ -142,7 +143,7 @@ class AlgorithmChecker:
                 condition = resolver.condition(item.condition)
                 if condition is not None:
                     self.facts |= dict(_facts(condition))
-                    for part in _parts(condition):
+                    for part in conjuncts(condition):
                         whole = part if whole is None else m.Operation("and", whole, part)
                         count += 1
                         self.report.stop_beyond(count, CONDITIONS, "conditions of an algorithm", item.span)
@@ -173,20 +174,11 @@ class AlgorithmChecker:
 
 def _facts(condition: m.Expr) -> Iterator[tuple[m.Expr, int]]:
     """What a condition says of the values of symbols and elements of attributes."""
-    for part in _parts(condition):
+    for part in conjuncts(condition):
         if isinstance(part, m.Operation) and part.op == "==":
             known, value = part.left, part.right
             if isinstance(known, m.Symbol | m.AttrValue) and isinstance(value, m.Number) and type(value.value) is int:
                 yield known, value.value
-
-
-def _parts(condition: m.Expr) -> Iterator[m.Expr]:
-    """What must hold for a condition to hold."""
-    if isinstance(condition, m.Operation) and condition.op == "and":
-        yield from _parts(condition.left)
-        yield from _parts(condition.right)
-    else:
-        yield condition
 
 
 def _scope(report: Report, op: m.OpSpec, functions: Mapping[str, m.Function | None]) -> Scope:

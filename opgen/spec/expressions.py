@@ -12,6 +12,8 @@ Meaning of the mathematics.
     * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are
       (also if they are infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no
       reduction must say `else value` or be proved to stay inside.
+    * What is not taken has no part: the other side of an `if`, the right of `and` and `or` where the left decides, the
+      `else` of a read that is inside.  A read there leaves no term out, a derivative there is no part of a gradient.
     * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
     * `max`, `min` propagate NaN; of equal values the first counts.
     * A term of a sum one of whose factors is a constant's element that is 0 is left out, if the sum runs over indices

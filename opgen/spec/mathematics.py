@@ -137,8 +137,8 @@ class MathResolver(Resolver):
         self._reductions += 1
         first = len(self.elements)
         body = self.resolve(tree.body)
+        condition = None if tree.condition is None else self.condition(tree.condition)
         self._reductions -= 1
-        condition = None if tree.condition is None else Resolver(self.scope).condition(tree.condition)
         for binding in bindings:
             del self.scope.indices[binding.name]
         if body is None or (condition is None and tree.condition is not None):
@@ -244,7 +244,7 @@ class MathResolver(Resolver):
         if name == "float" and self.scope.type_variables:
             return next(iter(self.scope.type_variables))
         dtype = lookup(name)
-        return None if dtype is None or dtype.kind == "bool" else dtype.name
+        return None if dtype is None else dtype.name
 
     def _apply(self, function: m.ScalarFunction, argument: Typed, span: Span) -> Typed | None:
         fits = self.is_float(argument.kind) or (function == "abs" and argument.kind not in (BOOL, INT))

@@ -101,6 +101,20 @@ def index_names(e: Expr) -> frozenset[str]:
     return frozenset(n.name for n in subexpressions(e) if isinstance(n, Index))
 
 
+def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
+    """What must hold for a condition to hold, in order; nothing for None."""
+    if condition is None:
+        return ()
+    if isinstance(condition, Operation) and condition.op == "and":
+        return conjuncts(condition.left) + conjuncts(condition.right)
+    return (condition,)
+
+
+def reads_values(e: Expr) -> bool:
+    """Whether an expression depends on elements of tensors, or on a reduction."""
+    return any(isinstance(n, Read | Reduce) for n in subexpressions(e))
+
+
 def reads(e: Expr) -> Iterator[Read]:
     """Every read of a tensor in an expression."""
     return (n for n in subexpressions(e) if isinstance(n, Read))

@@ -1,0 +1,61 @@
+"""Which reads decide whether a term of a reduction is there: those that are taken.
+
+A term is left out if a read of it falls outside its tensor.  What stands on a side that is not taken has no part: the
+other side of an `if`, the right of an `and` or `or` that its left decides, the value outside of a read that is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from opgen.grad.algebra import conjunction
+from opgen.spec.model import Conditional, Expr, Not, Operation, Read, Reduce
+from opgen.spec.walk import operands
+
+Inside = Callable[[Read], Sequence[Expr]]
+"""The conditions under which a read is inside, as far as that is not plain."""
+
+
+def always_taken(e: Expr) -> Iterator[Read]:
+    """The reads that leave a term out where they are outside, whatever its values; a reduction in it has its own."""
+    match e:
+        case Read():
+            if e.outside is None:
+                yield e
+        case Reduce():
+            return
+        case Conditional():
+            yield from always_taken(e.condition)
+        case Operation(op="and" | "or"):
+            yield from always_taken(e.left)
+        case _:
+            for o in operands(e):
+                yield from always_taken(o)
+
+
+def choices(e: Expr, inside: Inside) -> Iterator[Expr]:
+    """The conditions under which those reads are inside that are taken by choice."""
+    match e:
+        case Reduce():
+            return
+        case Read():
+            if e.outside is not None:
+                yield from _unless(conjunction(inside(e)), e.outside, inside)
+        case Conditional():
+            yield from choices(e.condition, inside)
+            yield from _unless(Not(e.condition), e.if_true, inside)
+            yield from _unless(e.condition, e.if_false, inside)
+        case Operation(op="and" | "or"):
+            yield from choices(e.left, inside)
+            yield from _unless(Not(e.left) if e.op == "and" else e.left, e.right, inside)
+        case _:
+            for o in operands(e):
+                yield from choices(o, inside)
+
+
+def _unless(condition: Expr | None, e: Expr, inside: Inside) -> Iterator[Expr]:
+    """The conditions of an expression that is taken unless a condition holds; None always holds."""
+    if condition is None:
+        return
+    wanted = [*(c for read in always_taken(e) for c in inside(read)), *choices(e, inside)]
+    yield from (Operation("or", condition, c) for c in dict.fromkeys(wanted))

@@ -1,0 +1,73 @@
+"""Lets that are not taken, or not used, have no part in a gradient, whatever their derivative is.
+
+What reaches such a `let` is 0; its derivative may be infinite or NaN, and 0 times that is NaN.  Written inline it would
+stand on a side that is not taken.  So where both may be, the product is taken for 0.  Products and sums of finite
+numbers are finite (as far as they do not overflow): they stay plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from opgen.grad.algebra import ZERO
+from opgen.spec.model import Apply, Conditional, Convert, Definition, Expr, Index, Number, Operation, Read, Reduce
+from opgen.spec.walk import reads, subexpressions
+
+_UNBOUNDED = ("exp", "log", "sqrt")
+"""Functions that, or whose derivatives, are not finite for some finite numbers."""
+
+
+def may_be_infinite(e: Expr, infinite: Collection[str]) -> bool:
+    """Whether a value may be infinite or NaN though all inputs are finite; `infinite` are the lets that may be."""
+    return any(_unbounded(n, infinite) for n in subexpressions(e))
+
+
+def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
+    match e:
+        case Apply():
+            return e.function in _UNBOUNDED
+        case Operation(op="pow"):
+            return True
+        case Operation(op="/"):
+            return not _is_count(e.right)
+        case Read():
+            return e.tensor in infinite
+    return False
+
+
+def _is_count(e: Expr) -> bool:
+    """Whether a divisor is a number, or a cast of an integer of shapes: if that is 0, there is nothing to divide."""
+    match e:
+        case Number():
+            return e.value != 0
+        case Convert():
+            return _is_count(e.operand) if isinstance(e.operand, Number) else not any(reads(e.operand))
+    return False
+
+
+def may_be_nothing(adjoint: Definition, size: Callable[[str, int], Expr], nothing: Collection[str]) -> bool:
+    """Whether elements of an adjoint may be 0 because nothing takes what it belongs to.
+
+    `size` tells the dimensions of tensors, `nothing` are the other adjoints of which this is so.
+    """
+    extents = {r.name: r.extent for r in adjoint.indices}
+    extents |= {r.name: r.extent for e in subexpressions(adjoint.value) if isinstance(e, Reduce) for r in e.indices}
+    for e in subexpressions(adjoint.value):
+        if isinstance(e, Conditional) or (isinstance(e, Reduce) and e.condition is not None):
+            return True
+        if isinstance(e, Read) and e.tensor in nothing:
+            return True
+        if isinstance(e, Read):
+            for axis, s in enumerate(e.indices):
+                if not (isinstance(s, Index) and extents.get(s.name) == size(e.tensor, axis)):
+                    return True
+    return False
+
+
+def unless_nothing(seed: Expr, weight: Expr) -> Expr:
+    """A weight that is a multiple of the seed: 0 where the seed is 0 and the weight NaN.
+
+    Elsewhere it is as it was, and so are its own derivatives.
+    """
+    undefined = Operation("and", Operation("!=", weight, weight), Operation("==", seed, ZERO))
+    return Conditional(undefined, ZERO, weight)
