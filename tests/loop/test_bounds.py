@@ -12,6 +12,7 @@ import pytest
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context, kept_proofs
+from opgen.loop.analysis.intervals import UNBOUNDED, floor_divide
 from opgen.loop.analysis.scopes import walk_kernel
 from opgen.loop.nodes import INDEX, Compare, Const, Expr, For, Store, Var
 from opgen.loop.parse import parse_expr, parse_kernel
@@ -277,3 +278,9 @@ def test_what_was_asked_before_does_not_change_an_answer() -> None:
         context, _ = at_the_end("n++ m++ d++", lines, order[0])
         asked = {q: context.proves(at_the_end("n++ m++ d++", lines, q)[1], 12) for q in order}
         assert [asked[q] for q in questions] == alone
+
+
+def test_quotients_by_no_number_are_not_known() -> None:
+    """Where a loop is never run its conditions contradict each other."""
+    assert floor_divide((0, 5), (1, 0)) == UNBOUNDED
+    assert floor_divide((0, 5), (2, 4)) == (0, 2)

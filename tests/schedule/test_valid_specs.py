@@ -59,11 +59,40 @@ UNUSED = """op A {
   y[j] = abs(sum[i](x[i, j]))
 }
 """
+SCALAR_BESIDE_SUM = """op A {
+  type T in {half, float32, float64}
+  input x: T[n]
+  input g: T[]
+  output y: T[n]
+  y[i] = prod[r < 3, s < 2](x[i] * g[] + T(r + s + 1))
+}
+"""
+EMPTY_SUMS = """op A {
+  type T in {float32, float64}
+  input x: T[n]
+  input v: T[m]
+  output y: T[n]
+  let t[j] = ceil(v[j]) * v[j] where j < m
+  y[i] = x[i] * x[i] + sum[j < m](t[j] * (v[j + i] else 0.5))
+}
+"""
+STRETCHED = """op A {
+  type T in {float32, float64}
+  input x: T[n, n | 1, m]
+  input b: T[k]
+  output y: T[m, k]
+  y[i, j] = sum[r < n, s < n](x[r, s, i]) + b[j]
+}
+"""
+RTOL = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-11}
 SHAPES = {
     "scaled": (SCALED_SOFTMAX, {"x": (6, 10), "g": ()}),
     "scaled, larger": (SCALED_SOFTMAX, {"x": (32, 64), "g": ()}),
     "diagonal": (DIAGONAL, {"x": (32, 32)}),
     "cross entropy": (CROSS_ENTROPY, {"x": (16, 24), "p": (16, 24)}),
+    "scalar beside sum": (SCALAR_BESIDE_SUM, {"x": (256,), "g": ()}),
+    "empty sums": (EMPTY_SUMS, {"x": (9,), "v": (0,)}),
+    "stretched": (STRETCHED, {"x": (11, 11, 32), "b": (48,)}),
     "unused": (UNUSED, {"x": (31, 33)}),
 }
 
@@ -73,25 +102,28 @@ def kernels(call: Call, dtype: str) -> tuple[Kernel, dict[str, int | float]]:
     return simplify(bind(kernel, parameters)), {}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_op_and_its_gradients(name: str, dtype: str) -> None:
     text, shapes = SHAPES[name]
+    text = text.replace("{float32", "{half, float32")
     module = load_text(text)
     forward = Call(module, module.ops[0], shapes, dtype=dtype)
     outputs = forward.environment.output_shapes
     calls = [forward]
-    for wrt in () if text == UNUSED else shapes:  # a clamped subscript cannot be differentiated
+    for wrt in () if name == "unused" else shapes:  # a clamped subscript cannot be differentiated
         op = gradient(module, module.ops[0], wrt)
         calls.append(Call(module, op, {**shapes, **{f"grad_{o}": s for o, s in outputs.items()}}, dtype=dtype))
     for call in calls:
         kernel, _ = kernels(call, dtype)
         arrays = random_arrays(call.shapes, dtype, seed=4)
         given = {b.name: arrays[b.name] for b in kernel.inputs}
-        _, fast = scheduled(kernel, "cpu", toolchain.host().machine)
-        found = run_kernel(legalize(fast), given, {}, guarded=True)
-        for output, want in interpret(kernel, given).items():
-            np.testing.assert_allclose(found[output], want, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-5)
+        right = interpret(kernel, given)
+        for unscheduled, parameters in ((kernel, {}), call.kernel()):
+            _, fast = scheduled(simplify(unscheduled), "cpu", toolchain.host().machine)
+            found = run_kernel(legalize(fast), given, parameters, guarded=True)
+            for output, want in right.items():
+                np.testing.assert_allclose(found[output], want, rtol=RTOL[dtype], atol=RTOL[dtype])
 
 
 def test_what_nobody_uses_is_not_computed() -> None:

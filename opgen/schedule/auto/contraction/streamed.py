@@ -108,7 +108,7 @@ class Streamed(LaneNest):
             return False
         if any(depends(rows[0].indices, n) for n in self._positions) or not nest.sums_wait:
             return False
-        last = (rows[0].indices[-1], results[0].indices[-1])
+        last = (rows[0].indices[-1:], results[0].indices[-1:])
         return all(is_contiguous(e, self.vector, nest.shapes) for e in (rows[0], results[0])) and all(
             depends(e, self.vector) for e in last
         )
