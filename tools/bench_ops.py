@@ -1,8 +1,8 @@
 """Ops that many networks are made of, beside convolutions, in turns with PyTorch: `python -m tools.bench_ops`.
 
-The ops of `tools/common_ops.op`, float32, at sizes that tiles divide and sizes that they do not, and the functions that
-PyTorch has for them (`--peer-python`: an interpreter that has it), each in a process of its own.  Prints our speed over
-PyTorch's row by row, worst first, and the geometric mean; without PyTorch, the times alone.
+The ops of `tools/common_ops.op`, float32 (those of integers int32), at sizes that tiles divide and sizes that they do
+not, and the functions that PyTorch has for them (`--peer-python`: an interpreter that has it), each in a process of its
+own.  Prints our speed over PyTorch's row by row, worst first, and the geometric mean; without PyTorch, the times alone.
 """
 
 from __future__ import annotations
@@ -46,6 +46,17 @@ CASES: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
     ("column_sums", ((1024, 1024),)),
     ("column_sums", ((784, 300),)),
     ("attention", ((12, 128, 64), (12, 128, 64), (12, 128, 64))),
+    ("two_products", ((256, 256), (256, 256), (256, 256), (256, 256))),
+    ("two_products", ((100, 300), (300, 500), (100, 500), (500, 500))),
+    ("let_and_sum", ((256, 256), (256, 256), (256, 256), (256, 256))),
+    ("gated", ((128, 768), (768, 768), (768, 768))),
+    ("gated_gradient", ((128, 768), (768, 768), (768, 768), (128, 768))),
+    ("gemm", ((256, 512), (384, 512))),
+    ("gates", ((64, 256), (1024, 256), (1024,))),
+    ("mat_mul_int32", ((256, 256), (256, 256))),
+    ("mat_mul_int32", ((512, 512), (512, 512))),
+    ("powers", ((128, 3072), (128, 3072))),
+    ("sine", ((128, 3072),)),
 )
 SEED = 0
 TOLERANCE = 1e-4
@@ -108,7 +119,7 @@ def _report(rows: Sequence[Row]) -> None:
 
 def _row(op: str, shapes: Sequence[Sequence[int]], workers: Sequence[Worker], rounds: int) -> Row:
     name = f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}"
-    case = {"op": op, "shapes": shapes}
+    case = {"op": op, "shapes": shapes, "dtype": "int32" if op.endswith("int32") else "float32"}
     with tempfile.TemporaryDirectory() as folder:
         results = [Path(folder) / f"{k}.npy" for k in range(len(workers))]
         for worker, result in zip(workers, results, strict=True):

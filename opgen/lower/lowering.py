@@ -8,7 +8,9 @@
                     acc = fma(a[...], b[...], acc)
             result[...] = cast(acc)
 
-Conditions stand at the outermost loop at which they are decided.  Intermediate tensors are heap allocations around all.
+Conditions stand at the outermost loop at which they are decided; where sizes and attributes choose between sums, they
+do so around all loops (`cases.py`).  Sums that are better computed each by itself are (`parts.py`).  Intermediate
+tensors are heap allocations around all, those of one case around what is done in it.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, For, Kernel, Stmt, Store, Var
 from opgen.loop.walk import free_vars
+from opgen.lower.cases import ByCases, Cases, Part
 from opgen.lower.constants import Expansion, expansion, quotient
 from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
 from opgen.lower.mathematics import Mathematics, Names, Scope, TensorAccess
 from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
+from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
@@ -40,7 +44,9 @@ from opgen.spec.model import (
     OpSpec,
     Present,
     Require,
+    ShapeLet,
     SizeOf,
+    Symbol,
     Tensor,
 )
 from opgen.spec.narrow import narrow_op
@@ -79,6 +85,7 @@ class _Lowering:
         self._definitions = inline_lets(definitions)
         self._names = Names(reserved_names(op))
         self._tensors: dict[str, TensorAccess] = {}
+        self._tensor_names = Names((*self._names.taken, *(d.tensor for d in (*definitions, *op.definitions))))
 
     def run(self) -> Lowered:
         op = self._op
@@ -103,8 +110,39 @@ class _Lowering:
 
     def _body(self, definitions: tuple[Definition, ...]) -> Stmt:
         """One nest a definition, within the allocations of the intermediates."""
-        lets = tuple(self._let(d) for d in definitions if not d.is_output)
-        return b.alloc(lets, b.block(self._nest(d) for d in definitions))
+        lets = [self._let(d) for d in definitions if not d.is_output]
+        nests: list[Stmt] = []
+        cases = ByCases(self._condition, _named_integers(self._op))
+        for definition in definitions:
+            part = cases.of(definition)
+            if isinstance(part, Cases):
+                nests.append(self._chosen(part))
+            else:
+                made, parts = self._in_parts(part)
+                lets += made
+                nests += [self._nest(d) for d in parts]
+        return b.alloc(lets, b.block(nests))
+
+    def _chosen(self, part: Part) -> Stmt:
+        """The nests of each case under its condition, with what they need for themselves."""
+        if isinstance(part, Cases):
+            return b.when(part.condition, self._chosen(part.if_true), self._chosen(part.if_false))
+        lets, parts = self._in_parts(part)
+        return b.alloc(lets, b.block(self._nest(d) for d in parts))
+
+    def _in_parts(self, definition: Definition) -> tuple[list[Buffer], tuple[Definition, ...]]:
+        """A definition after those of the sums that get loops of their own, and where these are kept."""
+        lets: list[Buffer] = []
+        type_of = self._mathematics(self._names).type_of
+        parts = Parts(type_of, self._tensor_names.fresh, lambda part: lets.append(self._let(part)))
+        return lets, parts.of(definition)
+
+    def _condition(self, e: Expr) -> loop.Expr:
+        """A condition on sizes and attributes."""
+        return self._mathematics(self._names).condition(e, Scope({}, Context()))
+
+    def _mathematics(self, names: Names, partial: bool = False) -> Mathematics:
+        return Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial)
 
     # Buffers ----------------------------------------------------------------------------------------
 
@@ -147,8 +185,7 @@ class _Lowering:
             stops[index] = extents[name] if step is None else b.ceildiv(extents[name], b.index(step))
             context = context.with_loop(variables[index].name, b.index(0), stops[index])
         scope = Scope(variables, context)
-        partial = bool(expanded.split)
-        mathematics = Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial)
+        mathematics = self._mathematics(names, bool(expanded.split))
         nest = self._copies(definition, expanded, extents, scope, mathematics)
         for index in reversed(variables):
             nest = For(variables[index].name, b.index(0), stops[index], nest)
@@ -214,6 +251,11 @@ def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> l
         if isinstance(n, Present) or (isinstance(n, EnumIs) and n.name not in variant.values):
             return None
     return scalars.lower(e, {})
+
+
+def _named_integers(op: OpSpec) -> dict[Expr, Expr]:
+    """The expressions that have a name."""
+    return {Symbol(c.names[0]): c.value for c in op.checks if isinstance(c, ShapeLet) and len(c.names) == 1}
 
 
 def _in_memory_order(definition: Definition, order: tuple[int, ...]) -> list[str]:

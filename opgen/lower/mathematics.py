@@ -388,6 +388,10 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
+    @property
+    def taken(self) -> frozenset[str]:
+        return frozenset(self._taken)
+
     def fresh(self, name: str) -> str:
         candidate, count = name, 0
         while candidate in self._taken:

@@ -24,6 +24,8 @@ import numpy as np
 
 LINE = 64
 """Bytes of a cache line."""
+SPREAD = 100
+"""The standard deviation of integers."""
 SAMPLE_SECONDS = 0.001
 """Calls shorter than this are timed several at once, so that the clock does not weigh."""
 
@@ -50,8 +52,11 @@ class Given:
 
     @cached_property
     def inputs(self) -> list[np.ndarray]:
-        """Of an op that is no convolution, in the order of its arguments."""
-        return [self._numbers(shape, number) for number, shape in enumerate(self._case["shapes"])]
+        """Of an op that is no convolution, in the order of its arguments, in the type of the case."""
+        found = [self._numbers(shape, number) for number, shape in enumerate(self._case["shapes"])]
+        if self._case.get("dtype", "float32") == "float32":
+            return found
+        return [self.placed(np.rint(x * SPREAD), self._case["dtype"]) for x in found]
 
     @cached_property
     def images(self) -> np.ndarray:

@@ -10,6 +10,11 @@ import torch.nn.functional as F
 from tools.bench.workers.protocol import Call, Given, Library
 from tools.bench.workers.torch_worker import inference
 
+
+def _two_products(x: torch.Tensor, w: torch.Tensor, h: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(x @ w, h, r)
+
+
 FUNCTIONS = {
     "mat_mul": torch.matmul,
     "mat_mul_transposed": lambda a, b: a @ b.t(),
@@ -23,6 +28,15 @@ FUNCTIONS = {
     "transpose": lambda x: x.t().contiguous(),
     "column_sums": lambda x: x.sum(0),
     "attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+    "two_products": _two_products,
+    "let_and_sum": _two_products,
+    "gated": lambda x, w, v: (x @ w) * (x @ v),
+    "gated_gradient": lambda x, w, v, dy: (dy * (x @ v)) @ w.t() + (dy * (x @ w)) @ v.t(),
+    "gemm": lambda a, b: a @ b.t(),
+    "gates": lambda x, w, bias: torch.addmm(bias, x, w.t()).reshape(len(x), 4, -1),
+    "mat_mul_int32": torch.matmul,
+    "powers": lambda x, y: torch.pow(x.abs(), y),
+    "sine": torch.sin,
 }
 
 

@@ -259,6 +259,22 @@ def _allocated(kernel: Kernel, name: str) -> Alloc:
     return next(s for s in allocs_in(kernel.body) if any(o.name == name for o in s.buffers))
 
 
+def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
+    """A panel, made in the last of the loops `inner` if else much lies between what is used, as in that of
+    `w[g * n + j]` for some j and all g.
+    """
+    most = OVERLAP * _bytes(kernel, panel.buffer)
+
+    def is_dense(made: Pack) -> bool:
+        panels = Trial(kernel)
+        return panels.take(made) and _copied(panels.kernel, made.name) <= most
+
+    if not inner or is_dense(panel):
+        return panel
+    further = replace(panel, at=inner[-1])
+    return further if is_dense(further) else panel
+
+
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
     """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
     that use the same panel.
@@ -276,7 +292,9 @@ def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, c
     if same and not trial.take(Reorder(order)):
         return False
     name = trial.fresh(f"{pack.buffer}_panel")
-    if not trial.take(Pack(pack.buffer, pack.order, name, blocks)):
+    panel = Pack(pack.buffer, pack.order, name, blocks)
+    inner = [n for n in nest.names[len(around) + 1 :] if any(depends(e.indices, n) for e in uses)]
+    if not trial.take(_without_gaps(trial.kernel, panel, inner)):
         return False
     carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
     shared = [n for n in (*changing, blocks) if n not in carried]

@@ -1,0 +1,136 @@
+"""Definitions in parts: sums that share what they read get loops of their own.
+
+    y[i, j] = sum[k](x[i, k] * w[k, j]) + sum[k](h[i, k] * r[k, j])
+
+becomes a tensor for the first sum, and the second sum plus that tensor: two products of matrices of which each is tiled
+as if it stood alone.  A reduction that does not depend on some index of what surrounds it is computed once for all of
+that index.  Values and roundings are the same: the tensor has the type in which is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from opgen.dtypes import DType
+from opgen.spec.model import Definition, Element, Expr, Index, IndexRange, Number, Read, Reduce
+from opgen.spec.walk import operands, subexpressions, with_operands
+
+SHORT = 16
+"""Terms of a sum up to which it costs about as much to fetch what was summed before."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A reduction, the indices around it, and whether those of reductions are among them."""
+
+    reduce: Reduce
+    around: tuple[IndexRange, ...]
+    nested: bool
+
+    @property
+    def own(self) -> tuple[IndexRange, ...]:
+        """The indices on which the reduction depends."""
+        names = _free(self.reduce)
+        return tuple(r for r in self.around if r.name in names)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the surroundings compute the same again and again."""
+        return any(r.extent != Number(1) for r in self.around if r not in self.own)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether two reads are each used again along an index that the other follows: a product of matrices."""
+        names = {r.name for r in self.around}
+        misses = {frozenset(names - _free(e)) for e in subexpressions(self.reduce.body) if isinstance(e, Read)}
+        return any(a - b and b - a for a in misses for b in misses)
+
+    @property
+    def short(self) -> bool:
+        """Whether it is known to have few terms."""
+        extents = [r.extent.value for r in self.reduce.indices if isinstance(r.extent, Number)]
+        return len(extents) == len(self.reduce.indices) and prod(extents) <= SHORT
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can be a tensor of its own: each index runs over the same places whatever the others are."""
+        return not any(isinstance(n, Index) for r in self.own for n in subexpressions(r.extent))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is asked of who lowers definitions.
+
+    `type_of` is the type in which a reduction adds, None if its surroundings say; `name` gives names that no tensor
+    has; `make` makes room for a tensor, whose elements have a type from then on.
+    """
+
+    type_of: Callable[[Reduce], DType | None]
+    name: Callable[[str], str]
+    make: Callable[[Definition], None]
+
+    def of(self, definition: Definition) -> tuple[Definition, ...]:
+        """A definition after the tensors that it reads in the place of reductions; alone if it is best as it is."""
+        if any(isinstance(e, Element) for e in subexpressions(definition.value)):
+            return (definition,)  # sums over constants are written out, and share their terms
+        parts: list[Definition] = []
+        while (found := self._next(definition)) is not None:
+            reduce, dtype = found
+            indices = tuple(Index(r.name) for r in reduce.own)
+            part = Definition(
+                tensor=self.name(f"{definition.tensor}_{reduce.reduce.kind}"),
+                indices=reduce.own,
+                subscripts=indices,
+                value=reduce.reduce,
+                dtype=dtype.name,
+                dims=tuple(r.extent for r in reduce.own),
+                is_output=False,
+                span=definition.span,
+            )
+            parts += self.of(part)
+            self.make(part)
+            read = Read(part.tensor, indices)
+            definition = replace(definition, value=_replaced(definition.value, reduce.reduce, read))
+        return (*parts, definition)
+
+    def _next(self, definition: Definition) -> tuple[_Found, DType] | None:
+        """The reduction to be taken out next, and its type."""
+        found: dict[_Found, DType] = {}
+        for reduction in _reductions(definition.value, definition.indices, False):
+            dtype = self.type_of(reduction.reduce)
+            if reduction.fits and dtype is not None:
+                found[reduction] = dtype
+        repeated = next((f for f in found if f.repeats and not f.short), None)
+        if repeated is not None:
+            return repeated, found[repeated]
+        outer = list({f.reduce: f for f in found if not f.nested}.values())
+        if len(outer) < 2:
+            return None
+        return next(((f, found[f]) for f in outer if f.mixes and not f.short), None)
+
+
+def _reductions(e: Expr, around: Sequence[IndexRange], nested: bool) -> Iterator[_Found]:
+    if isinstance(e, Reduce):
+        yield _Found(e, tuple(around), nested)
+        around, nested = (*around, *e.indices), True
+    for o in operands(e):
+        yield from _reductions(o, around, nested)
+
+
+def _free(e: Expr) -> set[str]:
+    """The indices on which an expression depends."""
+    if isinstance(e, Index):
+        return {e.name}
+    names = {n for o in operands(e) for n in _free(o)}
+    if isinstance(e, Reduce):
+        names |= {n for r in e.indices for n in _free(r.extent)}
+        names -= {r.name for r in e.indices}
+    return names
+
+
+def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
+    if e == old:
+        return new
+    return with_operands(e, tuple(_replaced(o, old, new) for o in operands(e)))
