@@ -15,7 +15,6 @@ A spec file that declares no op (it is there to be imported) makes nothing.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from opgen.spec.limits import LISTED, LISTED_TOGETHER
 from opgen.spec.loading import flatten
 from opgen.spec.measure import weight
 from opgen.spec.model import Module
+from opgen.spec.names import why_no_module
 
 Progress = Callable[[str], None]
 
@@ -66,8 +66,9 @@ def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
         module = load(path)
         if not module.ops:
             continue
-        if not module.name.isidentifier() or keyword.iskeyword(module.name):
-            raise UserError(f"{path}: '{module.name}' cannot be the name of a Python module")
+        reason = why_no_module(module.name)
+        if reason is not None:
+            raise UserError(f"{path}: '{module.name}' {reason}; give the file another name")
         own = dict(_module_files(module, path, say))
         for name in own:
             if name in files and name != "py.typed":

@@ -11,7 +11,7 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.attributes import build_attrs, layout_letters
 from opgen.spec.dimensions import check_determined, input_dimension, output_dimension, symbols_of
-from opgen.spec.names import check_name
+from opgen.spec.names import check_argument, check_name, check_result
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Readable, Scope
@@ -31,6 +31,8 @@ class Interface:
 def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
     """Every name that the items declare, with its place; a name declared twice, or one no language bears, is noted."""
     spans: dict[str, Span] = {}
+    arguments = set(_arguments(items))
+    results = {i.name for i in items if isinstance(i, s.TensorDecl) and i.keyword == "output"}
     for ident in _declared(items):
         if ident.name in spans:
             first = spans[ident.name]
@@ -38,8 +40,24 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
             report.add("S011", f"'{ident.name}' is declared twice", ident.span, help)
         else:
             spans[ident.name] = ident.span
-            check_name(report, ident.name, ident.span)
+            if ident in arguments:
+                check_argument(report, ident.name, ident.span)
+            elif ident in results:
+                check_result(report, ident.name, ident.span)
+            else:
+                check_name(report, ident.name, ident.span)
     return spans
+
+
+def _arguments(items: Iterable[s.Item]) -> Iterable[s.Ident]:
+    """What a caller writes: inputs, attributes and their other names."""
+    for item in items:
+        if isinstance(item, s.SizesDecl | s.AttrDecl) or (
+            isinstance(item, s.TensorDecl | s.InheritedDecl) and item.keyword == "input"
+        ):
+            yield item.name
+        if isinstance(item, s.AttrDecl) and item.alias is not None:
+            yield item.alias
 
 
 def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:

@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import keyword
 
 from opgen.diagnostics import Span
-from opgen.dtypes import ALIASES, DTYPES
+from opgen.spec import words
+from opgen.spec.c_library import C_LIBRARY, HEADERS
 from opgen.spec.report import Report
-
-_LANGUAGE_WORDS = """
-import function fragment let require return where if then else and or not in true false sum prod max min present
-ceildiv pow exp log sqrt tanh erf sin cos floor ceil round abs layout enum alias compatibility deprecated
-shape_only like inf nan
-"""
-_C_WORDS = """
-alignas alignof and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
-char char8_t char16_t char32_t class co_await co_return co_yield compl concept const const_cast consteval
-constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
-false final float for friend goto if inline int long main mutable namespace new noexcept not not_eq nullptr
-operator or or_eq override private protected public register reinterpret_cast requires restrict return short
-signed sizeof static static_assert static_cast struct switch synchronized template this thread_local throw true
-try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq NULL EOF
-INFINITY NAN HUGE_VAL M_PI M_E assert errno stdin stdout stderr signbit isnan isinf isfinite linux unix
-threadIdx blockIdx blockDim gridDim warpSize size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t
-uint32_t uint64_t std
-"""
-_LANGUAGE = frozenset(_LANGUAGE_WORDS.split())
-_PYTHON = frozenset({*keyword.kwlist, *keyword.softkwlist} - {"type", "_"})
-_C = frozenset(_C_WORDS.split())
-_GENERATED = frozenset({"self", "cls", "out", "name", "np", "numpy", "opgen", "raw_ops", "typing", "annotations"})
-_TYPES = frozenset({*DTYPES, *ALIASES, "int"})
 
 _BUILTINS = frozenset(n for n in dir(builtins) if not n.startswith("_"))
 
@@ -38,21 +15,42 @@ _BUILTINS = frozenset(n for n in dir(builtins) if not n.startswith("_"))
 def why_illegal(name: str) -> str | None:
     """Why a name cannot be used in a spec, completing "'x' is ..."; None if it can."""
     reasons = (
-        (name in _LANGUAGE, "a word of the spec language"),
-        (name in _TYPES, "the name of a type"),
-        (name in _PYTHON, "a keyword of Python"),
-        (name in _GENERATED, "a name that generated code uses itself"),
+        (name in words.SPEC, "a word of the spec language"),
+        (name in words.TYPES, "the name of a type"),
+        (name in words.PYTHON, "a keyword of Python"),
+        (name in words.GENERATED, "a name that generated code uses itself"),
     )
-    return next((reason for holds, reason in reasons if holds), None) or why_illegal_in_c(name)
+    found = next((reason for holds, reason in reasons if holds), None) or why_illegal_in_c(name)
+    return found or ("a keyword of Java" if name in words.JAVA else None)
 
 
 def why_illegal_in_c(name: str) -> str | None:
     """Why what looks like a name cannot be one in C and C++, completing "'x' is ..."; None if it can."""
-    if name in _C:
+    if name in words.C or name in words.CPP:
         return "a word that C or C++ keeps for itself"
     if name.startswith("_") or "__" in name:
         return "not usable: names that begin with '_' or hold '__' are reserved in C and C++"
+    if name in words.C_MACROS or words.C_MACRO_FAMILIES.fullmatch(name):
+        return "a macro or type of C's headers"
     return None
+
+
+def why_no_prefix(prefix: str) -> str | None:
+    """Why the names, headers and namespace of a library for C and C++ cannot begin with a prefix; None if they can."""
+    if not (prefix.isascii() and prefix.isidentifier()):
+        return "no name in C"
+    if prefix in HEADERS:
+        return "the name of a header of C's"
+    if prefix in C_LIBRARY or prefix in words.CPP_API:
+        return "a name that C's or C++'s library declares"
+    return why_illegal_in_c(prefix)
+
+
+def why_no_module(name: str) -> str | None:
+    """Why a generated Python module cannot have a name, completing "'x' ..."; None if it can."""
+    if not name.isidentifier() or name in words.PYTHON:
+        return "cannot be the name of a Python module"
+    return "would hide a module of Python's" if name in words.PYTHON_MODULES else None
 
 
 def check_name(report: Report, name: str, span: Span) -> bool:
@@ -63,23 +61,45 @@ def check_name(report: Report, name: str, span: Span) -> bool:
     return reason is None
 
 
+def check_result(report: Report, name: str, span: Span) -> bool:
+    """The same for an argument or result of an op's function, which stand beside names of the interface."""
+    fine = check_name(report, name, span)
+    if fine and name in words.CPP_API:
+        report.add("S010", f"'{name}' is a name of the C++ interface's own", span, "choose another name")
+    return fine and name not in words.CPP_API
+
+
+def check_argument(report: Report, name: str, span: Span) -> None:
+    """The same for an argument, which code would have to rename if the generated module had one of its name."""
+    if check_result(report, name, span) and name in words.MODULE:
+        message = f"'{name}' is a name that the generated module uses itself"
+        report.add("S010", message, span, "choose another name")
+
+
 def check_word(report: Report, word: str, span: Span) -> bool:
     """The same for a word of an enumeration, which generated code holds as a string and as an enumerator."""
-    if word in _PYTHON or word in _C or word in ("true", "false", "inf", "nan"):
-        report.add("S010", f"'{word}' is a keyword in Python, C or C++", span, "choose another word")
-        return False
-    return True
+    kept = words.PYTHON | words.C | words.CPP | words.JAVA | {"NULL", "inf", "nan"}
+    if word in kept:
+        report.add("S010", f"'{word}' is a keyword in Python, C, C++ or Java", span, "choose another word")
+    return word not in kept
 
 
 def check_function_name(report: Report, op: str, span: Span) -> None:
-    """Notes an op whose function would hide one of Python's own."""
+    """Notes an op whose function, or class, would hide a name that code relies on, and so would get another one."""
     function = snake_case(op)
     if function in _BUILTINS and why_illegal(function) is None:
-        report.add(
-            "S010", f"the function of '{op}' would hide Python's built-in '{function}'", span, "choose another name"
-        )
-    elif function != op:
-        check_name(report, function, span)
+        message = f"the function of '{op}' would hide Python's built-in '{function}'"
+    elif function in words.MODULE and why_illegal(function) is None:
+        message = f"the function of '{op}' would have a name that the generated module uses itself, '{function}'"
+    elif function in words.C_API | words.CPP_API and why_illegal(function) is None:
+        message = f"the function of '{op}' would have a name of the C or C++ interface's own, '{function}'"
+    elif op in words.MODULE | words.CPP_API | words.CPP_MEMBERS | words.JAVA_LANG and why_illegal(op) is None:
+        message = f"the class of '{op}' would hide one that generated code uses"
+    else:
+        if function != op:
+            check_name(report, function, span)
+        return
+    report.add("S010", message, span, "choose another name")
 
 
 def snake_case(name: str) -> str:

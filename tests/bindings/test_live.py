@@ -124,9 +124,9 @@ def test_ops_without_inputs(tmp_path: Path) -> None:
     path.write_text(
         """
 op Identity {
-  attr rows: int
+  attr size: int
   attr value: float = 1.0
-  output y: float32[rows, rows]
+  output y: float32[size, size]
   y[i, j] = if i == j then value else 0.0
 }
 op Powers { output squares: int64[3] output cubes: int64[3] squares[i] = int64(i * i) cubes[i] = int64(i * i * i) }

@@ -78,7 +78,7 @@ op Echo {{
   input x: T[count] """{doc}"""
   attr factor: int = 1 """{doc}"""
   attr mode: enum {{FIRST, SECOND}} = FIRST """{doc}"""
-  attr check: bool = true compatibility """{doc}"""
+  attr checked: bool = true compatibility """{doc}"""
   output y: T[count] """{doc}"""
   require count >= 1 : x "{message}"
   require count < 9 or mode == FIRST : mode "{message} {{count}}"
@@ -125,25 +125,25 @@ def _skeleton(source: str) -> str:
 
 def test_names_that_python_or_the_module_needs(tmp_path: Path) -> None:
     text = '''
-op Rows {
+op Lines {
   """m"""
   type T in {float32}
-  input len: T[object, check] """a"""
+  input length: T[object, check] """a"""
   input input: T[object, Checks] """b"""
-  attr padded: int = 1 """c"""
+  attr padding: int = 1 """c"""
   attr T_: int = 0 """c"""
   output Call: T[object, check, Checks] """d"""
-  let tuple = max(object, 1) + padded
-  require tuple >= padded : padded "{tuple} at least {padded}"
-  Call[i, j, k] = len[i, j] * input[i, k] + T(T_ + padded)
+  let tuple = max(object, 1) + padding
+  require tuple >= padding : padding "{tuple} at least {padding}"
+  Call[i, j, k] = length[i, j] * input[i, k] + T(T_ + padding)
 }
 '''
     source = render_module(load_text(text, "names.op"))
     tree = ast.parse(source)
     names = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
-    assert names == ["rows_", "_check_rows"]
+    assert names == ["lines", "_check_lines"]
     module = execute("names", source, tmp_path)
-    call = module._check_rows(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32), 1, 0, None)
+    call = module._check_lines(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32), 1, 0, None)
     assert [r.shape for r in call.results] == [(2, 3, 4)]
 
 

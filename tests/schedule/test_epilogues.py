@@ -46,7 +46,7 @@ def made(plain: Call) -> Call:
             shapes["bias"] = (shapes["filter"][2],)
         case "Slope":
             shapes["weights"] = (shapes["x"][3], shapes["dy"][3])
-        case "Rows":
+        case "EachRow":
             shapes["bias"] = (shapes["table"][0],)
     return Call(OPS, OPS.op(f"{plain.op.name}Made"), shapes, plain.attrs, dtype=plain.dtype)
 
@@ -62,7 +62,7 @@ def slope(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
 
 
 def rows(image: tuple[int, ...], outputs: int, dtype: str = "float32") -> Call:
-    return call("Rows", dtype, x=image, table=(outputs, image[3]))
+    return call("EachRow", dtype, x=image, table=(outputs, image[3]))
 
 
 def depthwise(

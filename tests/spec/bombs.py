@@ -142,6 +142,8 @@ BOMBS: dict[str, Callable[[], str]] = {
     "enumerations of twenty": lambda: enumerations(20, 20),
     "words": lambda: enumerations(1, 3000),
     "words without effect": lambda: op(before=f"  attr e: enum {{{joined(8000, 'A{k}', ', ')}}} = A0 compatibility\n"),
+    "enumerations without effect": lambda: op(
+        before=each(20, f"  attr e{{k}}: enum {{{joined(20, 'A{k}', ', ')}}} = A0 compatibility\n")),
     "layouts": lambda: wide(26).replace("  output", f"  attr f: layout {{{LAYOUTS}}}\n  output"),
     "a long layout": lambda: op(before=f"  attr f: layout {{{'ABCDEFGHIJ' * 8000}}}\n"),
     "layouts of tensors": lambda: op(
@@ -158,7 +160,7 @@ BOMBS: dict[str, Callable[[], str]] = {
     "sums": lambda: op(joined(140, "sum[r{k} < 2](x[i + r{k}])", " + ")),
     "inputs": lambda: op(before=each(4000, "  input a{k}: T[n]\n")),
     "outputs": lambda: op(after=each(900, "  output z{k}: T[n]\n  z{k}[i] = x[i]\n")),
-    "a chain": lambda: chain(1000, "{p}[i] + 1"),
+    "a chain": lambda: chain(200, "{p}[i] + 1"),
     "a chain of squares": lambda: chain(60, "{p}[i] * {p}[i]"),
     "a chain of ends": lambda: chain(200, "{p}[i] + {p}[n - 1 - i]"),
     "a chain of conditions": lambda: chain(60, "if {p}[i] > 0 then {p}[i] else -{p}[i]"),

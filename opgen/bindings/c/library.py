@@ -17,8 +17,9 @@ from opgen.diagnostics import UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
 from opgen.lower.limits import limits_of, origin, uncomputed
 from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
-from opgen.spec.names import why_illegal_in_c
+from opgen.spec.names import why_no_prefix
 from opgen.spec.walk import subexpressions
+from opgen.spec.words import C_API
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,7 @@ def _fields(scope: OpScope) -> Iterator[str]:
 
 def check_prefix(prefix: str) -> None:
     """Raises UserError if names of C and C++ cannot begin with the prefix, or the namespace cannot be called so."""
-    reason = why_illegal_in_c(prefix) if prefix.isascii() and prefix.isidentifier() else "no name in C"
+    reason = why_no_prefix(prefix)
     if reason is not None:
         raise UserError(f"'{prefix}' is {reason}; what names shall begin with is said by --prefix")
 
@@ -298,12 +299,13 @@ def check_lists(module: Module) -> None:
 
 def refuse_clashes(module: Module, prefix: str) -> None:
     """Raises UserError if two names of the C interface are the same."""
-    functions = ("abi_version", "last_error", "set_num_threads", "get_num_threads", "cpu_level")
-    common = (*functions, "status", "dtype", "device", "tensor", "shape", "k")
-    owners = {f"{prefix}_{name}": "the library" for name in common}
+    owners = {f"{prefix}_{name}": "the library" for name in C_API}
     for op in module.ops:
         n = OpNames(op, prefix)
         for name in (n.function, n.shape, n.workspace, n.with_workspace, n.attrs, n.attrs_default):
             if name in owners or name.startswith(f"{prefix}_k_"):
                 raise UserError(f"op {op.name}: the C name {name} is that of {owners.get(name, 'the library')} already")
             owners[name] = f"op {op.name}"
+        for name in (*n.fields, *n.inputs, *n.outputs):
+            if name.startswith((f"{prefix}_", f"{prefix.upper()}_")):
+                raise UserError(f"op {op.name}: '{name}' begins as the library's own names do, with {prefix}_")

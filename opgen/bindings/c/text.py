@@ -7,21 +7,13 @@ import textwrap
 from collections.abc import Iterable
 
 from opgen.diagnostics import InternalError
+from opgen.spec import words
 
 WIDTH = 100
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-_C = "auto break case char const continue default do double else enum extern float for goto if inline int long"
-_C += " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
-_CPP = "alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t char8_t class compl concept constexpr"
-_CPP += " const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable"
-_CPP += (
-    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
-)
-_CPP += " static_assert static_cast template this thread_local throw true try typeid typename using virtual wchar_t xor"
-_CPP += " xor_eq NULL errno stdin stdout stderr assert offsetof main linux unix typeof"
-KEYWORDS = frozenset(f"{_C} {_CPP}".split())
+KEYWORDS = words.C | words.CPP | words.C_MACROS
 """Words that no name in a header for C and C++ can be."""
 
 

@@ -48,7 +48,7 @@ class ExampleView:
 def example_views(module: Module) -> tuple[ExampleView, ...]:
     """The examples of all ops, in the spec's order."""
     classes = class_names(module.ops)
-    functions = function_names(module.ops, module.name)
+    functions = function_names(module.ops)
     return tuple(
         _example(op, example, f"{op.function_name}_{i + 1}", classes[op.name], functions[op.name])
         for op in module.ops

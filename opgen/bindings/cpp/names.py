@@ -6,17 +6,9 @@ from collections.abc import Iterable
 
 from opgen.bindings.c.text import Names
 from opgen.spec.model import Attr, OpSpec
+from opgen.spec.words import CPP_API
 
-SUPPORT = (
-    *("error", "gtl", "internal", "ops", "half", "bfloat16", "int32", "int64", "string", "operator"),
-    *("Status", "StatusOr", "StatusCode", "StringPiece", "OkStatus", "TensorShape", "PartialTensorShape", "DataType"),
-    *("DataTypeToEnum", "DataTypeString", "DataTypeSize", "Tensor", "TensorMap", "Node", "Output", "OutputHash"),
-    *("Operation", "Input", "Scope", "ClientSession"),
-    *(f"DT_{t}" for t in ("INVALID", "FLOAT", "DOUBLE", "INT32", "INT64", "BOOL", "BFLOAT16", "HALF")),
-)
-"""Names of the library's namespace."""
-
-_PARAMETERS = ("scope", "attrs", "call", "results", "status", "x", "ret", "std", "int64_t")
+_PARAMETERS = (*CPP_API, "scope", "attrs", "call", "results", "status", "x", "ret", "std", "int64_t")
 
 
 class ClassNames:
@@ -44,11 +36,11 @@ def camel_case(name: str) -> str:
 
 def class_names(ops: Iterable[OpSpec]) -> dict[str, str]:
     """The name of each op's class."""
-    names = Names(("Const", "Placeholder", "std", *SUPPORT))
+    names = Names(CPP_API)
     return {op.name: names.fresh(op.name) for op in ops}
 
 
-def function_names(ops: Iterable[OpSpec], namespace: str) -> dict[str, str]:
+def function_names(ops: Iterable[OpSpec]) -> dict[str, str]:
     """The name of each op's direct function."""
-    names = Names((*SUPPORT, namespace))
+    names = Names(CPP_API)
     return {op.name: names.fresh(op.function_name) for op in ops}

@@ -83,7 +83,7 @@ class HeaderView:
 def header_view(module: Module, namespace: str, prefix: str, source: str) -> HeaderView:
     """The view of a module's header."""
     classes = class_names(module.ops)
-    functions = function_names(module.ops, namespace)
+    functions = function_names(module.ops)
     return HeaderView(
         namespace=namespace,
         prefix=prefix,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 from math import prod
 
 import jinja2
 
 from opgen.bindings.formula import Formula
+from opgen.spec.limits import VARIANTS
 from opgen.spec.model import Algorithm, Attr, Module, OpSpec, Require
 
 _environment = jinja2.Environment(
@@ -30,7 +32,9 @@ class AttributeView:
 
 @dataclass(frozen=True)
 class SupportView:
-    """An op: its cells are the rows (types) by the columns (each a value for every enumerated attribute)."""
+    """An op: its cells are the rows (types) by the columns (each a value for every enumerated attribute); too many of
+    them have no rows.
+    """
 
     name: str
     function: str
@@ -39,12 +43,9 @@ class SupportView:
     requirements: tuple[str, ...]
     algorithms: tuple[str, ...]
     heading: str
+    cells: int
     columns: tuple[str, ...]
     rows: tuple[str, ...]
-
-    @property
-    def cells(self) -> int:
-        return len(self.columns) * len(self.rows)
 
 
 def support_page(module: Module, source: str) -> str:
@@ -57,7 +58,10 @@ def support_view(op: OpSpec) -> SupportView:
     """The view of one op."""
     formula = Formula(op)
     words = [a for a in op.attrs if a.kind in ("enum", "layout")]
-    columns = [" ".join(values) for values in itertools.product(*(a.values for a in words))]
+    types = [v.allowed for v in op.type_variables]
+    cells = prod(len(a.values) for a in words) * prod(map(len, types))
+    tabled = cells <= VARIANTS
+    columns = [" ".join(values) for values in itertools.product(*(a.values for a in words))] if tabled else []
     requirements = [
         f"`{r.argument}`: {''.join(p if isinstance(p, str) else formula.text(p) for p in r.expected)}"
         for r in op.checks
@@ -66,15 +70,14 @@ def support_view(op: OpSpec) -> SupportView:
     return SupportView(
         name=plain(op.name),
         function=plain(op.function_name),
-        summary=plain((op.doc or "").strip().partition("\n\n")[0]),
+        summary=paragraph((op.doc or "").strip().partition("\n\n")[0]),
         attributes=tuple(_attribute(op, a) for a in op.attrs if a.carried_by is None),
         requirements=tuple(plain(r) for r in requirements),
         algorithms=tuple(plain(_algorithm(a, formula)) for a in op.algorithms),
         heading=plain(", ".join(a.name for a in words)),
+        cells=cells,
         columns=tuple(plain(c or "all") for c in columns),
-        rows=tuple(
-            ", ".join(t.name for t in types) for types in itertools.product(*(v.allowed for v in op.type_variables))
-        ),
+        rows=tuple(", ".join(t.name for t in row) for row in itertools.product(*types)) if tabled else (),
     )
 
 
@@ -110,6 +113,11 @@ def _shown(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line that cannot end a table's cell or begin HTML; other marks of Markdown keep their meaning."""
+    """Text on one line that ends no cell of a table and begins no HTML; other marks of Markdown keep their meaning."""
     joined = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
     return joined.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def paragraph(text: str) -> str:
+    """The same where a line begins: neither a heading, a list, a rule nor a block of code."""
+    return re.sub(r"^(?=[-#+*=_~]|```|\d+[.)]|\[.*\]:)", "\u200b", plain(text))

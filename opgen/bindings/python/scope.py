@@ -6,30 +6,9 @@ from collections.abc import Iterable
 
 from opgen.bindings.python.text import Names
 from opgen.spec.model import Attr, AttrValue, OpSpec, ShapeLet, SizeOf, Sizes
+from opgen.spec.words import MODULE
 
-RESERVED = frozenset(
-    {
-        *(
-            "check",
-            "out",
-            "name",
-            "Array",
-            "Call",
-            "Checks",
-            "Integers",
-            "Library",
-            "Literal",
-            "Numbers",
-            "Prepared",
-            "PreparedSeveral",
-            "Sequence",
-            "TensorLike",
-        ),
-        *("annotations", "stretched", "logical", "padded", "rows", "prepare", "raw_ops", "plain_vector", "final"),
-        *("bool", "dict", "float", "int", "len", "max", "min", "object", "pow", "staticmethod", "str", "tuple"),
-        *("__all__", "__debug__", "__doc__", "__file__", "__name__", "True", "False", "None"),
-    }
-)
+RESERVED = MODULE
 """Names that generated code relies on."""
 
 

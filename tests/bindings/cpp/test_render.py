@@ -70,9 +70,9 @@ op Twice {{
 
 @pytest.mark.skipif(not COMPILERS, reason="needs a C++ compiler")
 def test_awkward_names(tmp_path: Path) -> None:
-    """Ops, inputs, attributes and outputs with the names of keywords and of what the library itself uses."""
+    """Ops, inputs, attributes and outputs with the names of what the library itself uses inside."""
     source = """
-op Placeholder {
+op Placed {
   type T in {float32}
   input scope: T[n]
   input attrs: T[n]
@@ -85,8 +85,8 @@ op Placeholder {
   outputs[i] = scope[i] * attrs[i] * float(output) * float(operation) * float(node[0]) * x
     * (if call == A then 1 else 2)
 }
-op Scope { type T in {float32} input status: T[n] output results: T[n] results[i] = status[i] }
-op Internal { type T in {float32} input gtl: T[n] output Output: T[n] Output[i] = gtl[i] }
+op Scoped { type T in {float32} input status: T[n] output results: T[n] results[i] = status[i] }
+op Results { type T in {float32} input result: T[n] output Result: T[n] Result[i] = result[i] }
 """
     module = load_text(source, "awkward.op")
     assert _compiles(module, tmp_path) == ""
