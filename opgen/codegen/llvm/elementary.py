@@ -1,7 +1,8 @@
-"""exp, log, tanh and erf of float32 and float64, all lanes at once, in a few tens of instructions.
+"""exp, log, tanh and erf of float32 and float64, and pow of float32, all lanes at once, in some tens of instructions.
 
 The arithmetic is the same for any number of lanes, so that a result does not depend on a schedule.  Errors are below
-2 units in the last place; denormals, infinities and NaN are as IEEE 754 recommends.  Sources of the formulas: reduction
+2 units in the last place, of pow below 0.51; denormals, infinities and NaN are as IEEE 754 recommends.
+Sources of the formulas: reduction
 of the argument by W. J. Cody and W. Waite, "Software Manual for the Elementary Functions" (1980); the logarithm as
 2 artanh(f / (2 + f)) by P. T. P. Tang (1990); Lambert's continued fraction of tanh; the series of erf and of
 exp(x * x) * erfc(x) in M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions" (1964), 7.1.5 and 7.1.6.
@@ -29,8 +30,8 @@ LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068000
 @dataclass(frozen=True)
 class _Format:
     """A floating type: its bits are a sign, an exponent and `fraction` bits.  With these numbers of terms, what is left
-    out of a series is below a quarter of a unit in the last place; between `low` and `high` lie the arguments of exp
-    whose results are neither 0 nor infinite; from `one` on erf is 1.
+    out of a series is below a quarter of a unit in the last place (of erf of float32 one); between `low` and `high` lie
+    the arguments of exp whose results are neither 0 nor infinite; from `one` on erf is 1.
     """
 
     dtype: DType
@@ -66,7 +67,7 @@ class _Format:
 
 
 _FORMATS = {
-    "float32": _Format(DTYPES["float32"], DTYPES["int32"], 23, 8, 5, 5, 10, 12, 4.0, -104.0, 89.0),
+    "float32": _Format(DTYPES["float32"], DTYPES["int32"], 23, 8, 5, 5, 6, 9, 4.0, -104.0, 89.0),
     "float64": _Format(DTYPES["float64"], DTYPES["int64"], 52, 14, 11, 9, 18, 30, 6.0, -746.0, 710.0),
 }
 BY_ROOT_PI = Fraction("1.12837916709551257389615890312154517168810125865799771368817144")
@@ -112,6 +113,11 @@ class _Body:
         name = f"llvm.fma.{suffix(scalar_type(self.format.dtype.name), self.lanes)}"
         symbol = self.fn.module.declare(name, f"{t} @{name}({t}, {t}, {t})")
         return self.define(f"call {t} {symbol}({t} {a}, {t} {b}, {t} {c})")
+
+    def floor(self, a: str) -> str:
+        t = self.real
+        name = f"llvm.floor.{suffix(scalar_type(self.format.dtype.name), self.lanes)}"
+        return self.define(f"call {t} {self.fn.module.declare(name, f'{t} @{name}({t})')}({t} {a})")
 
     def to_integer(self, a: str) -> str:
         return self.define(f"bitcast {self.real} {a} to {self.whole}")
@@ -207,6 +213,8 @@ def _at(coefficients: Sequence[Fraction], i: int) -> Fraction:
 def _erf(b: _Body, x: str) -> str:
     """Up to 1 the series; beyond it 1 - exp(-x * x) * p(x), as erfc(x) is too small there for its errors to count."""
     f = b.format
+    if f.dtype.bits == 32:
+        return _erf_of_float(b, x)
     sign = b.apply("and", b.to_integer(x), b.integer(-(1 << (f.dtype.bits - 1))))
     size = b.to_real(b.apply("xor", b.to_integer(x), sign))
     z = b.apply("fmul", x, x)
@@ -227,15 +235,72 @@ def _erf_series(terms: int) -> list[Fraction]:
     return [BY_ROOT_PI * c - (k == 0) for k, c in enumerate(factors)]
 
 
+_ERF_EXP_TERMS = 7
+"""Terms of exp in erf of float32, where its errors count little."""
+
+
+def _erf_of_float(b: _Body, x: str) -> str:
+    """Up to 1 a polynomial; beyond it 1 - exp(q(x)), where a few terms are enough for what is so small."""
+    f = b.format
+    size = b.to_real(b.apply("and", b.to_integer(x), b.integer((1 << 31) - 1)))
+    small = b.fma(x, b.polynomial(b.apply("fmul", x, x), _erf_ratio(f.erf_terms)), x)
+    near = b.where("ogt", size, b.number(f.one), b.number(f.one), size)
+    middle, half = (f.one + 1) / 2, (f.one - 1) / 2
+    place = b.fma(near, b.number(1 / half), b.number(-middle / half))
+    power = b.polynomial(place, _log_erfc(f.erfc_terms, 1.0, f.one))
+    shifter = b.number(f.shifter)
+    shifted = b.fma(power, b.number(1 / math.log(2)), shifter)
+    r = b.fma(b.apply("fsub", shifted, shifter), b.number(-float(LN2)), power)
+    value = b.polynomial(r, [Fraction(1, math.factorial(k)) for k in range(_ERF_EXP_TERMS)])
+    scale = b.apply("shl", b.to_integer(shifted), b.integer(f.fraction))  # the shifter's own bits leave at the top
+    rest = b.to_real(b.apply("add", b.to_integer(value), scale))
+    sign = b.apply("and", b.to_integer(x), b.integer(-(1 << 31)))
+    large = b.to_real(b.apply("or", b.to_integer(b.apply("fsub", b.number(1.0), rest)), sign))
+    return b.where("ult", size, b.number(1.0), small, large)
+
+
+@cache
+def _erf_ratio(terms: int) -> list[Decimal]:
+    """The polynomial p in z = x * x of erf x = x + x p, z up to 1."""
+    places = [(1 + t) / 2 for t in _nodes(terms)]
+    return _through(places, [_erf_ratio_at(z) for z in places])
+
+
+def _erf_ratio_at(z: Decimal) -> Decimal:
+    term, total, n = Decimal(1), Decimal(1), 0
+    while abs(term) > Decimal("1e-30"):
+        n += 1
+        term = -term * z / n
+        total += term / (2 * n + 1)
+    return total * _decimal(BY_ROOT_PI) - 1
+
+
+@cache
+def _log_erfc(terms: int, low: float, high: float) -> list[Decimal]:
+    """The polynomial in t that is log(erfc(x)), x = (low + high) / 2 + t (high - low) / 2."""
+    with localcontext(Context(prec=45)):
+        middle, half = Decimal(low + high) / 2, Decimal(high - low) / 2
+        places = [middle + half * t for t in _nodes(terms)]
+        return _through(_nodes(terms), [_scaled_erfc_at(x).ln() - x * x for x in places])
+
+
 @cache
 def _scaled_erfc(terms: int, low: float, high: float) -> list[Decimal]:
-    """The polynomial in t that is exp(x * x) * erfc(x), x = (low + high) / 2 + t (high - low) / 2, in as many
-    Chebyshev nodes as it has terms: Newton's, multiplied out.
-    """
+    """The polynomial in t that is exp(x * x) * erfc(x), x = (low + high) / 2 + t (high - low) / 2."""
     with localcontext(Context(prec=45)):
-        nodes = [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
         middle, half = Decimal(low + high) / 2, Decimal(high - low) / 2
-        differences = [_scaled_erfc_at(middle + half * t) for t in nodes]
+        return _through(_nodes(terms), [_scaled_erfc_at(middle + half * t) for t in _nodes(terms)])
+
+
+def _nodes(terms: int) -> list[Decimal]:
+    """Chebyshev's, between -1 and 1."""
+    return [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
+
+
+def _through(nodes: Sequence[Decimal], values: Sequence[Decimal]) -> list[Decimal]:
+    """The polynomial that has these values in these nodes: Newton's, multiplied out."""
+    with localcontext(Context(prec=45)):
+        terms, differences = len(nodes), list(values)
         for step in range(1, terms):
             for k in reversed(range(step, terms)):
                 differences[k] = (differences[k] - differences[k - 1]) / (nodes[k] - nodes[k - step])
@@ -253,7 +318,65 @@ def _scaled_erfc_at(x: Decimal) -> Decimal:
         n += 1
         term = term * 2 * x * x / (2 * n + 1)
         total += term
-    return (x * x).exp() - total * Decimal(BY_ROOT_PI.numerator) / BY_ROOT_PI.denominator
+    return (x * x).exp() - total * _decimal(BY_ROOT_PI)
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / number.denominator
+
+
+_LOG_TERMS, _EXP_TERMS = 7, 10
+"""Terms of the series in a power of float32: what is left out is below 2**-36."""
+
+
+def _pow(b: _Body, x: str, y: str) -> str:
+    """exp(y * log |x|) of float32 in float64, rounded once; the sign is that of x where y is odd."""
+    size = b.to_real(b.apply("and", b.to_integer(x), b.integer((1 << 31) - 1)))
+    wide = _Body(b.fn, _FORMATS["float64"], b.lanes, b.lines)
+    base, exponent = (b.define(f"fpext {b.real} {v} to {wide.real}") for v in (size, y))
+    product = wide.apply("fmul", exponent, _log_of_float(wide, base))
+    value = b.define(f"fptrunc {wide.real} {_exp_to_float(wide, product)} to {b.real}")
+    value = b.where("oeq", size, b.number(1.0), b.number(1.0), value)
+    half = b.apply("fmul", y, b.number(0.5))
+    sign = b.where("oeq", b.floor(half), half, size, x)
+    sign = b.apply("and", b.to_integer(b.where("oeq", b.floor(y), y, sign, size)), b.integer(-(1 << 31)))
+    value = b.to_real(b.apply("or", b.to_integer(value), sign))
+    below = b.where("oeq", b.floor(y), y, value, b.number(math.nan))
+    below = b.where("oeq", size, b.number(math.inf), value, below)
+    value = b.where("olt", x, b.number(0.0), below, value)
+    value = b.where("uno", x, y, b.number(math.nan), value)
+    value = b.where("oeq", x, b.number(1.0), b.number(1.0), value)
+    return b.where("oeq", y, b.number(0.0), b.number(1.0), value)
+
+
+def _log_of_float(b: _Body, x: str) -> str:
+    """Of a float32 that is not negative, in float64: within 2**-36 of the right one."""
+    f = b.format
+    bits = b.to_integer(x)
+    exponent = b.apply("ashr", b.apply("sub", bits, b.integer(f.bits(math.sqrt(0.5)))), b.integer(f.fraction))
+    mantissa = b.to_real(b.apply("sub", bits, b.apply("shl", exponent, b.integer(f.fraction))))
+    counted = b.to_real(b.apply("add", exponent, b.integer(f.bits(f.shifter))))
+    e = b.apply("fsub", counted, b.number(f.shifter))
+    rest = b.apply("fsub", mantissa, b.number(1.0))
+    s = b.apply("fdiv", rest, b.apply("fadd", rest, b.number(2.0)))
+    z = b.apply("fmul", s, s)
+    series = b.polynomial(z, [Fraction(2, 2 * k + 1) for k in range(_LOG_TERMS + 1)])
+    value = b.fma(e, b.number(float(LN2)), b.apply("fmul", s, series))
+    value = b.where("oeq", x, b.number(0.0), b.number(-math.inf), value)
+    return b.where("oeq", x, b.number(math.inf), x, value)
+
+
+def _exp_to_float(b: _Body, x: str) -> str:
+    """In float64, within 2**-36 of the right one, of what is 0 or infinite in float32 no more than that it is."""
+    f, narrow = b.format, _FORMATS["float32"]
+    low, high, shifter = b.number(narrow.low), b.number(narrow.high), b.number(f.shifter)
+    x = b.where("olt", x, low, low, x)
+    x = b.where("ogt", x, high, high, x)
+    shifted = b.fma(x, b.number(1 / math.log(2)), shifter)
+    r = b.fma(b.apply("fsub", shifted, shifter), b.number(-float(LN2)), x)
+    value = b.polynomial(r, [Fraction(1, math.factorial(k)) for k in range(_EXP_TERMS)])
+    power = b.apply("sub", b.to_integer(shifted), b.integer(f.bits(f.shifter)))
+    return b.to_real(b.apply("add", b.to_integer(value), b.apply("shl", power, b.integer(f.fraction))))
 
 
 FUNCTIONS: dict[str, Callable[[_Body, str], str]] = {"exp": _exp, "log": _log, "tanh": _tanh, "erf": _erf}
@@ -261,10 +384,23 @@ FUNCTIONS: dict[str, Callable[[_Body, str], str]] = {"exp": _exp, "log": _log, "
 
 def elementary(fn: Function, function: str, x: Value) -> Value:
     """One of FUNCTIONS: a helper, which LLVM inlines."""
+    return _called(fn, function, lambda body: FUNCTIONS[function](body, "%x"), {"x": x})
+
+
+def power(fn: Function, x: Value, y: Value) -> Value:
+    """x to the power of y, of float32."""
+    return _called(fn, "pow", lambda body: _pow(body, "%x", "%y"), {"x": x, "y": y})
+
+
+def _called(fn: Function, function: str, made: Callable[[_Body], str], arguments: dict[str, Value]) -> Value:
+    """A call of a helper, which is written if it is not there."""
+    x = arguments["x"]
     symbol = f"{function}.{suffix(scalar_type(x.type.dtype.name), x.type.lanes)}"
     if symbol not in fn.module.helpers:
         body = _Body(fn, _FORMATS[x.type.dtype.name], x.type.lanes)
-        result = FUNCTIONS[function](body, "%x")
-        head = f"define internal {x.text} @{symbol}({x.text} %x) alwaysinline #0"
+        result = made(body)
+        parameters = ", ".join(f"{x.text} %{name}" for name in arguments)
+        head = f"define internal {x.text} @{symbol}({parameters}) alwaysinline #0"
         fn.module.helpers[symbol] = "\n".join([f"{head} {{", *body.lines, f"  ret {x.text} {result}", "}"])
-    return Value(fn.writer.pure(function, f"call {x.text} @{symbol}({x.typed})"), x.type, x.text)
+    operands = ", ".join(a.typed for a in arguments.values())
+    return Value(fn.writer.pure(function, f"call {x.text} @{symbol}({operands})"), x.type, x.text)

@@ -8,10 +8,11 @@ functions so that LLVM does not replace or fold them.
 from __future__ import annotations
 
 from opgen.codegen.llvm import bfloat16, masked
-from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
+from opgen.codegen.llvm.elementary import FUNCTIONS, elementary, power
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
 from opgen.diagnostics import InternalError
+from opgen.dtypes import FLOAT32
 from opgen.loop.nodes import Call
 
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
@@ -36,6 +37,8 @@ def call(fn: Function, e: Call) -> Value:
         return intrinsic(fn, _INTRINSIC[e.function], arguments)
     if e.function in FUNCTIONS:
         return elementary(fn, e.function, arguments[0])
+    if e.function == "pow" and of.dtype == FLOAT32:
+        return power(fn, *arguments)
     if e.function in _LIBRARY:
         return _library(fn, e.function, arguments)
     raise InternalError(f"unknown function {e.function}")
