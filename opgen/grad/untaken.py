@@ -32,6 +32,8 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
             return not _is_count(e.right)
         case Read():
             return e.tensor in infinite
+        case Reduce(kind="max" | "min"):
+            return e.condition is not None  # which may leave it no term
     return False
 
 

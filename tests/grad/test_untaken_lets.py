@@ -85,3 +85,14 @@ def test_products_stay_plain(wrt: str) -> None:
     *_, final = gradient(module, module.op("Layer"), wrt).definitions
     assert not any(isinstance(e, Conditional) for e in subexpressions(final.value))
     assert not any(isinstance(e, Operation) and e.op != "*" for e in subexpressions(final.value))
+
+
+def test_an_extreme_of_nothing_is_infinite() -> None:
+    """A condition may leave a `max` without a term: where that is not taken it has no part."""
+    lines = (
+        "let s[i] = max[r < 2 if r < i](x[i] - T(r)) where i < n",
+        "y[i] = if i > 0 then sum[r < 1](s[i + r] * x[i]) else x[i]",
+    )
+    backward = derivative(_case("; ".join(lines)), "x")
+    found = run(backward, {"x": ZERO_FOUR, cotangent(backward): np.ones(2)})
+    assert found.tolist() == [1, 8]

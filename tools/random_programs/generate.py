@@ -46,8 +46,12 @@ class _Generator:
         definitions += outputs
         self._use_all(inputs, definitions)
         lines = [*self.lines, *(f"  {left} = {right}{where}" for left, right, where in definitions)]
-        dtype = self.rng.choice(("float32", "float32", *FLOATS)) if self.writer.kind == "float" else "int32"
-        allowed = "half, bfloat16, float32, float64" if self.writer.kind == "float" else "int32"
+        dtype = (
+            self.rng.choice(("float32", "float32", *FLOATS))
+            if self.writer.kind == "float"
+            else self.rng.choice(("int32", "int64"))
+        )
+        allowed = "half, bfloat16, float32, float64" if self.writer.kind == "float" else "int32, int64"
         text = "\n".join(["op Random {", f"  type T in {{{allowed}}}", *lines, "}"]) + "\n"
         shapes = {t.name: self._shape(t) for t in inputs}
         types = {t.name: dtype if t.dtype == "T" else _full(t.dtype) for t in inputs}
