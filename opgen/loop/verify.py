@@ -36,7 +36,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.print import print_expr
 from opgen.loop.typecheck import Declarations, access_problems, type_problems
-from opgen.loop.walk import expressions, free_vars, loads, loops_in, walk_expr
+from opgen.loop.walk import declares, expressions, free_vars, loads, loops_in, outermost, touched, walk_expr
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,41 @@ class Problem:
         return f"{self.message} (in {self.place})"
 
 
-def verify(kernel: Kernel, *, bounds: bool = False) -> None:
-    """Raise `InternalError` with all that is wrong with a kernel, if anything is."""
-    found = problems(kernel, bounds=bounds)
+def verify(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = None) -> None:
+    """Raise `InternalError` with all that is wrong with a kernel, if anything is.
+
+    `before` is a kernel in which nothing was wrong: what they share is not looked at again.
+    """
+    found = problems(kernel, bounds=bounds, before=before)
     if found:
         listed = "".join(f"\n  {p}" for p in found)
         raise InternalError(f"kernel '{kernel.name}' breaks the rules of loop IR:{listed}")
 
 
-def problems(kernel: Kernel, *, bounds: bool = False) -> list[Problem]:
+def problems(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = None) -> list[Problem]:
     """All that is wrong with a kernel.
 
     With `bounds`, also every access that cannot be proved in bounds and every division by what cannot be proved not
     to be 0 (looked for only in kernels without other problems).
     """
-    found = [*_header(kernel), *_Checker(kernel).statement(kernel.body, _declarations(kernel), _Place())]
+    checker = _Checker(kernel, frozenset() if before is None else _shared(kernel, before))
+    found = [*_header(kernel), *checker.statement(kernel.body, _declarations(kernel), _Place())]
     if bounds and not found:
         found += _bounds(kernel)
     return list(dict.fromkeys(found))
+
+
+def _shared(kernel: Kernel, before: Kernel) -> frozenset[int]:
+    """The identities of the outermost buffers and statements that are as right in a kernel as they were before."""
+    if (kernel.buffers, kernel.parameters) != (before.buffers, before.parameters):
+        return frozenset()
+    old, statements = outermost(before.body)
+    new, _ = outermost(kernel.body)
+    same = {id(o) for o in old} & {id(o) for o in new}
+    gone = {o.name for o in old if id(o) not in same}
+    added = [o.name for o in new if id(o) not in same]
+    kept = (s for s in statements if gone.isdisjoint(touched(s)) and not any(declares(s, name) for name in added))
+    return frozenset(same.union(map(id, kept)))
 
 
 # Header ------------------------------------------------------------------------------------------
@@ -143,8 +160,12 @@ class _Place:
 @dataclass(frozen=True)
 class _Checker:
     kernel: Kernel
+    right: frozenset[int] = frozenset()
+    """The identities of what was found right where it stands."""
 
     def statement(self, s: Stmt, names: Declarations, place: _Place) -> Iterator[Problem]:
+        if id(s) in self.right:
+            return
         if not isinstance(s, Alloc):
             yield from (Problem(m, str(place)) for e in expressions(s) for m in type_problems(e, names))
         match s:
@@ -226,6 +247,8 @@ class _Checker:
     def _alloc(self, s: Alloc, names: Declarations, place: _Place) -> Iterator[Problem]:
         yield from (Problem(m, str(place)) for m in _side_by_side(s))
         for buffer in s.buffers:
+            if id(buffer) in self.right:
+                continue
             space = buffer.space
             yield from self._declared(buffer.name, names, place)
             yield from (Problem(m, str(place)) for m in _shape(buffer, names))
@@ -275,8 +298,8 @@ def _allocation(buffer: Buffer, body: Stmt, place: _Place) -> Iterator[str]:
         yield f"buffer '{name}' is allocated in {space} memory, which is for arguments"
     if space == "shared" and (place.has("thread") or not place.has("block")):
         yield f"buffer '{name}' in shared memory is not allocated between block and thread loops"
-    outside = not place.has("thread") and any(part.kind.startswith("thread") for part in loops_in(body))
-    if space in ("stack", "register", "tile") and outside:
+    private = space in ("stack", "register", "tile") and not place.has("thread")
+    if private and any(part.kind.startswith("thread") for part in loops_in(body)):
         yield f"buffer '{name}' in {space} memory is allocated outside the thread loops that use it"
 
 

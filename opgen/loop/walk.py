@@ -355,9 +355,57 @@ def buffers_in(s: Stmt) -> Iterator[Buffer]:
     return (buffer for p in allocs_in(s) for buffer in p.buffers)
 
 
+def outermost(s: Stmt) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
+    """The buffers on the heap around the statements of a kernel's body, and these."""
+    buffers: tuple[Buffer, ...] = ()
+    if isinstance(s, Alloc) and s.space == "heap":
+        buffers, s = s.buffers, s.body
+    return buffers, s.statements if isinstance(s, Block) else (s,)
+
+
 def holds_loop(s: Stmt, name: str) -> bool:
     """Whether a statement is, or holds, a loop of that name."""
-    return not isinstance(s, Store) and any(p.var == name for p in loops_in(s))
+    while isinstance(s, Alloc):
+        s = s.body
+    if isinstance(s, Block):
+        return any(not isinstance(p, Store) and holds_loop(p, name) for p in s.statements)
+    return not isinstance(s, Store) and name in _names(s)[0]
+
+
+def declares(s: Stmt, name: str) -> bool:
+    """Whether a loop, value or buffer in a statement has that name."""
+    while isinstance(s, Alloc):
+        if any(buffer.name == name for buffer in s.buffers):
+            return True
+        s = s.body
+    if isinstance(s, Block):
+        return any(declares(p, name) for p in s.statements)
+    return not isinstance(s, Store) and (name in _names(s)[0] or name in _names(s)[1])
+
+
+def declared_in(s: Stmt) -> frozenset[str]:
+    """The names of the loops, values and buffers in a statement."""
+    return frozenset() if isinstance(s, Store) else _names(s)[0] | _names(s)[1]
+
+
+def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the loops in a statement, and of the values and buffers."""
+    try:
+        return s.found_names
+    except AttributeError:
+        loops: set[str] = set()
+        others: set[str] = set()
+        for p in skeleton(s):
+            match p:
+                case For():
+                    loops.add(p.var)
+                case Let():
+                    others.add(p.var.name)
+                case Alloc():
+                    others.update([buffer.name for buffer in p.buffers])
+        found = frozenset(loops), frozenset(others)
+        object.__setattr__(s, "found_names", found)
+        return found
 
 
 def loads(s: Stmt) -> tuple[Load, ...]:
@@ -382,6 +430,18 @@ def loaded_buffers(s: Stmt) -> frozenset[str]:
         own -= {s.buffer} if isinstance(s, Store) else set()
         found = frozenset(own.union(*[loaded_buffers(p) for p in parts(s)]))
         object.__setattr__(s, "found_loaded", found)
+        return found
+
+
+def touched(s: Stmt) -> frozenset[str]:
+    """The buffers that are read, written or asked for in a statement."""
+    try:
+        return s.found_touched
+    except AttributeError:
+        own = {s.buffer} if isinstance(s, Store | Prefetch) else set()
+        own.update([e.buffer for e in _nodes(list(expressions(s))) if isinstance(e, Load)])
+        found = frozenset(own.union(*[touched(p) for p in parts(s)]))
+        object.__setattr__(s, "found_touched", found)
         return found
 
 

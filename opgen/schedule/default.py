@@ -15,7 +15,7 @@ from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine, typical
-from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, schedule_chain
+from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, is_short, schedule_chain
 from opgen.schedule.auto.chain.rows import RowChain
 from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
@@ -80,10 +80,11 @@ def _named(nest: Nest) -> str:
 def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """All nests, those that feed each other together; `alone` schedules one by itself."""
     kernel = trial.kernel
-    rows = RowChain.of(Sources(kernel), machine) if has_intermediates(kernel) else None
+    linked = has_intermediates(kernel) and is_short(kernel)
+    rows = RowChain.of(Sources(kernel), machine) if linked else None
     if rows is not None and trial.attempt(lambda: rows.run(trial, alone)):
         return
-    if is_chain(kernel, machine):
+    if linked and is_chain(kernel, machine):
         schedule_chain(trial, machine, alone)
     else:
         for nest in nests(kernel):

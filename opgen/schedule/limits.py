@@ -6,11 +6,12 @@ compilers take minutes, run out of memory or abort.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from opgen.loop.nodes import Alloc, Const, For, Kernel, Stmt
-from opgen.loop.walk import loops_in, parts
+from opgen.loop.walk import loops_in, outermost, parts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
 
@@ -32,27 +33,44 @@ class Limits:
     copies: int
     stack: int
     depth: int
+    _measured: dict[int, tuple[Stmt, _Size]] = field(default_factory=dict, compare=False, repr=False)
+    """The outermost statements that were looked at, by identity: a step changes few of them."""
 
     @staticmethod
     def of(kernel: Kernel) -> Limits:
-        """Those for schedules of a kernel."""
+        """Those for schedules of a kernel: each of its nests may become so much code."""
         body = kernel.body
-        return Limits(COPIES + count(body), STACK + _stack(body), DEPTH + _depth(body))
+        nests = len(outermost(body)[1])
+        return Limits(COPIES * max(1, nests) + count(body), STACK + _stack(body), DEPTH + _depth(body))
 
     def require(self, kernel: Kernel) -> None:
         """Refuse a kernel beyond them."""
-        for s in loops_in(kernel.body):
-            extent = constant_extent(s)
-            if s.kind == "vector" and extent is not None and extent > LANES:
-                raise ScheduleError(
-                    f"the loop '{s.var}' would have {extent} lanes (at most {LANES})", "split it before"
-                )
-        if (copies := count(kernel.body)) > self.copies:
+        sizes = [self._size(s) for s in outermost(kernel.body)[1]]
+        if (copies := sum(size.copies for size in sizes)) > self.copies:
             raise ScheduleError(f"the code would have {copies} stores (at most {self.copies})", "unroll less")
-        if (stack := _stack(kernel.body)) > self.stack:
+        if (stack := sum(size.stack for size in sizes)) > self.stack:
             raise ScheduleError(f"{stack} bytes would lie on the stack (at most {self.stack})", "use space=heap")
-        if (depth := _depth(kernel.body)) > self.depth:
+        if (depth := max(size.depth for size in sizes)) > self.depth:
             raise ScheduleError(f"{depth} loops would stand within each other (at most {self.depth})")
+
+    def _size(self, s: Stmt) -> _Size:
+        if id(s) not in self._measured:
+            _require_lanes(s)
+            self._measured[id(s)] = s, _Size(count(s), _stack(s), _depth(s))
+        return self._measured[id(s)][1]
+
+
+class _Size(NamedTuple):
+    copies: int
+    stack: int
+    depth: int
+
+
+def _require_lanes(s: Stmt) -> None:
+    for loop in loops_in(s):
+        extent = constant_extent(loop)
+        if loop.kind == "vector" and extent is not None and extent > LANES:
+            raise ScheduleError(f"the loop '{loop.var}' would have {extent} lanes (at most {LANES})", "split it before")
 
 
 def count(s: Stmt) -> int:

@@ -9,9 +9,8 @@ from opgen.diagnostics import InternalError, did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.dependence import independent
-from opgen.loop.declared import declared_names
 from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Stmt
-from opgen.loop.walk import holds_loop, loops_in, parts, with_parts
+from opgen.loop.walk import declares, holds_loop, loops_in, parts, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
 from opgen.schedule.errors import ScheduleError
@@ -26,18 +25,19 @@ def loop_names(kernel: Kernel) -> tuple[str, ...]:
 
 def require_loops(kernel: Kernel, primitive: str, names: Iterable[str]) -> None:
     """Refuse names that no loop has."""
-    known = loop_names(kernel)
     for name in names:
-        if name not in known:
+        if not holds_loop(kernel.body, name):
+            known = loop_names(kernel)
             hint = did_you_mean(name, known) or f"the loops are {', '.join(known)}"
             raise ScheduleError(f"{primitive}: there is no loop '{name}'", hint)
 
 
 def require_fresh(kernel: Kernel, primitive: str, names: Iterable[str], replaced: Iterable[str] = ()) -> None:
     """Refuse names that something else already has."""
-    used = declared_names(kernel) - set(replaced)
+    used = {p.name for p in kernel.parameters} | {buffer.name for buffer in kernel.buffers}
+    free = set(replaced)
     for name in names:
-        if name in used:
+        if name in used or (name not in free and declares(kernel.body, name)):
             raise ScheduleError(f"{primitive}: the name '{name}' is taken", "give the new loop another name")
         used.add(name)
 

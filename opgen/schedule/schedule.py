@@ -8,6 +8,7 @@ from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
 from opgen.loop.verify import verify
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.focus import run
 from opgen.schedule.limits import Limits
 from opgen.schedule.parse import parse_steps
 from opgen.schedule.steps import Step
@@ -47,14 +48,15 @@ def _run(kernel: Kernel, schedule: Schedule, check: bool) -> list[tuple[str, Ker
     result: list[tuple[str, Kernel]] = []
     limits = Limits.of(kernel)
     for step in schedule.steps:
+        before = kernel
         try:
-            kernel = step.run(kernel)
+            kernel = run(step, kernel)
             limits.require(kernel)
         except ScheduleError as refusal:
             if step.span is None:
                 raise
             raise refusal.at(step.span) from None
         if check:
-            verify(kernel)
+            verify(kernel, before=before if result else None)
         result.append((str(step), kernel))
     return result

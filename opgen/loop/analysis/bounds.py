@@ -67,6 +67,10 @@ class Context:
     constant: frozenset[str] = frozenset()
     truths: Mapping[Expr, bool] = field(default_factory=dict)
     _inner: dict[object, Context] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _side_by_side: dict[int, tuple[tuple[Buffer, ...], Context]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """By identity: to look a thousand buffers up takes long."""
     _answers: dict[tuple[Expr, int], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @staticmethod
@@ -154,10 +158,14 @@ class Context:
 
     def with_buffers(self, buffers: tuple[Buffer, ...]) -> Context:
         """Inside the body of an `alloc`; the same one gives the same context."""
+        known = self._side_by_side.get(id(buffers))
+        if known is not None:
+            return known[1]
         if buffers not in self._inner:
             shapes = {buffer.name: buffer.shape for buffer in buffers}
             constant = self.constant.difference(shapes)
             self._inner[buffers] = replace(self, shapes={**self.shapes, **shapes}, constant=constant)
+        self._side_by_side[id(buffers)] = buffers, self._inner[buffers]
         return self._inner[buffers]
 
     def _with_variable(self, name: str) -> Context:

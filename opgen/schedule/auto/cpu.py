@@ -76,6 +76,7 @@ from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
+from opgen.schedule.focus import focus_on_loops
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
 MOST = 256
@@ -92,7 +93,7 @@ class CpuNest:
         if not self.nest.results:
             return
         vector = contiguous_loop(self.nest)
-        if self.nest.names[0] in conditional_loops(self.trial.kernel):
+        if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
             if vector is not None:  # not worth the time that a better schedule takes to build
                 self._elementwise.along(vector)
             return

@@ -22,6 +22,7 @@ from opgen.loop.walk import (
     walk_expr,
 )
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.focus import focus_on_loops
 
 FULL = 0.95
 """The share of lanes at work along results from which no other loop suits lanes better."""
@@ -109,9 +110,11 @@ def nests_within(kernel: Kernel) -> Iterator[Nest]:
 
 def nest_of(kernel: Kernel, *loops: str) -> Nest:
     """The nest that holds some loops.  What the scheduler did before must have left it whole."""
-    for nest in (*inner_nests(kernel), *nests(kernel), *nests_within(kernel)):
-        if set(loops) <= set(nest.names):
-            return nest
+    seen = focus_on_loops(kernel, loops)
+    for find in (inner_nests, nests, nests_within):
+        for nest in find(seen):
+            if set(loops) <= set(nest.names):
+                return nest
     raise InternalError(f"no nest holds the loops {', '.join(loops)} any more")
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opgen.loop.nodes import Kernel
-from opgen.loop.walk import buffers_in
+from opgen.loop.walk import declares
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.fallback import Check, unless_broken
+from opgen.schedule.focus import run
 from opgen.schedule.limits import Limits
-from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Flatten, Fuse, Step
 
 
@@ -25,13 +25,15 @@ class Trial:
     decisions: Decisions = field(default_factory=Decisions)
     check: Check | None = None
     """Asked after each part that may break."""
+    _limits: Limits | None = None
+    """Those of the kernel as it was at first; they remember what they have measured."""
 
     def take(self, *steps: Step) -> bool:
         """Take all steps, or none if one of them is illegal."""
         kernel = self.kernel
         for step in steps:
             try:
-                kernel = step.run(kernel)
+                kernel = run(step, kernel)
             except ScheduleError:
                 return False
         self.kernel = kernel
@@ -56,11 +58,14 @@ class Trial:
         What it makes must be within the limits of handwritten schedules: beyond them LLVM may end the process.
         """
         kernel, steps, decided = self.kernel, list(self.steps), len(self.decisions.options)
+        if self._limits is None:
+            self._limits = Limits.of(kernel)
+        limits = self._limits
 
         def checked() -> bool:
             run()
             if self.kernel is not kernel:
-                Limits.of(kernel).require(self.kernel)
+                limits.require(self.kernel)
                 if self.check is not None:
                     self.check(self.kernel)
             return True
@@ -84,8 +89,7 @@ class Trial:
 
     def fresh(self, name: str) -> str:
         """A name that no loop or buffer has."""
-        taken = {*loop_names(self.kernel), *(o.name for o in buffers_in(self.kernel.body))}
-        while name in taken:
+        while declares(self.kernel.body, name):
             name += "_"
         return name
 

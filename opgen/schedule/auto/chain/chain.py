@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opgen.loop.nodes import Kernel
-from opgen.loop.walk import allocs_in
+from opgen.loop.walk import allocs_in, outermost
 from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, move_inside
 from opgen.schedule.auto.chain.blocks import Blocks
@@ -23,6 +23,8 @@ from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel
 
+LONGEST = 32
+"""Most nests that are scheduled together: what is found out about one of them is looked for in all others."""
 PARALLEL = 2
 """Most loops that are fused into the parallel one."""
 
@@ -30,6 +32,11 @@ PARALLEL = 2
 def has_intermediates(kernel: Kernel) -> bool:
     """Whether nests feed each other through memory."""
     return any(s.space == "heap" for s in allocs_in(kernel.body))
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Whether nests are few enough to be looked at together."""
+    return len(outermost(kernel.body)[1]) <= LONGEST
 
 
 def is_chain(kernel: Kernel, machine: Machine) -> bool:

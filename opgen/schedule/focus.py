@@ -1,0 +1,105 @@
+"""A step's part of a kernel: what a step names, and what touches the same memory.
+
+A kernel of a thousand nests takes ten thousand steps, and nearly every one concerns a nest or two.  Such a step runs on
+a kernel in which runs of all other statements are one statement each that does nothing; then they are put back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Block, Buffer, Kernel, Prefetch, Stmt
+from opgen.loop.walk import declared_in, declares, holds_loop, outermost, touched
+from opgen.schedule.steps import Step
+
+FEWEST = 12
+"""Statements of a kernel from which on it is worth to look for those that a step concerns."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The statements of a kernel that are looked at, the others left out."""
+
+    kernel: Kernel
+    """With a mark in place of each run of statements that are left out."""
+    left_out: Mapping[int, tuple[Stmt, ...]]
+    """By the marks' identities."""
+
+    def put_back(self, kernel: Kernel) -> Kernel | None:
+        """What became of the kernel, with all that was left out; None if that is not as it was."""
+        before, after = self.kernel, kernel
+        if any(getattr(before, f) != getattr(after, f) for f in ("inputs", "outputs", "parameters", "assumptions")):
+            return None
+        buffers, statements = outermost(after.body)
+        marks = [id(s) for s in statements if id(s) in self.left_out]
+        if marks != list(self.left_out) or not self._is_fresh(before.body, after.body):
+            return None
+        whole = b.block(p for s in statements for p in self.left_out.get(id(s), (s,)))
+        return dataclasses.replace(after, body=_around(buffers, whole))
+
+    def _is_fresh(self, before: Stmt, after: Stmt) -> bool:
+        """Whether no name that is new is taken in what was left out."""
+        new = declared_in(after) - declared_in(before)
+        return not any(declares(s, n) for run in self.left_out.values() for s in run for n in new)
+
+
+def focus(kernel: Kernel, names: Sequence[str]) -> Focus | None:
+    """The statements that loops or buffers of some names stand in, and those that touch the same local buffers or
+    outputs; None if there is little to be left out.
+    """
+    buffers, statements = outermost(kernel.body)
+    if len(statements) < FEWEST:
+        return None
+    named = [s for s in statements if any(holds_loop(s, n) or declares(s, n) or n in touched(s) for n in names)]
+    if not named:
+        return None
+    shared = frozenset().union(*map(touched, named)).difference(i.name for i in kernel.inputs)
+    kept = {id(s) for s in named} | {id(s) for s in statements if not shared.isdisjoint(touched(s))}
+    return _focused(kernel, buffers, statements, kept)
+
+
+def focus_on_loops(kernel: Kernel, names: Iterable[str]) -> Kernel:
+    """The kernel with none but the statements that hold one of some loops, for looking at."""
+    buffers, statements = outermost(kernel.body)
+    if len(statements) < FEWEST:
+        return kernel
+    kept = {id(s) for s in statements if any(holds_loop(s, n) for n in names)}
+    return _focused(kernel, buffers, statements, kept).kernel if kept else kernel
+
+
+def _focused(kernel: Kernel, buffers: tuple[Buffer, ...], statements: Sequence[Stmt], kept: set[int]) -> Focus:
+    left_out: dict[int, tuple[Stmt, ...]] = {}
+    seen: list[Stmt] = []
+    run: list[Stmt] = []
+    for s in (*statements, None):
+        if s is not None and id(s) not in kept:
+            run.append(s)
+            continue
+        if run:
+            seen.append(Prefetch("", ()))
+            left_out[id(seen[-1])] = tuple(run)
+            run = []
+        seen += [] if s is None else [s]
+    return Focus(dataclasses.replace(kernel, body=_around(buffers, Block(tuple(seen)))), left_out)
+
+
+def _around(buffers: tuple[Buffer, ...], body: Stmt) -> Stmt:
+    return Alloc(buffers, body) if buffers else body
+
+
+def run(step: Step, kernel: Kernel) -> Kernel:
+    """The kernel after a step; raises ScheduleError."""
+    names = [n for f in dataclasses.fields(step) for n in _words(getattr(step, f.name))]
+    found = focus(kernel, names)
+    after = None if found is None else found.put_back(step.run(found.kernel))
+    return step.run(kernel) if after is None else after
+
+
+def _words(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        yield from (v for v in value if isinstance(v, str))
