@@ -34,7 +34,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.walk import conjuncts, index_names, reads, subexpressions, substitute_indices
+from opgen.spec.walk import conjuncts, index_names, reads, substitute_indices
 
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
@@ -411,15 +411,18 @@ def _needed(definitions: list[Definition], final: Definition) -> tuple[Definitio
     """The definitions that the final one uses, in an order in which each comes after what it reads."""
     known = {d.tensor: d for d in definitions}
     done: dict[str, Definition] = {}
-
-    def need(d: Definition) -> None:
-        if d.tensor in done:
-            return
-        for e in (d.value, *(r.extent for r in d.indices)):
-            for n in subexpressions(e):
-                if isinstance(n, Read) and n.tensor in known:
-                    need(known[n.tensor])
-        done[d.tensor] = d
-
-    need(final)
+    left = [(final, _reads_of(final))]
+    while left:  # a chain may be longer than calls may nest
+        d, rest = left[-1]
+        needed = next((n for n in rest if n in known and n not in done), None)
+        if needed is None:
+            done[d.tensor] = d
+            left.pop()
+        else:
+            left.append((known[needed], _reads_of(known[needed])))
     return tuple(done.values())
+
+
+def _reads_of(d: Definition) -> Iterator[str]:
+    """The tensors that a definition reads."""
+    return (r.tensor for e in (d.value, *(r.extent for r in d.indices)) for r in reads(e))

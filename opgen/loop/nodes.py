@@ -271,9 +271,18 @@ Expr: TypeAlias = (
 class _Remembering:
     """Room for what `opgen.loop.walk` finds in a statement.  It never changes, so it is looked for once."""
 
-    __slots__ = ("found_loaded", "found_loads", "found_names", "found_skeleton", "found_stores", "found_touched")
+    __slots__ = (
+        "found_loaded",
+        "found_loads",
+        "found_mentioned",
+        "found_names",
+        "found_skeleton",
+        "found_stores",
+        "found_touched",
+    )
 
     found_loaded: frozenset[str]
+    found_mentioned: frozenset[str]
     found_names: tuple[frozenset[str], frozenset[str]]
     found_touched: frozenset[str]
 

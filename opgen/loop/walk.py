@@ -226,7 +226,9 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
         case Let():
             return Let(s.var, s.value, new[0])
         case Alloc():
-            return b.alloc(s.buffers, new[0])
+            if isinstance(new[0], Alloc):
+                return b.alloc(s.buffers, new[0])
+            return Alloc(s.buffers, new[0])  # the same buffers: what is known of them is kept by their identity
         case If():
             return If(s.condition, new[0], new[1] if len(new) > 1 else None)
         case Block():
@@ -380,16 +382,16 @@ def declares(s: Stmt, name: str) -> bool:
         s = s.body
     if isinstance(s, Block):
         return any(declares(p, name) for p in s.statements)
-    return not isinstance(s, Store) and (name in _names(s)[0] or name in _names(s)[1])
+    return not isinstance(s, Store) and name in _names(s)[1]
 
 
 def declared_in(s: Stmt) -> frozenset[str]:
     """The names of the loops, values and buffers in a statement."""
-    return frozenset() if isinstance(s, Store) else _names(s)[0] | _names(s)[1]
+    return frozenset() if isinstance(s, Store) else _names(s)[1]
 
 
 def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the loops in a statement, and of the values and buffers."""
+    """The names of the loops in a statement, and of all that it declares."""
     try:
         return s.found_names
     except AttributeError:
@@ -403,7 +405,7 @@ def _names(s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
                     others.add(p.var.name)
                 case Alloc():
                     others.update([buffer.name for buffer in p.buffers])
-        found = frozenset(loops), frozenset(others)
+        found = frozenset(loops), frozenset(loops | others)
         object.__setattr__(s, "found_names", found)
         return found
 
@@ -442,6 +444,16 @@ def touched(s: Stmt) -> frozenset[str]:
         own.update([e.buffer for e in _nodes(list(expressions(s))) if isinstance(e, Load)])
         found = frozenset(own.union(*[touched(p) for p in parts(s)]))
         object.__setattr__(s, "found_touched", found)
+        return found
+
+
+def mentioned(s: Stmt) -> frozenset[str]:
+    """The names that a statement declares, and the buffers that it touches."""
+    try:
+        return s.found_mentioned
+    except AttributeError:
+        found = touched(s) | declared_in(s)
+        object.__setattr__(s, "found_mentioned", found)
         return found
 
 

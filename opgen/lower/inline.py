@@ -5,23 +5,40 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opgen.spec.model import Definition, Expr, Index, Read, Reduce
-from opgen.spec.walk import operands, reads, subexpressions, substitute_indices, transform, with_operands
+from opgen.spec.walk import depth, operands, reads, subexpressions, substitute_indices, transform, with_operands
+
+DEEPEST = 64
+"""Most nodes within each other that lets make: what comes after walks down expressions."""
 
 
 def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """Put each `let` that only one definition reads, once, outside any reduction and at all of that definition's
     indices, into its reader.  The value is computed just as often and rounded just the same.
+
+    A value that would become deeper than `DEEPEST` stays apart.
     """
-    result = list(definitions)
-    for let in definitions:
-        if let.is_output:
+    result = dict(enumerate(definitions))
+    readers: dict[str, set[int]] = {}
+    for number, d in result.items():
+        for r in reads(d.value):
+            readers.setdefault(r.tensor, set()).add(number)
+    depths = {number: depth(d.value) for number, d in result.items()}
+    for number, d in enumerate(definitions):
+        using = readers.get(d.tensor, set())
+        if d.is_output or len(using) != 1:
             continue
-        let = next(d for d in result if d.tensor == let.tensor)
-        users = [d for d in result if any(r.tensor == let.tensor for r in reads(d.value))]
-        if len(users) == 1 and _fits(let, users[0]):
-            result[result.index(users[0])] = _inlined(let, users[0])
-            result.remove(let)
-    return tuple(result)
+        let, (user,) = result[number], using
+        if not _fits(let, result[user]):
+            continue
+        merged = _inlined(let, result[user])
+        if depths[number] + depths[user] > DEEPEST and depth(merged.value) > DEEPEST:
+            continue
+        result[user], depths[user] = merged, depth(merged.value)
+        del result[number]
+        for r in reads(let.value):
+            readers[r.tensor].discard(number)
+            readers[r.tensor].add(user)
+    return tuple(result.values())
 
 
 def _fits(let: Definition, user: Definition) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Buffer, Kernel, Prefetch, Stmt
-from opgen.loop.walk import declared_in, declares, holds_loop, outermost, touched
+from opgen.loop.walk import declared_in, holds_loop, mentioned, outermost, touched
 from opgen.schedule.steps import Step
 
 FEWEST = 12
@@ -43,7 +43,7 @@ class Focus:
     def _is_fresh(self, before: Stmt, after: Stmt) -> bool:
         """Whether no name that is new is taken in what was left out."""
         new = declared_in(after) - declared_in(before)
-        return not any(declares(s, n) for run in self.left_out.values() for s in run for n in new)
+        return not new or all(new.isdisjoint(declared_in(s)) for run in self.left_out.values() for s in run)
 
 
 def focus(kernel: Kernel, names: Sequence[str]) -> Focus | None:
@@ -53,7 +53,8 @@ def focus(kernel: Kernel, names: Sequence[str]) -> Focus | None:
     buffers, statements = outermost(kernel.body)
     if len(statements) < FEWEST:
         return None
-    named = [s for s in statements if any(holds_loop(s, n) or declares(s, n) or n in touched(s) for n in names)]
+    wanted = frozenset(names)
+    named = [s for s in statements if not wanted.isdisjoint(mentioned(s))]
     if not named:
         return None
     shared = frozenset().union(*map(touched, named)).difference(i.name for i in kernel.inputs)

@@ -76,9 +76,20 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def subexpressions(e: Expr) -> Iterator[Expr]:
     """Every node, outermost first."""
-    yield e
-    for o in operands(e):
-        yield from subexpressions(o)
+    left = [e]
+    while left:
+        e = left.pop()
+        yield e
+        left += operands(e)[::-1]
+
+
+def depth(e: Expr) -> int:
+    """The most nodes within each other."""
+    level, depth = [e], 0
+    while level:
+        level = [o for p in level for o in operands(p)]
+        depth += 1
+    return depth
 
 
 def transform(fn: Callable[[Expr], Expr], e: Expr) -> Expr:
