@@ -36,6 +36,8 @@ from opgen.spec.model import (
 )
 from opgen.spec.walk import conjuncts, index_names, reads, substitute_indices
 
+TERMS = 48
+"""Most terms of a sum within each other: a tensor may be read a thousand times, and every stage walks down values."""
 _NEVER = Number(2**62)
 """Greater than the number of any term of a reduction."""
 
@@ -227,14 +229,18 @@ class _Adjoint:
     ) -> Definition:
         pieces = self._pieces.get(tensor, [])
         targets, ranges = self._targets(tensor, sizes, actual, pieces)
+        dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         value: Expr = ZERO
-        for piece in pieces:
+        for number, piece in enumerate(pieces, 1):
             equations = [
                 Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
             value = add(value, self._gather(piece, equations, {r.name: r for r in ranges}))
-        dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
+            if number % TERMS == 0 and all(isinstance(t, Index) for t in targets):  # the sum so far is apart
+                part = self._fresh(f"{name}_part")
+                self._keep(Definition(part, ranges, targets, value, dtype, dims, False, span=piece.read.span))
+                value = Read(part, targets, span=piece.read.span)
         span = next((p.read.span for p in pieces), None)
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 

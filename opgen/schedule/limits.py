@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from opgen.loop.nodes import Alloc, Const, For, Kernel, Stmt
 from opgen.loop.walk import loops_in, outermost, parts
@@ -26,6 +26,17 @@ DEPTH = 64
 """Most loops within each other, beside those that were there."""
 
 
+class _Size(NamedTuple):
+    copies: int
+    stack: int
+    depth: int
+    widest: tuple[int, str]
+
+
+Measured: TypeAlias = dict[int, tuple[Stmt, _Size]]
+"""The statements that were looked at, by identity."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """The limits for what a schedule makes of a kernel: a large kernel may stay as large as it is."""
@@ -33,44 +44,44 @@ class Limits:
     copies: int
     stack: int
     depth: int
-    _measured: dict[int, tuple[Stmt, _Size]] = field(default_factory=dict, compare=False, repr=False)
-    """The outermost statements that were looked at, by identity: a step changes few of them."""
+    measured: Measured = field(compare=False, repr=False)
 
     @staticmethod
-    def of(kernel: Kernel) -> Limits:
+    def of(kernel: Kernel, measured: Measured | None = None) -> Limits:
         """Those for schedules of a kernel: each of its nests may become so much code."""
-        body = kernel.body
-        nests = len(outermost(body)[1])
-        return Limits(COPIES * max(1, nests) + count(body), STACK + _stack(body), DEPTH + _depth(body))
+        known: Measured = {} if measured is None else measured
+        sizes = _sizes(kernel, known)
+        copies = COPIES * max(1, len(sizes)) + sum(size.copies for size in sizes)
+        stack = STACK + sum(size.stack for size in sizes)
+        return Limits(copies, stack, DEPTH + max((size.depth for size in sizes), default=0), known)
 
     def require(self, kernel: Kernel) -> None:
         """Refuse a kernel beyond them."""
-        sizes = [self._size(s) for s in outermost(kernel.body)[1]]
+        sizes = _sizes(kernel, self.measured)
+        for lanes, loop in (size.widest for size in sizes):
+            if lanes > LANES:
+                raise ScheduleError(f"the loop '{loop}' would have {lanes} lanes (at most {LANES})", "split it before")
         if (copies := sum(size.copies for size in sizes)) > self.copies:
             raise ScheduleError(f"the code would have {copies} stores (at most {self.copies})", "unroll less")
         if (stack := sum(size.stack for size in sizes)) > self.stack:
             raise ScheduleError(f"{stack} bytes would lie on the stack (at most {self.stack})", "use space=heap")
-        if (depth := max(size.depth for size in sizes)) > self.depth:
+        if (depth := max((size.depth for size in sizes), default=0)) > self.depth:
             raise ScheduleError(f"{depth} loops would stand within each other (at most {self.depth})")
 
-    def _size(self, s: Stmt) -> _Size:
-        if id(s) not in self._measured:
-            _require_lanes(s)
-            self._measured[id(s)] = s, _Size(count(s), _stack(s), _depth(s))
-        return self._measured[id(s)][1]
+
+def _sizes(kernel: Kernel, measured: Measured) -> list[_Size]:
+    """Those of the outermost statements; a step changes few of them."""
+    statements = outermost(kernel.body)[1]
+    for s in statements:
+        if id(s) not in measured:
+            measured[id(s)] = s, _Size(count(s), _stack(s), _depth(s), _widest(s))
+    return [measured[id(s)][1] for s in statements]
 
 
-class _Size(NamedTuple):
-    copies: int
-    stack: int
-    depth: int
-
-
-def _require_lanes(s: Stmt) -> None:
-    for loop in loops_in(s):
-        extent = constant_extent(loop)
-        if loop.kind == "vector" and extent is not None and extent > LANES:
-            raise ScheduleError(f"the loop '{loop.var}' would have {extent} lanes (at most {LANES})", "split it before")
+def _widest(s: Stmt) -> tuple[int, str]:
+    """The lanes and the name of the first loop that has too many, or no lanes."""
+    vectors = ((constant_extent(loop) or 0, loop.var) for loop in loops_in(s) if loop.kind == "vector")
+    return next((v for v in vectors if v[0] > LANES), (0, ""))
 
 
 def count(s: Stmt) -> int:

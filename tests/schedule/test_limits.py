@@ -82,7 +82,7 @@ def test_texts_without_end(text: str, message: str) -> None:
 
 def test_the_limits_are_beside_what_a_kernel_has() -> None:
     kernel = parse_kernel(PRODUCT)
-    assert Limits.of(kernel) == Limits(COPIES + 3, STACK + 4, DEPTH + 3)
+    assert Limits.of(kernel) == Limits(COPIES + 3, STACK + 4, DEPTH + 3, {})
     tile = apply(kernel, parse_schedule(f"split j {LANES}\nsplit i 8\nreorder i_o, j_o, k, i_i, j_i\n"
                                         "unroll i_i\nvectorize j_i\n"))  # fmt: skip
     assert count(tile.body) == 3 * 8 * LANES // 16

@@ -12,7 +12,7 @@ from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.fallback import Check, unless_broken
 from opgen.schedule.focus import run
-from opgen.schedule.limits import Limits
+from opgen.schedule.limits import Limits, Measured
 from opgen.schedule.steps import Flatten, Fuse, Step
 
 
@@ -25,8 +25,7 @@ class Trial:
     decisions: Decisions = field(default_factory=Decisions)
     check: Check | None = None
     """Asked after each part that may break."""
-    _limits: Limits | None = None
-    """Those of the kernel as it was at first; they remember what they have measured."""
+    _measured: Measured = field(default_factory=dict)
 
     def take(self, *steps: Step) -> bool:
         """Take all steps, or none if one of them is illegal."""
@@ -58,9 +57,7 @@ class Trial:
         What it makes must be within the limits of handwritten schedules: beyond them LLVM may end the process.
         """
         kernel, steps, decided = self.kernel, list(self.steps), len(self.decisions.options)
-        if self._limits is None:
-            self._limits = Limits.of(kernel)
-        limits = self._limits
+        limits = Limits.of(kernel, self._measured)
 
         def checked() -> bool:
             run()
