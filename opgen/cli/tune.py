@@ -119,7 +119,7 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     steps = tuple(str(step) for step in found.schedule.steps)
     key = tuned.key_of(line.kernel, line.target)
     usual, best = round(1e6 * found.default, 3), round(1e6 * found.best, 3)
-    count = 1 if is_for_one(line.kernel, line.target) else threads.get_num_threads()
+    count = 1 if is_for_one(line.kernel, line.target.machine) else threads.get_num_threads()
     tuned.store(tuned.Entry(key, str(call), line.target.cpu, count, usual, best, steps))
     return f"{call}: {times}, kept one of {best:.1f} us ({usual / best:.2f} times as fast){_beside(line)}"
 

@@ -87,18 +87,22 @@ class CompiledKernel:
         if status != OK:
             _raise_for(status, self.name)
 
-    def bind(self, parameters: Sequence[SupportsIndex | float]) -> BoundKernel:
-        """The kernel with its parameters fixed, for many calls in which only the buffers change."""
-        return BoundKernel(self, parameters)
+    def bind(self, parameters: Sequence[SupportsIndex | float], alone: bool = False) -> BoundKernel:
+        """The kernel with its parameters fixed, for many calls in which only the buffers change.
+
+        `alone`: the thread that calls it does all its work.
+        """
+        return BoundKernel(self, parameters, alone)
 
 
 class BoundKernel:
     """A kernel whose arguments are packed but for the buffers' addresses.  Many threads may call it at once."""
 
-    __slots__ = ("_end", "_function", "_generation", "_kernel", "_parameters", "_spare")
+    __slots__ = ("_count", "_end", "_function", "_generation", "_kernel", "_parameters", "_spare")
 
-    def __init__(self, kernel: CompiledKernel, parameters: Sequence[SupportsIndex | float]) -> None:
+    def __init__(self, kernel: CompiledKernel, parameters: Sequence[SupportsIndex | float], alone: bool) -> None:
         self._kernel = kernel
+        self._count = 1 if alone else None
         self._parameters = tuple(parameters)
         self._function = kernel._function
         self._end = FIRST_BUFFER + len(kernel.kernel.buffers)
@@ -118,7 +122,7 @@ class BoundKernel:
     def packed(self) -> Words:
         """The kernel's arguments, new, for the number of threads that is set now; the buffers' addresses are 0."""
         self._spares()
-        return self._kernel.words((0,) * (self._end - FIRST_BUFFER), self._parameters)
+        return self._kernel.words((0,) * (self._end - FIRST_BUFFER), self._parameters, self._count)
 
     def _spares(self) -> deque[Words]:
         """Packed arguments that no call is using, for the number of threads that is set now."""

@@ -7,9 +7,14 @@ from the front, so that a thread finds in its caches what it left there the last
 so that none waits for one that is held up.  A thread that there is not (there may be fewer than were asked for) is only
 held up longer.
 
+OpenMP's runtimes end the process where a thread cannot be made.  So before a thread first asks for a team of some size,
+as many threads are made and ended; where that fails, POSIX threads are used, of which any number will do.
+
 `opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 a POSIX thread each; then the addresses of
-GOMP_parallel, omp_get_thread_num, pthread_create, pthread_join.  It is written by the loader, so the code itself
-depends on no library; and word 0 is rewritten in a forked child, where OpenMP's threads do not exist.
+GOMP_parallel, omp_get_thread_num, pthread_create, pthread_join, pthread_mutex_lock, pthread_mutex_unlock,
+pthread_getspecific, pthread_setspecific; and the key under which each thread keeps how large a team it had.  It is
+written by the loader, so the code itself depends on no library; and word 0 is rewritten in a forked child, where
+OpenMP's threads do not exist.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ from __future__ import annotations
 FUNCTION = "opgen_parallel_for"
 TABLE = "opgen_parallel_table"
 SERIAL, OPENMP, PTHREAD = 0, 1, 2
-TABLE_WORDS = 5
+TABLE_WORDS = 10
 MAX_THREADS = 1024
+MUTEX_BYTES = 64
+"""Room for a pthread_mutex_t, which is all zeros before its first use."""
 PIECES = 8
 """Of a stretch: taking one costs about 20 ns; a thread that is held up delays the others by one at most."""
 
@@ -197,6 +204,78 @@ done:
   ret void
 }}
 
+; A thread that is made for a trial: it waits until all are.
+define internal ptr @trial_thread(ptr %mutex) {{
+entry:
+  %lock = call ptr @function(i64 5)
+  %unlock = call ptr @function(i64 6)
+  %locked = call i32 %lock(ptr %mutex)
+  %unlocked = call i32 %unlock(ptr %mutex)
+  ret ptr null
+}}
+
+; Whether the calling thread can have a team of some size.
+define internal i1 @can_have(i64 %threads) {{
+entry:
+  %get = call ptr @function(i64 7)
+  %key_at = getelementptr [{TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 9
+  %key_64 = load i64, ptr %key_at
+  %key = trunc i64 %key_64 to i32
+  %had_word = call ptr %get(i32 %key)
+  %had_before = ptrtoint ptr %had_word to i64
+  %first = icmp eq i64 %had_before, 0
+  %had = select i1 %first, i64 1, i64 %had_before
+  %known = icmp sle i64 %threads, %had
+  br i1 %known, label %yes, label %try
+try:
+  %wanted = sub i64 %threads, %had
+  %handles = alloca i64, i64 %wanted
+  %mutex = alloca [{MUTEX_BYTES} x i8], align 16
+  store [{MUTEX_BYTES} x i8] zeroinitializer, ptr %mutex
+  %create = call ptr @function(i64 3)
+  %join = call ptr @function(i64 4)
+  %lock = call ptr @function(i64 5)
+  %unlock = call ptr @function(i64 6)
+  %locked = call i32 %lock(ptr %mutex)
+  br label %start
+start:
+  %made = phi i64 [ 0, %try ], [ %made_next, %started ]
+  %more = icmp slt i64 %made, %wanted
+  br i1 %more, label %start_one, label %go
+start_one:
+  %handle = getelementptr i64, ptr %handles, i64 %made
+  %status = call i32 %create(ptr %handle, ptr null, ptr @trial_thread, ptr %mutex)
+  %created = icmp eq i32 %status, 0
+  br i1 %created, label %started, label %go
+started:
+  %made_next = add i64 %made, 1
+  br label %start
+go:
+  %unlocked = call i32 %unlock(ptr %mutex)
+  br label %end
+end:
+  %t = phi i64 [ 0, %go ], [ %t_next, %end_one ]
+  %left = icmp slt i64 %t, %made
+  br i1 %left, label %end_one, label %told
+end_one:
+  %ending_at = getelementptr i64, ptr %handles, i64 %t
+  %ending = load i64, ptr %ending_at
+  %joined = call i32 %join(i64 %ending, ptr null)
+  %t_next = add i64 %t, 1
+  br label %end
+told:
+  br i1 %more, label %no, label %keep
+keep:
+  %set = call ptr @function(i64 8)
+  %word = inttoptr i64 %threads to ptr
+  %kept = call i32 %set(i32 %key, ptr %word)
+  br label %yes
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
 define void @{FUNCTION}(ptr %body, ptr %context, i64 %begin, i64 %end, i64 %threads) {{
 entry:
   %region = alloca %region
@@ -225,7 +304,10 @@ share:
   %fields_4 = insertvalue %region %fields_3, i64 %team, 3
   store %region %fields_4, ptr %region
   %openmp_is_there = icmp eq i64 %kind, {OPENMP}
-  br i1 %openmp_is_there, label %openmp, label %pthread
+  br i1 %openmp_is_there, label %try, label %pthread
+try:
+  %there_are = call i1 @can_have(i64 %team)
+  br i1 %there_are, label %openmp, label %pthread
 openmp:
   %parallel = call ptr @function(i64 1)
   %team_32 = trunc i64 %team to i32

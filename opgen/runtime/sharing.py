@@ -1,14 +1,23 @@
-"""Which kernels are worth the threads that share their work."""
+"""Which kernels are worth the threads that share their work.
+
+The rule is one, for calls from Python and for the C library: a kernel that takes less than WORTH_SHARING is run by the
+thread that calls it.  Where a kernel's sizes are numbers, its time is `opgen.schedule.cost.seconds`; where they are
+parameters, `work_of` gives what a call's numbers are put into.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opgen.schedule.cost import seconds
+from opgen.loop import build as b
+from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Call, Expr, For, If, Kernel, Let, Stmt, Store, Unary
+from opgen.loop.walk import buffers_in, loads, stores, walk_expr
+from opgen.schedule.cost import NEST, seconds
 
 if TYPE_CHECKING:
-    from opgen.codegen.llvm.target import Target
-    from opgen.loop.nodes import Kernel
+    from opgen.machine import Machine
 
 WORTH_SHARING = 2e-5
 """Seconds on one core, by an estimate that is two to three times what well scheduled kernels take.  To fork and join
@@ -16,6 +25,89 @@ takes a few microseconds where threads are awake, and several times as much wher
 """
 
 
-def is_for_one(kernel: Kernel, target: Target) -> bool:
+@dataclass(frozen=True)
+class Work:
+    """About how long a kernel takes: seconds in any case, for each operation and for each byte; and how many of these
+    there are, as integers over the kernel's parameters (and over variables of its loops, if a loop's extent is).
+    """
+
+    always: float
+    per_operation: float
+    operations: Expr
+    per_byte: float
+    bytes: Expr
+
+
+def is_for_one(kernel: Kernel, machine: Machine) -> bool:
     """Whether the thread that calls a (simplified) kernel is to do all its work, parallel loops or not."""
-    return kernel.is_bound and seconds(kernel, target.machine) < WORTH_SHARING
+    return kernel.is_bound and seconds(kernel, machine) < WORTH_SHARING
+
+
+def work_of(kernel: Kernel, machine: Machine) -> Work:
+    """The work of a kernel whose sizes are parameters: `opgen.schedule.cost` without what needs numbers.
+
+    Each nest reads and writes what it touches once, at the rate of the second cache; more than that is more than
+    WORTH_SHARING.
+    """
+    buffers = {x.name: x for x in (*kernel.buffers, *buffers_in(kernel.body))}
+    found = list(_nests(kernel.body))
+    operations = _sum(_operations(n) for n in found)
+    touched = _sum(_bytes(buffers[name]) for n in found for name in _touched(n))
+    per_operation = 1 / (machine.fma_per_second * machine.vector_bytes)
+    return Work(NEST * len(found), per_operation, operations, 1 / machine.l2.bytes_per_second, touched)
+
+
+def _nests(s: Stmt) -> Iterator[For]:
+    match s:
+        case For():
+            yield s
+        case Block():
+            for p in s.statements:
+                yield from _nests(p)
+        case Alloc() | Let():
+            yield from _nests(s.body)
+        case If():
+            yield from _nests(s.then)
+            if s.otherwise is not None:
+                yield from _nests(s.otherwise)
+
+
+def _touched(nest: For) -> list[str]:
+    return sorted({e.buffer for e in loads(nest)} | {s.buffer for s in stores(nest)})
+
+
+def _bytes(buffer: Buffer) -> Expr:
+    size: Expr = b.index(buffer.dtype.bytes)
+    for extent in buffer.shape:
+        size = b.mul(size, extent)
+    return size
+
+
+def _operations(s: Stmt) -> Expr:
+    """Arithmetic on floats, each time the bytes of its type; of two branches, the one that takes longer."""
+    match s:
+        case Store():
+            return b.index(sum(_cost(e) for e in walk_expr(s.value)))
+        case For():
+            return b.mul(b.maximum(b.sub(s.stop, s.start), 0), _operations(s.body))
+        case If():
+            then = _operations(s.then)
+            return then if s.otherwise is None else b.maximum(then, _operations(s.otherwise))
+        case Let() | Alloc():
+            return _operations(s.body)
+        case Block():
+            return _sum(_operations(p) for p in s.statements)
+        case _:
+            return b.index(0)
+
+
+def _sum(terms: Iterator[Expr]) -> Expr:
+    total: Expr = b.index(0)
+    for term in terms:
+        total = b.add(total, term)
+    return total
+
+
+def _cost(e: Expr) -> int:
+    counts = isinstance(e, Binary | Unary | Call) and e.type.dtype.is_float
+    return e.type.dtype.bytes if counts else 0

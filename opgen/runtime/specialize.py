@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from opgen.runtime.devices.device import CudaKernel
     from opgen.runtime.kernel import CompiledKernel
     from opgen.runtime.limits import CheckedKernel
+    from opgen.runtime.sharing import Work
     from opgen.spec.environment import AttrStored, Environment
     from opgen.spec.model import Module, OpSpec
 
@@ -126,6 +127,7 @@ class _Variant:
     chooser: Chooser
     specialized: OrderedDict[tuple[object, ...], CompiledKernel] = field(default_factory=OrderedDict)
     generic: CompiledKernel | None = None
+    work: Work | None = None
     on_device: OrderedDict[tuple[object, ...], CudaKernel] = field(default_factory=OrderedDict)
 
     @property
@@ -214,7 +216,8 @@ class Kernels:
         if key is not None and not compiled.kernel.parameters:
             shelf.put(key, compiled)
             self._keep(self._from_shelf, key, compiled)
-        bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters])
+        alone = compiled is variant.generic and compiled.parallel and _is_small(variant, values)
+        bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters], alone)
         return Launch(bound, tuple(b.name for b in variant.lowered.kernel.inputs))
 
     def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
@@ -279,6 +282,19 @@ def _room(count: int) -> bool:
     """Whether one more combination of integers gets a kernel of its own, when so many have one."""
     wanted = policy()
     return wanted == "always" or (wanted == "auto" and count < SPECIALIZATIONS)
+
+
+def _is_small(variant: _Variant, values: Mapping[str, Number]) -> bool:
+    """Whether a call of a variant's generic kernel is for the calling thread alone."""
+    from opgen.runtime import toolchain
+    from opgen.runtime.run import evaluate
+    from opgen.runtime.sharing import WORTH_SHARING, work_of
+
+    if variant.work is None:
+        variant.work = work_of(variant.lowered.kernel, toolchain.host().machine)
+    work = variant.work
+    operations, touched = (evaluate(e, values) for e in (work.operations, work.bytes))
+    return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING
 
 
 def _used(kernels: OrderedDict[_K, _V], key: _K) -> _V | None:
@@ -354,7 +370,7 @@ def build(kernel: Kernel) -> CompiledKernel:
 
     target = toolchain.host()
     with kept_proofs():
-        alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target)))
+        alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
 
         def finish(scheduled: Kernel) -> Kernel:
             return legalize(scheduled, check=False)

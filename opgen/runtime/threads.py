@@ -107,15 +107,20 @@ def generation() -> int:
 # The means -------------------------------------------------------------------------------------------------------
 
 
-def _pthread_functions() -> tuple[int, int] | None:
-    """The addresses of pthread_create and pthread_join, or None on a platform without them."""
+_PTHREAD_FUNCTIONS = ("create", "join", "mutex_lock", "mutex_unlock", "getspecific", "setspecific")
+
+
+def _pthread_functions() -> tuple[int, ...] | None:
+    """The addresses of `_PTHREAD_FUNCTIONS`, and a key for a word of each thread's; None on a platform without them."""
+    key = ctypes.c_uint32()
     try:
         process = ctypes.CDLL(None)
-        create = ctypes.cast(process.pthread_create, ctypes.c_void_p).value
-        join = ctypes.cast(process.pthread_join, ctypes.c_void_p).value
+        functions = [getattr(process, f"pthread_{name}") for name in _PTHREAD_FUNCTIONS]
+        failed = process.pthread_key_create(ctypes.byref(key), None)
     except (OSError, AttributeError, TypeError):
         return None
-    return (create, join) if create and join else None
+    addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+    return None if failed or 0 in addresses else (*addresses, key.value)
 
 
 def _requested() -> Means | None:
@@ -132,7 +137,7 @@ def _requested() -> Means | None:
     )
 
 
-def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, int] | None]:
+def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, ...] | None]:
     requested = _requested()
     if requested == "serial":
         return "serial", None, None
@@ -140,7 +145,7 @@ def _choose() -> tuple[Means, openmp.OpenMP | None, tuple[int, int] | None]:
     runtime = openmp.find() if requested != "pthread" else None
     if requested == "openmp" and runtime is None:
         raise ThreadingError("OPGEN_THREADING=openmp, but no OpenMP runtime (libgomp, libomp, libiomp5) can be loaded")
-    if runtime is not None and not _forked:
+    if runtime is not None and pthread is not None and not _forked:
         return "openmp", runtime, pthread
     return ("pthread" if pthread is not None else "serial"), runtime, pthread
 
@@ -164,7 +169,7 @@ def _load() -> ParallelFor:
     library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE)
     table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
     table[1:3] = list(runtime.functions) if runtime is not None else [0, 0]
-    table[3:5] = list(pthread) if pthread is not None else [0, 0]
+    table[3:] = list(pthread) if pthread is not None else [0] * (parallel_ir.TABLE_WORDS - 3)
     table[0] = _MODES[means]
     return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, library)
 

@@ -72,7 +72,7 @@ class Runner:
 
     def __init__(self, kernel: Kernel, parameters: Sequence[SupportsIndex | float], target: Target, seed: int) -> None:
         self._parameters, self._target = parameters, target
-        self._alone = is_for_one(kernel, target)
+        self._alone = is_for_one(kernel, target.machine)
         source = np.random.default_rng(seed)
         self._inputs = [_fill(source, empty_aligned(buffer_shape(b, {}), b.dtype)) for b in kernel.inputs]
         self._outputs = [empty_aligned(buffer_shape(b, {}), b.dtype) for b in kernel.outputs]

@@ -189,6 +189,7 @@ class _Build:
             levels=tuple(names),
             symbols=tuple(tuple(_symbol(tasks.get((architecture, n, i))) for n in names) for i in range(count)),
             rooms={s: c.room for s, c in compiled.items() if c.room},
+            smalls={s: c.small for s, c in compiled.items() if c.small},
             specials=tuple((b.number, b.values) for b in self.specials),
         )
 

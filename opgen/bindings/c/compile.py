@@ -12,6 +12,7 @@ from pathlib import Path
 import opgen
 from opgen.bindings.c.kernels import VECTOR_BYTES, Task
 from opgen.bindings.c.room import room_lines
+from opgen.bindings.c.small import small_lines
 from opgen.codegen.llvm.compile import object_code
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
@@ -19,20 +20,32 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
 from opgen.machine import typical
 from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
 from opgen.runtime import cache
 from opgen.schedule.default import scheduled
-from opgen.schedule.fallback import built
+from opgen.schedule.fallback import built, unless_broken
 
-_SOURCES = ("loop", "passes", "schedule", "bindings/c/compile.py", "bindings/c/room.py")
+_SOURCES = (
+    "loop",
+    "passes",
+    "schedule",
+    "bindings/c/compile.py",
+    "bindings/c/room.py",
+    "bindings/c/small.py",
+    "runtime/sharing.py",
+)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """The object file of a task, the C lines that tell the memory it needs, and whether it came from the cache."""
+    """The object file of a task, the C lines that tell the memory it needs and which calls are for one thread, and
+    whether it came from the cache.
+    """
 
     symbol: str
     code: bytes
     room: tuple[str, ...]
+    small: tuple[str, ...]
     cached: bool
 
 
@@ -44,7 +57,8 @@ def compile_task(task: Task) -> Compiled:
     found = cache.default().load(key)
     if found is not None:
         head, _, code = found.partition(b"\n")
-        return Compiled(task.symbol, code, tuple(json.loads(head)), True)
+        room, small = json.loads(head)
+        return Compiled(task.symbol, code, tuple(room), tuple(small), True)
     machine = typical(VECTOR_BYTES[task.target])
 
     def made(fast: Kernel) -> tuple[bytes, list[str]]:
@@ -52,8 +66,12 @@ def compile_task(task: Task) -> Compiled:
         return object_code(_own(emit(kernel, target), task), target), room_lines(kernel, task.helper)
 
     code, room = built(task.kernel, lambda check: scheduled(task.kernel, "cpu", machine, check=check)[1], made)
-    cache.default().store(key, json.dumps(room).encode() + b"\n" + code)
-    return Compiled(task.symbol, code, tuple(room), False)
+    estimate = unless_broken(
+        "the estimate of a kernel's time", lambda: small_lines(simplify(task.kernel), task.helper, machine)
+    )
+    small = estimate or []
+    cache.default().store(key, json.dumps([room, small]).encode() + b"\n" + code)
+    return Compiled(task.symbol, code, tuple(room), tuple(small), False)
 
 
 def _own(ir: str, task: Task) -> str:

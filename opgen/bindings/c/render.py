@@ -32,13 +32,15 @@ class KernelTable:
     """The compiled kernels of one architecture.
 
     `symbols` has, for each variant and then for each specialised kernel, a symbol for each level (None: there is
-    none); `rooms` the C that tells the memory of those that need some; `specials` the number of the variant and the
+    none); `rooms` the C that tells the memory of those that need some, `smalls` which calls are for one thread;
+    `specials` the number of the variant and the
     parameters' values (None: any).
     """
 
     levels: tuple[str, ...]
     symbols: tuple[tuple[str | None, ...], ...]
     rooms: Mapping[str, tuple[str, ...]]
+    smalls: Mapping[str, tuple[str, ...]]
     specials: tuple[tuple[int, tuple[int | None, ...]], ...]
 
 
@@ -82,7 +84,8 @@ def render_kernels(view: LibraryView, table: KernelTable) -> str:
     """The source that holds the table of kernels."""
     general = len(view.kernels)
     rooms = {symbol: f"room_{i}" for i, symbol in enumerate(table.rooms)}
-    kernels = [_kernel(row, rooms) for row in table.symbols]
+    smalls = {symbol: f"small_{i}" for i, symbol in enumerate(table.smalls)}
+    kernels = [_kernel(row, rooms, smalls) for row in table.symbols]
     comments = [one_line(v.lowered.kernel.name) for v in view.kernels]
     return environment.get_template("kernels.c.jinja").render(
         v=view,
@@ -90,6 +93,7 @@ def render_kernels(view: LibraryView, table: KernelTable) -> str:
         levels=table.levels,
         declared=sorted({s for row in table.symbols for s in row if s is not None}),
         rooms=[{"name": rooms[s], "lines": lines} for s, lines in table.rooms.items()],
+        smalls=[{"name": smalls[s], "lines": lines} for s, lines in table.smalls.items()],
         kinds=["".join("f" if p.dtype.is_float else "i" for p in v.lowered.kernel.parameters) for v in view.kernels],
         kernels=[{**k, "comment": c} for k, c in zip(kernels[:general], comments, strict=True)],
         specials=[
@@ -103,8 +107,12 @@ def render_kernels(view: LibraryView, table: KernelTable) -> str:
     )
 
 
-def _kernel(row: tuple[str | None, ...], rooms: Mapping[str, str]) -> dict[str, list[str]]:
-    return {"run": [s or "NULL" for s in row], "room": [rooms.get(s or "", "NULL") for s in row]}
+def _kernel(row: tuple[str | None, ...], rooms: Mapping[str, str], smalls: Mapping[str, str]) -> dict[str, list[str]]:
+    return {
+        "run": [s or "NULL" for s in row],
+        "room": [rooms.get(s or "", "NULL") for s in row],
+        "small": [smalls.get(s or "", "NULL") for s in row],
+    }
 
 
 def _type(t: DType) -> _Type:

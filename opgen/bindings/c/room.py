@@ -22,7 +22,7 @@ def room_lines(kernel: Kernel, helper: str) -> list[str]:
     for buffer, parallel in _allocations(kernel.body, False):
         text = str(buffer.dtype.bytes)
         for extent in buffer.shape:
-            printed = _text(extent, parameters, helper)
+            printed = integer_text(extent, parameters, helper)
             if printed is None:
                 return ["return false; /* a size that only the kernel knows */"]
             text = f"{helper}_mul(m, {text}, {printed})"
@@ -39,7 +39,7 @@ def _allocations(s: Stmt, parallel: bool) -> Iterator[tuple[Buffer, bool]]:
         yield from _allocations(part, inside)
 
 
-def _text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:
+def integer_text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:
     """An integer expression over the kernel's parameters; None if it is over anything else."""
     match e:
         case Const():
@@ -47,15 +47,15 @@ def _text(e: Expr, parameters: Mapping[str, str], helper: str) -> str | None:
         case Var():
             return parameters.get(e.name)
         case Cast():
-            return _text(e.operand, parameters, helper)
+            return integer_text(e.operand, parameters, helper)
         case Unary(op="not"):
-            operand = _text(e.operand, parameters, helper)
+            operand = integer_text(e.operand, parameters, helper)
             return None if operand is None else f"!({operand})"
         case Binary() | Compare():
-            left, right = _text(e.left, parameters, helper), _text(e.right, parameters, helper)
+            left, right = integer_text(e.left, parameters, helper), integer_text(e.right, parameters, helper)
             return None if left is None or right is None else _binary(e.op, left, right, helper)
         case Select():
-            texts = [_text(x, parameters, helper) for x in (e.condition, e.if_true, e.if_false)]
+            texts = [integer_text(x, parameters, helper) for x in (e.condition, e.if_true, e.if_false)]
             return None if None in texts else f"({texts[0]} ? {texts[1]} : {texts[2]})"
     return None
 
