@@ -83,8 +83,8 @@ def conv2d(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, out_height, out_width, groups * group_outputs] in the order of `data_format`. One value for
@@ -262,8 +262,8 @@ def depthwise_conv2d_native(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, out_height, out_width, in_channels * multiplier] in the order of `data_format`. One value
@@ -423,8 +423,8 @@ def depthwise_conv2d(
         data_format: One of "NHWC", "NCHW". The order of the dimensions of images: batch, height, width and
             channels. The default is "NHWC".
         dilations: Another name for `rate`.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, out_height, out_width, in_channels * multiplier] in the order of `data_format`. One value
@@ -568,8 +568,8 @@ def conv2d_backprop_input(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. The gradient
@@ -774,8 +774,8 @@ def conv2d_backprop_filter(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[filter_height, filter_width, group_channels, groups * group_outputs]. The gradient with respect to
@@ -962,8 +962,8 @@ def conv2d_backprop_input_v2(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, in_height, in_width, groups * group_channels] in the order of `data_format`. The gradient
@@ -1151,8 +1151,8 @@ def conv2d_backprop_filter_v2(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[filter_height, filter_width, group_channels, groups * group_outputs]. The gradient with respect to
@@ -1339,8 +1339,8 @@ def depthwise_conv2d_native_backprop_input(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[batch, in_height, in_width, in_channels] in the order of `data_format`. The gradient with respect
@@ -1527,8 +1527,8 @@ def depthwise_conv2d_native_backprop_filter(
         dilations: 4 integers, at least 1. The distance between taps of the window along each dimension; 1 for batch
             and channels. The default is [1, 1, 1, 1].
         name: A name for the call; accepted, without effect.
-        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no
-            memory with the inputs.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
 
     Returns:
         output: T[filter_height, filter_width, in_channels, multiplier]. The gradient with respect to the filter of

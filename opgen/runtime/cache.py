@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 
 from opgen.diagnostics import UserError
 from opgen.runtime import directory, entry, toolchain
-from opgen.runtime.describe import describe
 from opgen.runtime.place import location as location
-from opgen.runtime.settings import whole_number
+from opgen.runtime.settings import shown, whole_number
 from opgen.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _limit() -> int:
     text = os.environ.get("OPGEN_CACHE_MIB", "").strip()
     number = whole_number(text) if text else DEFAULT_MIB
     if number is None:
-        raise UserError(f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {describe(text)}")
+        raise UserError(f"OPGEN_CACHE_MIB: expected a whole number of MiB, given {shown(text)}")
     return number << 20
 
 

@@ -11,6 +11,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from opgen.diagnostics import InternalError
+from opgen.runtime import toolchain
+from opgen.runtime.elf import Image
 from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _kept: list[Library] = []
 class Library:
     """Loaded code.  The addresses are good for as long as this object lives."""
 
-    def __init__(self, tracker: ResourceTracker) -> None:
+    def __init__(self, tracker: ResourceTracker | Image) -> None:
         self._tracker = tracker
 
     def address(self, symbol: str) -> int:
@@ -43,8 +45,11 @@ def _jit() -> LLJIT:
 def load_library(code: bytes, *symbols: str) -> Library:
     """Link an object file of this machine into the process; `symbols` are those whose addresses will be asked for.
 
-    Raises InternalError if the code is no object file, lacks a symbol, or needs one that the process does not have.
+    Without LLVM it is loaded by `opgen.runtime.elf`.  Raises InternalError if the code is no object file, lacks a
+    symbol, or needs one that the process does not have.
     """
+    if not toolchain.has_llvm():
+        return Library(Image(code))
     with BUILD:
         jit = _jit()
         import llvmlite.binding as llvm

@@ -34,6 +34,8 @@ def load(path: Path, text_hash: str | None) -> Module:
 
 
 def _read(path: Path) -> Module:
-    from opgen.grad.load import load as read
-
+    try:
+        from opgen.grad.load import load as read
+    except ModuleNotFoundError as error:
+        raise toolchain.missing(error) from error
     return read(path)

@@ -1,6 +1,14 @@
-"""Numbers in environment variables."""
+"""Numbers in environment variables.  (Nothing is imported: the cache is looked after without numpy.)"""
 
 from __future__ import annotations
+
+_LENGTH = 80
+
+
+def shown(text: str) -> str:
+    """A setting's text in a message: the beginning of it."""
+    quoted = repr(text[: _LENGTH + 1])
+    return quoted if len(quoted) <= _LENGTH else f"{quoted[: _LENGTH - 3]}..."
 
 
 def whole_number(text: str) -> int | None:

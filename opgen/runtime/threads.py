@@ -16,10 +16,9 @@ from typing import Literal
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.runtime import cache, openmp, parallel_ir, toolchain
-from opgen.runtime.describe import describe
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
-from opgen.runtime.settings import whole_number
+from opgen.runtime.settings import shown, whole_number
 
 Means = Literal["openmp", "pthread", "serial"]
 MAX_THREADS = parallel_ir.MAX_THREADS
@@ -64,7 +63,8 @@ def available_cpus() -> int:
 
 def _checked(value: int, source: str) -> int:
     if not 1 <= value <= MAX_THREADS:
-        raise ThreadingError(f"{source}: expected a number of threads from 1 to {MAX_THREADS}, given {describe(value)}")
+        given = value if value.bit_length() < 64 else f"an integer of {value.bit_length()} bits"
+        raise ThreadingError(f"{source}: expected a number of threads from 1 to {MAX_THREADS}, given {given}")
     return value
 
 
@@ -73,7 +73,7 @@ def _from_environment() -> int:
         count = whole_number(text)
         if count is None:
             raise ThreadingError(
-                f"OPGEN_NUM_THREADS: expected a number of threads from 1 to {MAX_THREADS}, given {describe(text)}"
+                f"OPGEN_NUM_THREADS: expected a number of threads from 1 to {MAX_THREADS}, given {shown(text)}"
             )
         return _checked(count, "OPGEN_NUM_THREADS")
     first = whole_number(os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip())

@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opgen.runtime import matrix_unit
+from opgen.diagnostics import UserError
+from opgen.runtime import known, matrix_unit
 from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
@@ -22,11 +24,41 @@ if TYPE_CHECKING:
     from opgen.loop.nodes import Kernel
 
 
+class NoCompilerError(UserError, ImportError):
+    """A kernel has to be built, and what builds it is not installed."""
+
+
+@functools.cache
+def has_llvm() -> bool:
+    """Whether LLVM is installed; without it kernels run that were built already, and none is built."""
+    try:
+        return importlib.util.find_spec("llvmlite") is not None
+    except (ImportError, ValueError):
+        return False
+
+
 @functools.cache
 def _load(module: str) -> None:
-    """Import a module that the caller is about to import from."""
+    """Import a module that the caller is about to import from.
+
+    Raises NoCompilerError if it needs what is not installed.
+    """
     with BUILD:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise missing(error) from error
+
+
+def missing(error: ModuleNotFoundError) -> Exception:
+    """What to raise where a module is not found: of opgen's own none is ever missing."""
+    name = (error.name or "").partition(".")[0]
+    if name not in ("llvmlite", "lark"):
+        return error
+    return NoCompilerError(
+        f"this call needs a kernel that is not in the cache, and '{name}', which building it takes, is not installed: "
+        f"install opgen with what it depends on (pip install opgen), or fill the cache where that is (OPGEN_CACHE_DIR)"
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -38,7 +70,12 @@ def host() -> Target:
     from opgen.runtime import machines
 
     with BUILD:
-        target = Target.host()
+        if has_llvm():
+            target = Target.host()
+            known.keep(known.Host(target.triple, target.cpu, target.features, llvm_version()))
+        else:
+            found = _known()
+            target = Target(found.triple, found.cpu, found.features, name="host")
     if target.has_tiles and not matrix_unit.granted():
         target = target.without_tiles()
     return replace(target, numbers=machines.describe(target).machine)
@@ -88,10 +125,20 @@ def object_code(ir: str, target: Target, bound: bool = False) -> bytes:
 
 def llvm_version() -> str:
     """LLVM's version, such as `22.1.0`."""
+    if not has_llvm():
+        return _known().llvm
     _load("opgen.codegen.llvm.compile")
     from opgen.codegen.llvm import compile as compiler
 
     return compiler.llvm_version()
+
+
+def _known() -> known.Host:
+    """What LLVM said of this machine when it was there."""
+    found = known.read()
+    if found is None:
+        raise missing(ModuleNotFoundError("llvmlite", name="llvmlite"))
+    return found
 
 
 @functools.lru_cache(maxsize=1)

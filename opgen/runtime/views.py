@@ -187,7 +187,7 @@ def _load() -> _Loaded | None:
         try:
             code = threads.object_code(view_ir.IR)
             return _Loaded(load_library(code, view_ir.OBJECT, view_ir.CAPSULE, view_ir.TABLE))
-        except (AttributeError, KeyError, InternalError):
+        except (AttributeError, ImportError, KeyError, InternalError):
             return None
 
 

@@ -41,8 +41,8 @@ def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
 
 
 _OUT = (
-    "Where to write the result: a C-contiguous writeable numpy array of its shape and type that shares no memory with "
-    "the inputs."
+    "Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of another "
+    "library that lends such memory by DLPack; it shares no memory with the inputs."
 )
 
 

@@ -6,11 +6,13 @@ import platform
 import threading
 from dataclasses import dataclass, field, replace
 from functools import cache
-
-import llvmlite.binding as llvm
+from typing import TYPE_CHECKING, Any
 
 from opgen.diagnostics import UserError, did_you_mean
 from opgen.machine import Machine, typical
+
+if TYPE_CHECKING:
+    from llvmlite.binding import TargetMachine as LlvmMachine
 
 _V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -24,6 +26,13 @@ TILES = "amx-bf16"
 
 LOCK = threading.RLock()
 """Held while LLVM works: its contexts, modules and target machines are not for several threads at once."""
+
+
+def _llvm() -> Any:
+    """LLVM's interface: a target can be told of, and its code run, where LLVM is not installed."""
+    import llvmlite.binding
+
+    return llvmlite.binding
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,13 @@ class Target:
     @cache
     def host() -> Target:
         """This machine, with everything its CPU has."""
-        features = str(llvm.get_host_cpu_features().flatten())
-        return Target(str(llvm.get_process_triple()), str(llvm.get_host_cpu_name()), features, name="host")
+        features = str(_llvm().get_host_cpu_features().flatten())
+        return Target(str(_llvm().get_process_triple()), str(_llvm().get_host_cpu_name()), features, name="host")
 
     @staticmethod
     def generic() -> Target:
         """The oldest CPU of this machine's architecture."""
-        triple = str(llvm.get_process_triple())
+        triple = str(_llvm().get_process_triple())
         return Target(triple, "x86-64" if triple.startswith("x86_64") else "generic", name="generic")
 
     @staticmethod
@@ -121,7 +130,7 @@ def _feature_set(cpu: str, features: str) -> frozenset[str]:
 
 def _triple(architecture: str) -> str:
     """The triple of an architecture on this machine's system (its own where the architecture is this one)."""
-    own = str(llvm.get_process_triple())
+    own = str(_llvm().get_process_triple())
     if own.startswith((architecture, platform.machine())) and platform.machine() == architecture:
         return own
     return f"{architecture}-unknown-linux-gnu"
@@ -135,22 +144,22 @@ def _initialise() -> None:
     of 75 ms for a tile of 28 accumulators in nine bodies) and changes their speed by less than the noise.  The search
     for stores to be merged takes the square of the number of stores in a block, and finds none: they are vectors.
     """
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.set_option("opgen", "-disable-lsr")
-    llvm.set_option("opgen", "-combiner-store-merging=false")
+    _llvm().initialize_all_targets()
+    _llvm().initialize_all_asmprinters()
+    _llvm().set_option("opgen", "-disable-lsr")
+    _llvm().set_option("opgen", "-combiner-store-merging=false")
 
 
 @cache
-def _machine(target: Target) -> llvm.TargetMachine:
+def _machine(target: Target) -> LlvmMachine:
     _initialise()
-    found = llvm.Target.from_triple(target.triple)
+    found = _llvm().Target.from_triple(target.triple)
     return found.create_target_machine(
         cpu=target.cpu, features=target.features, opt=target.opt_level, reloc="pic", codemodel="default"
     )
 
 
-def machine(target: Target) -> llvm.TargetMachine:
+def machine(target: Target) -> LlvmMachine:
     """LLVM's target machine, made once for each target.  To be used with `LOCK` held."""
     with LOCK:
         return _machine(target)

@@ -1,0 +1,173 @@
+"""Loading an object file without LLVM: for machines on which kernels that are built already are run, and none is built.
+
+What LLVM makes of a kernel is a small ELF file for x86-64: code, constants, a few words of memory, calls of the C
+library.  Other architectures, and anything that such files do not hold, are refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opgen.diagnostics import InternalError
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+_X86_64, _RELOCATABLE = 62, 1
+_SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8
+_ALLOCATED, _EXECUTABLE = 2, 4
+_ABSOLUTE = 0xFFF1
+_R_64, _R_PC32, _R_PLT32, _R_GOT = 1, 2, 4, (9, 41, 42)
+_STUB = b"\xff\x25\x00\x00\x00\x00"
+"""A jump to the address that follows."""
+_STUB_BYTES = 16
+
+
+@dataclass(frozen=True)
+class _Section:
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+    target: int
+    alignment: int
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    name: str
+    section: int
+    value: int
+
+
+class Image:
+    """An object file in memory that may be run; `image[symbol]` is an address.  It is good as long as this object."""
+
+    def __init__(self, code: bytes) -> None:
+        """Raises InternalError for what is no object file of an x86-64 processor's, or asks for what there is not."""
+        try:
+            self._load(code)
+        except (struct.error, IndexError, ValueError, OSError, AttributeError, UnicodeDecodeError) as error:
+            raise InternalError(f"object code cannot be loaded without LLVM: {error}") from error
+
+    def __getitem__(self, symbol: str) -> int:
+        return self._exported[symbol]
+
+    def _load(self, code: bytes) -> None:
+        sections, symbols = _sections(code), []
+        for s in sections:
+            if s.kind == _SYMBOLS:
+                symbols = list(_symbols(code, s, sections[s.link]))
+        self._places, text_end, size = _layout(sections, len(symbols))
+        self._memory = mmap.mmap(-1, size)
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._stubs, self._slots = text_end - _STUB_BYTES * len(symbols), size - 8 * len(symbols)
+        for i, place in self._places.items():
+            s = sections[i]
+            if s.kind != _NO_BITS:
+                self._memory[place : place + s.size] = code[s.offset : s.offset + s.size]
+        for s in sections:
+            if s.kind == _RELOCATIONS and s.target in self._places:
+                for where, kind, number, addend in _relocations(code, s):
+                    self._relocate(self._places[s.target] + where, kind, symbols[number], number, addend)
+        _protect(self._start, _pages(text_end))
+        self._exported = {
+            s.name: self._start + self._places[s.section] + s.value for s in symbols if s.section in self._places
+        }
+
+    def _relocate(self, where: int, kind: int, symbol: _Symbol, number: int, addend: int) -> None:
+        address = self._address(symbol)
+        if kind in _R_GOT:
+            slot = self._slots + 8 * number
+            self._memory[slot : slot + 8] = struct.pack("<Q", address)
+            self._memory[where : where + 4] = struct.pack("<i", slot + addend - where)
+        elif kind == _R_64:
+            self._memory[where : where + 8] = struct.pack("<Q", address + addend)
+        elif kind in (_R_PC32, _R_PLT32):
+            target = address - self._start
+            if symbol.section == 0:
+                target = self._stubs + _STUB_BYTES * number
+                self._memory[target : target + _STUB_BYTES] = (_STUB + struct.pack("<Q", address)).ljust(_STUB_BYTES)
+            self._memory[where : where + 4] = struct.pack("<i", target + addend - where)
+        else:
+            raise InternalError(f"object code has a relocation of type {kind}, which needs LLVM to be loaded")
+
+    def _address(self, symbol: _Symbol) -> int:
+        if symbol.section == 0:
+            return _external(symbol.name)
+        if symbol.section == _ABSOLUTE:
+            return symbol.value
+        return self._start + self._places[symbol.section] + symbol.value
+
+
+def _sections(code: bytes) -> list[_Section]:
+    head = _HEADER.unpack_from(code)
+    if head[0][:6] != b"\x7fELF\x02\x01" or head[1] != _RELOCATABLE or head[2] != _X86_64:
+        raise InternalError("object code is no object file of an x86-64 processor's, which needs LLVM to be loaded")
+    first, size, count, names = head[6], head[11], head[12], head[13]
+    raw = [_SECTION.unpack_from(code, first + size * i) for i in range(count)]
+    text = raw[names][4]
+    return [_Section(_name(code, text + r[0]), r[1], r[2], r[4], r[5], r[6], r[7], max(1, r[8])) for r in raw]
+
+
+def _name(code: bytes, start: int) -> str:
+    return code[start : code.index(b"\0", start)].decode()
+
+
+def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[_Symbol]:
+    for at in range(table.offset, table.offset + table.size, _SYMBOL.size):
+        name, _, _, section, value, _ = _SYMBOL.unpack_from(code, at)
+        yield _Symbol(_name(code, names.offset + name), section, value)
+
+
+def _relocations(code: bytes, table: _Section) -> Iterator[tuple[int, int, int, int]]:
+    """Where, the type, the symbol's number, the addend."""
+    for at in range(table.offset, table.offset + table.size, _RELOCATION.size):
+        where, info, addend = _RELOCATION.unpack_from(code, at)
+        yield where, info & 0xFFFFFFFF, info >> 32, addend
+
+
+def _layout(sections: list[_Section], symbols: int) -> tuple[dict[int, int], int, int]:
+    """Where each section comes to lie, where code and stubs end, and how many bytes that takes: code first, then on
+    pages of their own data and a word for each symbol.
+    """
+    wanted = [(i, s) for i, s in enumerate(sections) if s.flags & _ALLOCATED and s.name != ".eh_frame"]
+    places: dict[int, int] = {}
+    end = 0
+    for i, s in (w for w in wanted if w[1].flags & _EXECUTABLE):
+        places[i] = end = -(-end // s.alignment) * s.alignment
+        end += s.size
+    text_end = -(-end // _STUB_BYTES) * _STUB_BYTES + _STUB_BYTES * symbols
+    end = _pages(text_end)
+    for i, s in (w for w in wanted if not w[1].flags & _EXECUTABLE):
+        places[i] = end = -(-end // s.alignment) * s.alignment
+        end += s.size
+    return places, text_end, _pages(-(-end // 8) * 8 + 8 * symbols)
+
+
+def _pages(size: int) -> int:
+    return max(1, -(-size // mmap.PAGESIZE)) * mmap.PAGESIZE
+
+
+def _external(name: str) -> int:
+    """The address of a function of the C library's, as the process has it."""
+    for library in (None, "libm.so.6"):
+        found = getattr(ctypes.CDLL(library), name, None)
+        if found is not None:
+            return ctypes.cast(found, ctypes.c_void_p).value or 0
+    raise InternalError(f"object code calls {name}, which this process does not have")
+
+
+def _protect(start: int, size: int) -> None:
+    """Memory that may be run, and no longer written."""
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if protect(start, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        raise OSError(ctypes.get_errno(), "mprotect")
