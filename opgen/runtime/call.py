@@ -62,3 +62,14 @@ def call_key(call: Call) -> bytes:
     groups = (call.types, call.words, call.attributes, call.integers)
     shapes = tuple(a.shape for a in call.tensors.values())
     return marshal.dumps((shapes, *(tuple(g.items()) for g in groups)), 2)
+
+
+FAR = 2**20
+"""Products of three attributes that are no larger fit."""
+
+
+def is_far(call: Call) -> bool:
+    """Whether a product of a call's numbers might not fit."""
+    numbers = [n for v in call.attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
+    numbers += call.integers.values()
+    return any(isinstance(n, int) and not -FAR < n < FAR for n in numbers)

@@ -67,15 +67,26 @@ class Elsewhere(Protocol):
         """Run a call whose tensors are arrays of this machine's on a device."""
 
 
+Refuse: TypeAlias = "Callable[[Call | None, tuple[object, ...], tuple[object, ...]], ArgumentValueError | None]"
+"""Takes a call (None: it could not be made) and the arguments of its check; None if nothing is wrong with it."""
+
+
 class Operator:
     """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels.
 
-    `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.
+    `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.  `refuse`
+    gives the error of a call whose integers cannot be computed.
     """
 
     def __init__(
-        self, name: str, check: Check, resolve: Resolve, elsewhere: Callable[[], Elsewhere] | None = None
+        self,
+        name: str,
+        check: Check,
+        resolve: Resolve,
+        elsewhere: Callable[[], Elsewhere] | None = None,
+        refuse: Refuse | None = None,
     ) -> None:
+        self._refuse = refuse
         self.name = name
         self._elsewhere = elsewhere
         self._check = check
@@ -183,7 +194,11 @@ class Operator:
             call = self._check(*tensors, *rest)
         except ZeroDivisionError as error:
             expected = "sizes and attributes that the requirements can be computed from"
-            raise ArgumentValueError(self.name, "name", expected, "a division by zero") from error
+            plain = ArgumentValueError(self.name, "name", expected, "a division by zero")
+            found = None if self._refuse is None else self._refuse(None, tensors, rest)
+            raise plain if found is None else found from error
+        if self._refuse is not None and (found := self._refuse(call, tensors, rest)) is not None:
+            raise found
         for name, value in call.integers.items():
             if not -(2**63) <= value < 2**63:
                 raise ArgumentValueError(self.name, name, "an integer of 64 bits", str(value))

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from opgen.runtime.device_calls import DeviceCalls, DeviceLaunch
     from opgen.runtime.devices.cuda_driver import Device
     from opgen.runtime.devices.device import CudaKernel
+    from opgen.runtime.errors import ArgumentValueError
     from opgen.runtime.kernel import CompiledKernel
     from opgen.runtime.limits import CheckedKernel
     from opgen.runtime.sharing import Work
@@ -114,7 +115,7 @@ class Library:
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
         kernels = self.kernels[name] = Kernels(self, name)
-        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls)
+        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls, kernels.refuse)
         kernels.forget_plans = made.forget
         return made
 
@@ -156,6 +157,20 @@ class Kernels:
 
                 self._device_calls = DeviceCalls(self._name, self.on_device)
             return self._device_calls
+
+    def refuse(
+        self, call: Call | None, tensors: tuple[object, ...], rest: tuple[object, ...]
+    ) -> ArgumentValueError | None:
+        """The error of a call (None: it could not be made) whose named integers or shapes cannot be computed."""
+        from opgen.runtime.call import is_far
+
+        if call is not None and not is_far(call):
+            return None
+        from opgen.runtime.refusals import refusal
+
+        module = self._library.module()
+        shaped = tensors if call is None else tuple(call.tensors.values())
+        return refusal(module, module.op(self._name), shaped, rest)
 
     def on_device(self, call: Call, device: Device) -> DeviceLaunch:
         """The kernel for a call on a CUDA device; how many get kernels of their own is the policy's, as on the CPU.

@@ -30,6 +30,17 @@ op Parts {
 }
 """
 
+NAMED = """op Named {{
+  input x: float32[n]
+  attr k: int = 1
+  let m = {named}
+  require m {condition} : x "m, not {{m}}"
+  output y: float32[max(0, m % 7)]
+  y[i] = x[i + m] else 7
+}}
+"""
+"""An op with an integer that cannot always be computed; the braces are for `format`."""
+
 
 def _by_python(function: Callable[..., Any], x: AnyArray, attrs: Mapping[str, int]) -> list[float] | str:
     try:
@@ -76,3 +87,21 @@ def test_functions_in_ranges(tmp_path: Path) -> None:
         if message:
             assert "expected numbers for which part can be computed, given" in found
             assert message in found
+
+
+def test_named_integers(tmp_path: Path) -> None:
+    """Integers that cannot be computed are refused by both alike, those on the way to others too."""
+    cases = [("n // k", "< 9 // k"), ("n * k * k * k * k // k // k // k", "!= 8"), ("n % (k - 2)", "< 5 % k")]
+    for number, (named, condition) in enumerate(cases):
+        path = tmp_path / f"named{number}.op"
+        path.write_text(NAMED.format(named=named, condition=condition).replace("{{", "{").replace("}}", "}"))
+        module, live = load(path), opgen.load(path)
+        build(module, path.name, tmp_path, Options(targets=("x86-64",)))
+        library, op = Library(module, tmp_path), module.op("Named")
+        for k in (0, 1, 2, -1, 3, 2**31 - 1, -(2**31)):
+            x = np.arange(4, dtype=np.float32)
+            shape = library.shape(op, [of(x)], {"k": k})
+            y = np.empty(int(shape.partition("(")[2].partition(",")[0]) if shape.startswith("{") else 0, np.float32)
+            status = library.run(op, [of(x)], {"k": k}, [of(y)])
+            found = y.tolist() if status == OK else library.error()
+            assert found == _by_python(live.named, x, {"k": k}), (named, condition, k)
