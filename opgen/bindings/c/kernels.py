@@ -18,7 +18,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.walk import map_expr, map_stmt, walk
 from opgen.lower import structural_attrs, variants
 from opgen.passes.simplify import simplify
-from opgen.spec.environment import evaluate
+from opgen.runtime.limits import CheckedKernel
 from opgen.spec.model import AttrValue, Expr, Module, OpSpec, Specialization, SpecializedValue, Symbol
 from opgen.spec.shapes import AttrArgument, solve
 
@@ -109,9 +109,8 @@ def specialised(module: Module, kernels: Sequence[VariantView], first: Mapping[s
     else:
         raise InternalError(f"op {op.name} has no variant of {dict(special.types)} and {words}")
     kernel = view.lowered.kernel
-    values: list[int | None] = []
-    for parameter, e in zip(kernel.parameters, view.lowered.arguments, strict=True):
-        values.append(None if parameter.dtype.is_float else int(evaluate(e, call)))
+    found = CheckedKernel(op, view.lowered).values(call)
+    values = [None if p.dtype.is_float else int(found[p.name]) for p in kernel.parameters]
     return _bound(number, kernel, values)
 
 

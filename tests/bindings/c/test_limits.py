@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from opgen.bindings.c.build import Options, build
 from opgen.grad import load
 from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.guard import AnyArray, guarded_copy, guarded_empty
+from opgen.spec.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
 from tests.runtime.test_limits import LARGE, op_text, term
 
@@ -49,13 +51,30 @@ def _by_python(function: Callable[..., Any], x: AnyArray, attrs: Mapping[str, in
         return str(error)
 
 
+def _checked_library(module: Module, folder: Path, path: Path) -> Library:
+    """The library built so that undefined behaviour of its glue ends the process."""
+    build(module, path.name, folder, Options(targets=("x86-64",)))
+    objects = folder / "objects"
+    objects.mkdir()
+    name = f"lib{module.name}"
+    subprocess.run(["ar", "x", folder / "lib" / f"{name}.a", "--output", objects], check=True)
+    kernels = [o for o in objects.glob("*.o") if o.name.startswith(f"{module.name}_k_")]
+    assert kernels
+    sources = sorted((folder / "src" / module.name).glob("*.c"))
+    flags = ["-std=c99", "-O1", "-fPIC", "-shared", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    target = folder / "checked" / "lib" / f"{name}.so"
+    target.parent.mkdir(parents=True)
+    command = ["cc", *flags, f"-I{folder / 'include'}", *sources, *kernels, "-o", target, "-lm", "-ldl", "-lpthread"]
+    subprocess.run(command, check=True)
+    return Library(module, folder / "checked")
+
+
 def test_random_subscripts(tmp_path: Path) -> None:
     rng = random.Random("limits in c")
-    path = tmp_path / "limits.op"
+    path = tmp_path / "looks.op"
     path.write_text("\n".join(op_text(f"Look{i}", term(rng, 3)[0]) for i in range(OPS)))
     module, live = load(path), opgen.load(path)
-    build(module, path.name, tmp_path, Options(targets=("x86-64",)))
-    library = Library(module, tmp_path)
+    library = _checked_library(module, tmp_path, path)
     refused = 0
     for op in module.ops:
         for _ in range(40):
