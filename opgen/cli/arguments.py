@@ -16,6 +16,16 @@ _DIGITS = 18
 """Most characters of an integer: every one of them fits 64 bits."""
 
 
+_ELSEWHERE = {
+    **{f"{short}{bits}": f"float{bits}" for short in ("fp", "f") for bits in (16, 32, 64)},
+    **{f"{short}{bits}": f"int{bits}" for short in ("i", "s") for bits in (32, 64)},
+    "bf16": "bfloat16",
+    "single": "float32",
+    "long": "int64",
+}
+"""What other systems call the types, for a hint."""
+
+
 @dataclass(frozen=True)
 class Arguments:
     """What was given for an op; `types` is complete."""
@@ -95,7 +105,8 @@ def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
 def _type_name(text: str, word: str) -> str:
     dtype = lookup(word)
     if dtype is None:
-        hint = did_you_mean(word, [*DTYPES, *ALIASES])
+        known = _ELSEWHERE.get(word.lower())
+        hint = f"did you mean '{known}'?" if known else did_you_mean(word, [*DTYPES, *ALIASES])
         raise UserError(f"--dtype {text}: no such type '{word}'" + (f"; {hint}" if hint else ""))
     return dtype.name
 

@@ -166,6 +166,7 @@ def test_output_goes_to_a_file(here: Run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["Conv2E"], f"{ROOT / 'specs'} has no op 'Conv2E'; did you mean 'Conv2D'?"),
+        (["Conv2D", "--dtype", "fp32"], "--dtype fp32: no such type 'fp32'; did you mean 'float32'?"),
         (["Conv2D", "--dtype", "flot32"], "--dtype flot32: no such type 'flot32'; did you mean 'float32'?"),
         (
             ["Conv2D", "--dtype", "int64"],

@@ -130,8 +130,8 @@ BOMBS: dict[str, Callable[[], str]] = {
     "a table by an index": lambda: op("x[i] * c[i % 4096]",
                                       before=f"  constant c[4096] = [{joined(4096, '0.{k}', ', ')}]\n"),
     "tables written out": lambda: op(
-        "t[i % 16, i // 16 % 16, i // 256] else 0", before=f"  constant c[16, 16] = [{table(16, 16)}]\n"
-        "  let t[a, b, p] = sum[e, f](c[a, e] * c[b, f] * x[p * 256 + e * 16 + f]) where p < ceildiv(n, 256)\n"),
+        "t[i % 12, i // 12 % 12, i // 144] else 0", before=f"  constant c[12, 12] = [{table(12, 12)}]\n"
+        "  let t[a, b, p] = sum[e, f](c[a, e] * c[b, f] * x[p * 144 + e * 12 + f]) where p < ceildiv(n, 144)\n"),
     "tables that multiply": lambda: op(
         f"sum[{joined(8, 'r{k}', ', ')}]({joined(8, 'c[r{k}]', ' * ')} * x[i + r0])",
         before=f"  constant c[64] = [{joined(64, '{k}', ', ')}]\n"),
