@@ -49,7 +49,9 @@ PLANS = 4096
 """How many plans an operator remembers; when there are more it forgets all and starts again."""
 
 _LONGEST = 4096
-"""Calls with longer lists are not remembered."""
+"""Calls with more elements in lists are not remembered."""
+_DEEPEST = 5
+"""Levels of lists in each other that an attribute may have, with the call's own: lists of lists of numbers."""
 _LOOKS = 8
 """How often a call is checked again whose tensors change while its kernel is built."""
 
@@ -255,9 +257,22 @@ def _look(tensors: tuple[object, ...]) -> list[object]:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is made of Python's own ints, floats, bools, strings, None, and short lists and tuples only."""
-    if type(value) in (list, tuple):
-        return len(cast("Sequence[object]", value)) <= _LONGEST and all(
-            _is_plain(v) for v in cast("Sequence[object]", value)
-        )
-    return value is None or type(value) in (int, float, bool, str)
+    """Whether a value is made of Python's own ints, floats, bools, strings, None, and lists and tuples only: few
+    elements, few within each other, since what nests without end is no attribute.
+    """
+    level, left = [value], _LONGEST
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for v in level:
+            if type(v) in (list, tuple):
+                items = cast("Sequence[object]", v)
+                left -= len(items)
+                if left < 0:
+                    return False
+                inner += items
+            elif v is not None and type(v) not in (int, float, bool, str):
+                return False
+        if not inner:
+            return True
+        level = inner
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,24 @@ def test_what_only_seems_equal_is_checked(other: object) -> None:
     with pytest.raises(ArgumentTypeError, match="argument 'n'"):
         run((X,), (other, None), None)
     assert fake.checks == 2
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(50), nested(100_000), [[0] * 2000] * 3, (nested(3000),)])
+def test_what_nests_without_end_is_no_attribute(value: Any) -> None:
+    fake = Fake()
+    run = fake.operator()
+    begin = time.perf_counter()
+    for _ in range(2):
+        with pytest.raises((ArgumentTypeError, ArgumentValueError)):
+            run((X,), (value, None), None)
+    assert time.perf_counter() - begin < 1
 
 
 def test_bytes_of_numbers_are_not_confused() -> None:
