@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opgen.runtime.version import VERSION as __version__
-
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
     from opgen.runtime.algorithms import algorithms
     from opgen.runtime.counters import counters
     from opgen.runtime.empty import empty
     from opgen.runtime.placement import device, to_device
+    from opgen.runtime.version import VERSION as __version__
 
 __all__ = ["__version__", "algorithms", "counters", "device", "empty", "gradient", "load", "to_device"]
 
@@ -31,6 +30,10 @@ __all__ = ["__version__", "algorithms", "counters", "device", "empty", "gradient
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'opgen' has no attribute {name!r}")
+    if name == "__version__":
+        from opgen.runtime.version import VERSION
+
+        return VERSION
     if name == "algorithms":
         from opgen.runtime.algorithms import algorithms
 
