@@ -148,7 +148,7 @@ def _check_list(scope: OpScope, attr: Attr) -> Iterator[str]:
 def _list_call(scope: OpScope, attr: Attr, values: str, length: str) -> str:
     kind = "numbers" if attr.kind == "float" else "integers"
     rule = f"&{scope.static}_{attr.name}_rule"
-    found = f"{scope.field(attr.name)}, &c->{scope.lengths[attr.name]}"
+    found = f"{scope.field(attr.name)}, &call->{scope.lengths[attr.name]}"
     return f"{scope.library.helper}_check_{kind}(op, {rule}, {values}, {length}, {found})"
 
 
@@ -173,7 +173,7 @@ def _check_word(scope: OpScope, attr: Attr) -> Iterator[str]:
     yield from (f"    {line}" for line in _fail(_list_call(scope, carried, values, length)))
     yield "} else {"
     yield f"    memset({scope.field(carrier)}, 0, sizeof {scope.field(carrier)});"
-    yield f"    c->{scope.lengths[carrier]} = 0;"
+    yield f"    call->{scope.lengths[carrier]} = 0;"
     instead = f"a list in place of '{word}'"
     yield f"    if ({given} != NULL && strcmp({given}, {string(word)}) == 0) {{"
     yield f"        return {helper}_wrong(op, {string(attr.name)}, {string(instead)}, {helper}_given_word({given}));"

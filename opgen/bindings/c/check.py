@@ -40,7 +40,9 @@ def check_statements(scope: OpScope, printer: CPrinter) -> Iterator[str]:
             if isinstance(i, Tensor):
                 source = f"{name}->shape, {i.rank}, false"
             else:
-                source = f"c->{scope.sizes[i.name]}, {scope.static}_{i.name}_lengths[c->{scope.forms[i.name]}], true"
+                source = (
+                    f"call->{scope.sizes[i.name]}, {scope.static}_{i.name}_lengths[call->{scope.forms[i.name]}], true"
+                )
             yield f"const {helper}_sizes {local} = {{op, {string(i.name)}, {source}}};"
     yield from sizes[0]
     for check in op.checks:
@@ -65,11 +67,11 @@ def _types(scope: OpScope) -> Iterator[str]:
             name = scope.public.inputs[t.name]
             allowed = " | ".join(f"1u << {helper}_{d.name}" for d in v.allowed)
             words = _either([d.name for d in v.allowed])
-            target = f"&c->{scope.types[v.name]}"
+            target = f"&call->{scope.types[v.name]}"
             yield from _fail(f"{helper}_check_type(op, {string(t.name)}, {name}, {allowed}, {string(words)}, {target})")
         for t in members[1:]:
             name = scope.public.inputs[t.name]
-            arguments = f"{string(t.name)}, {name}, c->{scope.types[v.name]}, {string(members[0].name)}"
+            arguments = f"{string(t.name)}, {name}, call->{scope.types[v.name]}, {string(members[0].name)}"
             yield from _fail(f"{helper}_check_same_type(op, {arguments})")
     for t in scope.op.tensors:
         if scope.op.type_variable(t.dtype) is None:
@@ -88,7 +90,7 @@ def _either(words: Sequence[str]) -> str:
 def _vector(scope: OpScope, v: Sizes) -> Iterator[str]:
     words = f"{' or '.join(str(len(form)) for form in v.forms)} integers"
     arguments = f"{string(v.name)}, {scope.public.inputs[v.name]}, {scope.static}_{v.name}_lengths, {len(v.forms)}"
-    targets = f"{string(words)}, c->{scope.sizes[v.name]}, &c->{scope.forms[v.name]}"
+    targets = f"{string(words)}, call->{scope.sizes[v.name]}, &call->{scope.forms[v.name]}"
     yield from _fail(f"{scope.library.helper}_check_sizes(op, {arguments}, {targets})")
 
 
@@ -127,7 +129,7 @@ def _given(scope: OpScope, argument: str) -> str:
             name = scope.public.inputs[argument]
             if isinstance(i, Tensor):
                 return f"{helper}_given_shape({name})"
-            return f"{helper}_given_sizes(c->{scope.sizes[argument]}, (int32_t){name}->shape[0])"
+            return f"{helper}_given_sizes(call->{scope.sizes[argument]}, (int32_t){name}->shape[0])"
     return attributes.given(scope, scope.op.attr(argument))
 
 
@@ -184,7 +186,7 @@ def _result(scope: OpScope, printer: CPrinter, t: Tensor) -> Iterator[str]:
     yield f"const int64_t {name}[] = {{{', '.join(sizes) or '0'}}};"
     yield from _computed(scope, " ".join(sizes), t.name)
     axes = _axes(scope, t)
-    dtype = f"c->{scope.types[t.dtype]}" if scope.op.type_variable(t.dtype) is not None else f"{helper}_{t.dtype}"
-    place = f"{name}, {t.rank}, {axes}, {dtype}, &c->{scope.outputs[t.name]}"
+    dtype = f"call->{scope.types[t.dtype]}" if scope.op.type_variable(t.dtype) is not None else f"{helper}_{t.dtype}"
+    place = f"{name}, {t.rank}, {axes}, {dtype}, &call->{scope.outputs[t.name]}"
     blame = f"{string(_blamed(scope))}, {_first_given(scope)}"
     yield from _fail(f"{helper}_check_result(op, {string(t.name)}, {blame}, {place})")

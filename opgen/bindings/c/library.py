@@ -239,7 +239,7 @@ def _pick(scope: OpScope) -> str:
     """The number of the variant of a call, counted as `opgen.lower.variants` does."""
     text = "0"
     for v in scope.op.type_variables:
-        text = _digit(text, f"{_positions(scope, v.name)}[c->{scope.types[v.name]}]", len(v.allowed))
+        text = _digit(text, f"{_positions(scope, v.name)}[call->{scope.types[v.name]}]", len(v.allowed))
     for attr in structural_attrs(scope.op):
         text = _digit(text, scope.field(attr.name), len(attr.values))
     return text

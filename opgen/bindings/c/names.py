@@ -11,6 +11,9 @@ from opgen.spec.model import Attr, OpSpec
 RESERVED = ("attrs", "workspace", "workspace_size", "size")
 """Parameters that every op's functions have beside its tensors."""
 
+LOCALS = ("call", "op", "m", "math", "standard", "apart", "buffers", "memory")
+"""Variables of the functions that have an op's tensors for parameters."""
+
 
 class OpNames:
     """`prefix` is the library's, `nn_ops` for what begins `PREFIX_FUNCTION`."""
@@ -30,7 +33,7 @@ class OpNames:
                 self.fields[name] = fields.fresh(name)
                 if attr.shape:
                     self.lengths[name] = fields.fresh(f"{name}_len")
-        arguments = Names(RESERVED)
+        arguments = Names((*RESERVED, *LOCALS))
         self.inputs = {i.name: arguments.fresh(i.name) for i in op.inputs}
         self.outputs = {o.name: arguments.fresh(o.name) for o in op.outputs}
 

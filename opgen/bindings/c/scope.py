@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from opgen.bindings.c.expressions import CPrinter
-from opgen.bindings.c.names import OpNames
+from opgen.bindings.c.names import LOCALS, RESERVED, OpNames
 from opgen.bindings.c.text import Names
 from opgen.bindings.c.values import elements
 from opgen.diagnostics import InternalError
@@ -42,7 +42,7 @@ class LibraryScope:
 
 
 class OpScope:
-    """Names of one op: what its struct `call` holds, as the pointer `c` sees it."""
+    """Names of one op: what its struct `call` holds, as the pointer `call` sees it."""
 
     def __init__(self, library: LibraryScope, op: OpSpec) -> None:
         self.library = library
@@ -62,7 +62,7 @@ class OpScope:
             for axis, d in enumerate(t.dims)
             if d.broadcast
         }
-        local = Names((*self.public.inputs.values(), "op", "c", "m", "math", "attrs", "standard"))
+        local = Names((*self.public.inputs.values(), *RESERVED, *LOCALS))
         self.locals = {i.name: local.fresh(f"{i.name}_sizes") for i in op.inputs}
         self.outputs = {o.name: fields.fresh(f"{o.name}_shape") for o in op.outputs}
 
@@ -71,7 +71,7 @@ class OpScope:
         return self._fields[name]
 
     def field(self, name: str) -> str:
-        return f"c->{self._fields[name]}"
+        return f"call->{self._fields[name]}"
 
     def constant(self, attr: str, word: str) -> str:
         return self.library.constant(f"{self.static}_{attr}", word)
@@ -97,13 +97,13 @@ class OpScope:
     def size_of(self, e: SizeOf) -> str:
         if (e.tensor, e.axis) not in self.stretched:
             raise InternalError(f"{e.tensor}[{e.axis}] is no broadcast dimension")
-        return f"c->{self.stretched[e.tensor, e.axis]}"
+        return f"call->{self.stretched[e.tensor, e.axis]}"
 
     def present(self, e: Present) -> str:
-        return f"c->{self.lengths[e.attr]} > 0"
+        return f"call->{self.lengths[e.attr]} > 0"
 
     def printer(self) -> CPrinter:
-        """For expressions of this op, where `c` is the call."""
+        """For expressions of this op, where `call` is the call."""
         symbols_here = {s: self.field(s) for s in self._fields}
         return CPrinter(
             self.library.helper,

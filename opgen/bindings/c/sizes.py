@@ -46,7 +46,7 @@ def size_statements(scope: OpScope, last: bool) -> list[str]:
         if len(choices) == 1:
             return found
         if found:
-            picked = [f"c->{scope.forms[v.name]} == {forms[v.name]}" for v in vectors if len(v.forms) > 1]
+            picked = [f"call->{scope.forms[v.name]} == {forms[v.name]}" for v in vectors if len(v.forms) > 1]
             lines += [f"if ({' && '.join(picked)}) {{", *(f"    {line}" for line in found), "}"]
     return lines
 
@@ -87,12 +87,12 @@ class _World:
             else:
                 form = self._forms[given.name]
                 dims, layout = given.forms[form], given.layouts[form]
-                sizes, follows = f"c->{self._scope.sizes[given.name]}", False
+                sizes, follows = f"call->{self._scope.sizes[given.name]}", False
             for position, dim in enumerate(dims):
                 axis = self._scope.axis(layout, position)
                 size = f"{sizes}[{axis}]"
                 if dim.broadcast:
-                    size = f"c->{self._scope.stretched[given.name, position]}"
+                    size = f"call->{self._scope.stretched[given.name, position]}"
                     self._lines.append(f"{size} = {sizes}[{axis}];")
                 yield _Equation(self._scope.locals[given.name], axis, size, dim, follows)
 

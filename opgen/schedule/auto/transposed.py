@@ -101,7 +101,12 @@ class Blocks:
         loads = across(self.nest, self.row)
         buffers = {e.buffer for e in loads}
         single = len(buffers) == len(loads) == len([e for e in self.nest.outside_loads if e.buffer in buffers])
-        if not single or self._edge < SMALLEST or not buffers <= {i.name for i in self.trial.kernel.inputs}:
+        if (
+            not loads
+            or not single
+            or self._edge < SMALLEST
+            or not buffers <= {i.name for i in self.trial.kernel.inputs}
+        ):
             return False
         inner = self._blocked()
         if inner is None or not (self._turned() if self._plain else self._computed(inner, loads)):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import platform
 import shutil
+import string
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from opgen.bindings.c.build import Options, build, public_names
-from opgen.bindings.c.text import KEYWORDS, comment, string
+from opgen.bindings.c.names import LOCALS, RESERVED
+from opgen.bindings.c.text import KEYWORDS, comment
+from opgen.bindings.c.text import string as quoted
+from opgen.diagnostics import DiagnosticError
+from opgen.grad.load import load_text
 from tests.bindings.c.library import built
 from tests.bindings.modules import OPS, spec
 
@@ -150,10 +155,37 @@ def test_aarch64(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["*/ int x; /*", "a *\\\n/ b", "??/", '"; system("x"); //', "/* /* */", "\x00\x07"])
 def test_text_of_a_spec_cannot_escape(text: str, tmp_path: Path) -> None:
     source = f"/** {comment(text)} */\n#include <string.h>\nint main(void)\n{{\n"
-    source += f"    static const char s[] = {string(text)};\n    return sizeof s != {len(text.encode()) + 1};\n}}\n"
+    source += f"    static const char s[] = {quoted(text)};\n    return sizeof s != {len(text.encode()) + 1};\n}}\n"
     (tmp_path / "text.c").write_text(source)
     _run("gcc", *STRICT, "-trigraphs", tmp_path / "text.c", "-o", tmp_path / "text")
     _run(tmp_path / "text")
+
+
+@pytest.mark.parametrize("place", ["input", "output", "attr"])
+def test_arguments_may_have_any_letter_and_the_names_that_the_glue_uses_itself(place: str, tmp_path: Path) -> None:
+    """`c = a @ b` is how people write a product; the variables of the glue give way, not the names of the spec."""
+    inside = (*LOCALS, *RESERVED, "c", "words", "variant", "count", "numbers", "lists", "shape", "status", "tensor")
+    names = [n for n in sorted({*string.ascii_lowercase, *inside}) if usable(n)]
+    assert {"a", "b", "c", "call", "buffers", "apart", "memory", "words"} <= set(names)
+    declared = {"input": "  input {0}: T[s_]\n", "output": "  output {0}: T[s_]\n", "attr": "  attr {0}: int = 1\n"}
+    used = {"input": " + {0}[i_]", "output": "", "attr": " + T({0})"}[place]
+    text = "op Own {\n  type T in {float32}\n  input x_: T[s_]\n" + "".join(map(declared[place].format, names))
+    text += "  output y_: T[s_]\n  y_[i_] = x_[i_]" + "".join(map(used.format, names)) + "\n"
+    text += "".join(f"  {n}[i_] = x_[i_]\n" for n in names if place == "output") + "}\n"
+    module = load_text(text, "letters.op")
+    build(module, "letters.op", tmp_path, Options(targets=("x86-64-v3",), jobs=1))
+    glue = (tmp_path / "src" / "letters").glob("*.c")
+    _run("gcc", *STRICT, "-fsyntax-only", f"-I{tmp_path / 'include'}", *glue)
+
+
+def usable(name: str) -> bool:
+    """Whether a spec may have an argument of that name."""
+    text = f"op Own {{\n  type T in {{float32}}\n  input x_: T[s_]\n  input {name}: T[s_]\n  output y_: T[s_]\n"
+    try:
+        load_text(f"{text}  y_[i_] = x_[i_] + {name}[i_]\n}}\n", "one.op")
+    except DiagnosticError:
+        return False
+    return True
 
 
 def test_no_keyword_is_a_name() -> None:
