@@ -1,8 +1,7 @@
 """Scalar functions, lane by lane.
 
 What hardware does exactly goes through LLVM's intrinsics; `elementary.py` has those that many ops are made of.  The
-others are the C library's (for float32 the `f` variants), called once a lane in a helper; they are called as unknown
-functions so that LLVM does not replace or fold them.
+others are the C library's.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 from opgen.codegen.llvm import bfloat16, masked
 from opgen.codegen.llvm.elementary import FUNCTIONS, elementary, power
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.types import Value, scalar_type, suffix, vector
+from opgen.codegen.llvm.library import library_call
+from opgen.codegen.llvm.types import Value, scalar_type, suffix
+from opgen.codegen.llvm.waves import WAVES, wave
 from opgen.diagnostics import InternalError
 from opgen.dtypes import FLOAT32
 from opgen.loop.nodes import Call
 
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
-_LIBRARY = ("pow", "sin", "cos")
 
 
 def call(fn: Function, e: Call) -> Value:
@@ -35,12 +35,14 @@ def call(fn: Function, e: Call) -> Value:
         raise InternalError(f"{e.function} of {of}")
     if e.function in _INTRINSIC:
         return intrinsic(fn, _INTRINSIC[e.function], arguments)
+    if e.function in WAVES:
+        return wave(fn, e.function, arguments[0])
     if e.function in FUNCTIONS:
         return elementary(fn, e.function, arguments[0])
     if e.function == "pow" and of.dtype == FLOAT32:
         return power(fn, *arguments)
-    if e.function in _LIBRARY:
-        return _library(fn, e.function, arguments)
+    if e.function == "pow":
+        return library_call(fn, e.function, arguments)
     raise InternalError(f"unknown function {e.function}")
 
 
@@ -53,37 +55,3 @@ def intrinsic(fn: Function, name: str, arguments: list[Value], more: str = "", m
     operands = ", ".join(a.typed for a in arguments)
     ref = fn.writer.pure(name, f"call {first.text} {symbol}({operands}{more})")
     return Value(ref, first.type, first.text)
-
-
-def _library(fn: Function, function: str, arguments: list[Value]) -> Value:
-    first = arguments[0]
-    scalar = scalar_type(first.type.dtype.name)
-    name = function + ("f" if scalar == "float" else "")
-    types = ", ".join([scalar] * len(arguments))
-    symbol = fn.module.declare(name, f"{scalar} @{name}({types}) nounwind willreturn nobuiltin memory(none)")
-    lanes = first.type.lanes
-    if lanes > 1:
-        symbol = _every_lane(fn, name, scalar, lanes, len(arguments))
-    operands = ", ".join(a.typed for a in arguments)
-    return Value(fn.writer.once(function, f"call {first.text} {symbol}({operands})"), first.type, first.text)
-
-
-def _every_lane(fn: Function, name: str, scalar: str, lanes: int, arity: int) -> str:
-    """A helper that calls a function for each lane."""
-    symbol = f"{name}.x{lanes}"
-    if symbol in fn.module.helpers:
-        return f"@{symbol}"
-    whole = vector(scalar, lanes)
-    names = ["x", "y", "z"][:arity]
-    lines = []
-    result = "poison"
-    for k in range(lanes):
-        lines += [f"  %{n}.{k} = extractelement {whole} %{n}, i64 {k}" for n in names]
-        operands = ", ".join(f"{scalar} %{n}.{k}" for n in names)
-        lines.append(f"  %value.{k} = call {scalar} @{name}({operands})")
-        lines.append(f"  %lanes.{k} = insertelement {whole} {result}, {scalar} %value.{k}, i64 {k}")
-        result = f"%lanes.{k}"
-    parameters = ", ".join(f"{whole} %{n}" for n in names)
-    head = f"define internal {whole} @{symbol}({parameters}) memory(none) #0"
-    fn.module.helpers[symbol] = "\n".join([f"{head} {{", *lines, f"  ret {whole} {result}", "}"])
-    return f"@{symbol}"
