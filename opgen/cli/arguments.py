@@ -171,8 +171,10 @@ def partial_call(op: m.OpSpec, option: str, parts: Sequence[str]) -> m.Specializ
         numbers = text.split(",")
         if name in words and text not in words[name]:
             raise UserError(f"{option}: {name} is one of {', '.join(words[name])}, not '{text}'")
-        if name not in words and not all(_INTEGER.fullmatch(n.strip()) and len(n) <= _DIGITS for n in numbers):
+        if name not in words and not all(_INTEGER.fullmatch(n.strip()) for n in numbers):
             raise UserError(f"{option}: expected an integer or integers with commas for {name}, not '{_shown(text)}'")
+        if name not in words and any(len(n) > _DIGITS for n in numbers):
+            raise UserError(f"{option}: expected integers of at most {_DIGITS} digits for {name}, not '{_shown(text)}'")
         if name not in words and (len(numbers),) != lists.get(name, (1,)):
             raise UserError(
                 f"{option}: {name} has {' by '.join(map(str, lists.get(name, (1,))))} elements, not '{text}'"

@@ -76,6 +76,12 @@ class Scope:
         """The same place, for what is taken only where a condition holds."""
         return self if isinstance(condition, loop.Const) else replace(self, path=(*self.path, condition))
 
+    @property
+    def reached(self) -> list[loop.Expr]:
+        """Those conditions of the path that speak of no elements: where one fails, a read need not make sense."""
+        facts = [f for condition in self.path for f in _facts(condition)]
+        return [f for f in facts if not any(isinstance(n, Load) for n in walk_expr(f))]
+
     def require(self, conditions: Iterable[loop.Expr]) -> None:
         """Leave the term out unless these hold, as far as the expression is taken."""
         assert self.conditions is not None
@@ -112,7 +118,7 @@ class Mathematics:
         self._scalars = Scalars(parameters, variant)
         self._tensors = tensors
         self._names = names
-        self._shared: dict[tuple[Expr, DType], Load] = {}
+        self._shared: dict[tuple[Expr, DType, tuple[loop.Expr, ...]], Load] = {}
         self._rooms: dict[DType, Buffer] = {}
         self._proved: dict[tuple[int, loop.Expr], tuple[Context, bool]] = {}
 
@@ -249,7 +255,8 @@ class Mathematics:
         load = Load(access.buffer.name, tuple(subscripts[axis] for axis in access.order), access.buffer.dtype)
         value = b.cast(access.buffer.dtype.compute_type, load)
         if not outside:
-            return value
+            fragile = scope.reached and any(_is_fragile(s) for s in subscripts)
+            return self._guarded(value, [], b.const(0, value.type.dtype), scope) if fragile else value
         if e.outside is not None:
             beyond = scope.under(b.negate(_all(outside)))
             return self._guarded(value, outside, self.value(e.outside, value.type.dtype, beyond), scope)
@@ -275,10 +282,14 @@ class Mathematics:
         return [half for half in halves if not self._proved[id(context), half][1]]
 
     def _guarded(self, value: loop.Expr, inside: list[loop.Expr], otherwise: loop.Expr, scope: Scope) -> loop.Expr:
-        """`value` where all conditions hold, else `otherwise`, through a local variable: a select would read anyway."""
+        """`value` where all conditions hold, else `otherwise`, through a local variable: a select would read anyway.
+
+        Where it is not taken, the conditions may not make sense: they come after those that it is taken.
+        """
         buffer = Buffer(self._names.fresh("element"), value.type.dtype, (), "register")
         scope.allocs.append(buffer)
-        scope.before.append(b.when(_all(inside), Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
+        condition = _all([*scope.reached, *inside])
+        scope.before.append(b.when(condition, Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
         return Load(buffer.name, (), buffer.dtype)
 
     # Reductions -------------------------------------------------------------------------------------
@@ -310,7 +321,7 @@ class Mathematics:
             nest = For(variables[name].name, b.index(0), extents[name], nest)
         scope.allocs.append(accumulator)
         scope.before.append(Store(accumulator.name, (), _neutral(e.kind, dtype)))
-        scope.before.append(_when_all(pending, nest))
+        scope.before.append(_when_all([*scope.reached, *pending], nest))
         return Load(accumulator.name, (), dtype)
 
     def _sum(self, found: tuple[Term, ...], dtype: DType, scope: Scope) -> loop.Expr:
@@ -334,8 +345,9 @@ class Mathematics:
         """The value of a term, 0 if a read of it is outside; what several sums have in common is computed once."""
         if scope.conditions is not None:
             return self.value(e, dtype, scope)
-        if (e, dtype) in self._shared:
-            return self._shared[e, dtype]
+        reached = tuple(scope.reached)
+        if (e, dtype, reached) in self._shared:
+            return self._shared[e, dtype, reached]
         inner = replace(scope, conditions=[], allocs=[], before=[], late=[], path=())
         found = terms(e) if isinstance(e, Reduce) else None
         # The terms of a sum of terms are there or not one by one, and so have no conditions in common.
@@ -343,19 +355,19 @@ class Mathematics:
         scope.allocs += inner.allocs
         if dtype not in self._rooms:
             self._rooms[dtype] = Buffer(self._names.fresh("part"), dtype, (), "register")
-        place = (b.index(sum(known == dtype for _, known in self._shared)),)
+        place = (b.index(sum(known == dtype for _, known, _ in self._shared)),)
         room = self._rooms[dtype].name
         if inner.late:
             value = Select(_all(inner.late), value, b.const(0, dtype))
         computed = b.block((*inner.before, Store(room, place, value)))
         zero = Store(room, place, b.const(0, dtype))
-        scope.before.append(_when_all(list(dict.fromkeys(inner.conditions or [])), computed, zero))
-        self._shared[e, dtype] = Load(room, place, dtype)
-        return self._shared[e, dtype]
+        scope.before.append(_when_all([*reached, *dict.fromkeys(inner.conditions or [])], computed, zero))
+        self._shared[e, dtype, reached] = Load(room, place, dtype)
+        return self._shared[e, dtype, reached]
 
     def shared(self) -> list[Buffer]:
         """The buffers that hold what several sums have in common."""
-        counts = {dtype: sum(known == dtype for _, known in self._shared) for dtype in self._rooms}
+        counts = {dtype: sum(known == dtype for _, known, _ in self._shared) for dtype in self._rooms}
         return [replace(room, shape=(b.index(counts[dtype]),)) for dtype, room in self._rooms.items()]
 
     def _element(self, e: Element, dtype: DType, scope: Scope) -> loop.Expr:
@@ -414,6 +426,24 @@ def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:
     if isinstance(condition, loop.Binary) and condition.op == "and":
         return _conjuncts(condition.left) + _conjuncts(condition.right)
     return [] if condition == b.TRUE else [condition]
+
+
+def _facts(condition: loop.Expr) -> list[loop.Expr]:
+    """What holds where a condition does, one by one."""
+    if isinstance(condition, Unary) and isinstance(condition.operand, loop.Binary) and condition.operand.op == "or":
+        return _facts(b.negate(condition.operand.left)) + _facts(b.negate(condition.operand.right))
+    if isinstance(condition, loop.Binary) and condition.op == "and":
+        return _facts(condition.left) + _facts(condition.right)
+    return [condition]
+
+
+def _is_fragile(subscript: loop.Expr) -> bool:
+    """Whether a subscript that is proved to be inside may be outside where its integers do not fit.
+
+    What is added and multiplied alone wraps to the same number.
+    """
+    parts = [n for n in walk_expr(subscript) if isinstance(n, loop.Binary | Select)]
+    return any(isinstance(n, Select) or n.op not in ("add", "sub", "mul") for n in parts)
 
 
 def _multiplied(number: loop.Expr, value: loop.Expr, total: loop.Expr | None) -> loop.Expr:

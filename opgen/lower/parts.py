@@ -14,7 +14,19 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from opgen.dtypes import DType
-from opgen.spec.model import Definition, Element, Expr, Index, IndexRange, Number, Read, Reduce
+from opgen.spec.model import (
+    AttrValue,
+    Conditional,
+    Definition,
+    Element,
+    Expr,
+    Index,
+    IndexRange,
+    Number,
+    Operation,
+    Read,
+    Reduce,
+)
 from opgen.spec.walk import operands, subexpressions, with_operands
 
 SHORT = 16
@@ -23,11 +35,14 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class _Found:
-    """A reduction, the indices around it, and whether those of reductions are among them."""
+    """A reduction, the indices around it, whether those of reductions are among them, and whether it stands where
+    places and sizes may rule it out.
+    """
 
     reduce: Reduce
     around: tuple[IndexRange, ...]
     nested: bool
+    chosen: bool
 
     @property
     def own(self) -> tuple[IndexRange, ...]:
@@ -55,8 +70,11 @@ class _Found:
 
     @property
     def fits(self) -> bool:
-        """Whether it can be a tensor of its own: each index runs over the same places whatever the others are."""
-        return not any(isinstance(n, Index) for r in self.own for n in subexpressions(r.extent))
+        """Whether it can be a tensor of its own: each index runs over the same places whatever the others are, and it
+        makes sense everywhere.
+        """
+        straight = not any(isinstance(n, Index) for r in self.own for n in subexpressions(r.extent))
+        return straight and not (self.chosen and any(_may_fail(n) for n in subexpressions(self.reduce)))
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ class Parts:
     def _next(self, definition: Definition) -> tuple[_Found, DType] | None:
         """The reduction to be taken out next, and its type."""
         found: dict[_Found, DType] = {}
-        for reduction in _reductions(definition.value, definition.indices, False):
+        for reduction in _reductions(definition.value, definition.indices, False, False):
             dtype = self.type_of(reduction.reduce)
             if reduction.fits and dtype is not None:
                 found[reduction] = dtype
@@ -111,12 +129,31 @@ class Parts:
         return next(((f, found[f]) for f in outer if f.mixes and not f.short), None)
 
 
-def _reductions(e: Expr, around: Sequence[IndexRange], nested: bool) -> Iterator[_Found]:
+def _reductions(e: Expr, around: Sequence[IndexRange], nested: bool, chosen: bool) -> Iterator[_Found]:
     if isinstance(e, Reduce):
-        yield _Found(e, tuple(around), nested)
+        yield _Found(e, tuple(around), nested, chosen)
         around, nested = (*around, *e.indices), True
+    chosen = chosen or isinstance(e, Conditional) or (isinstance(e, Operation) and e.op in ("and", "or"))
     for o in operands(e):
-        yield from _reductions(o, around, nested)
+        yield from _reductions(o, around, nested, chosen)
+
+
+def _may_fail(e: Expr) -> bool:
+    """Whether it takes a condition on numbers that the integers of an expression can be computed: a divisor may be 0,
+    a multiple of an attribute beyond all integers.
+    """
+    match e:
+        case Operation(op="//" | "%" | "ceildiv"):
+            return not isinstance(e.right, Number)
+        case Read():
+            return any(_is_multiple(n) for i in e.indices for n in subexpressions(i))
+        case Reduce():
+            return any(_is_multiple(n) or _may_fail(n) for r in e.indices for n in subexpressions(r.extent))
+    return False
+
+
+def _is_multiple(e: Expr) -> bool:
+    return isinstance(e, Operation) and e.op == "*" and any(isinstance(n, AttrValue) for n in (e.left, e.right))
 
 
 def _free(e: Expr) -> set[str]:

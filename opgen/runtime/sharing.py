@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Call, Expr, For, If, Kernel, Let, Stmt, Store, Unary
-from opgen.loop.walk import buffers_in, loads, stores, walk_expr
+from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Call, Const, Expr, For, If, Kernel, Let, Stmt, Store, Unary
+from opgen.loop.walk import buffers_in, free_vars, loads, map_expr, stores, substitute_expr, walk_expr
 from opgen.schedule.cost import NEST, seconds
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ takes a few microseconds where threads are awake, and several times as much wher
 @dataclass(frozen=True)
 class Work:
     """About how long a kernel takes: seconds in any case, for each operation and for each byte; and how many of these
-    there are, as integers over the kernel's parameters (and over variables of its loops, if a loop's extent is).
+    there are, as integers over the kernel's parameters.
     """
 
     always: float
@@ -51,7 +51,7 @@ def work_of(kernel: Kernel, machine: Machine) -> Work:
     """
     buffers = {x.name: x for x in (*kernel.buffers, *buffers_in(kernel.body))}
     found = list(_nests(kernel.body))
-    operations = _sum(_operations(n) for n in found)
+    operations = map_expr(_divisible, _sum(_operations(n) for n in found))
     touched = _sum(_bytes(buffers[name]) for n in found for name in _touched(n))
     per_operation = 1 / (machine.fma_per_second * machine.vector_bytes)
     return Work(NEST * len(found), per_operation, operations, 1 / machine.l2.bytes_per_second, touched)
@@ -89,7 +89,11 @@ def _operations(s: Stmt) -> Expr:
         case Store():
             return b.index(sum(_cost(e) for e in walk_expr(s.value)))
         case For():
-            return b.mul(b.maximum(b.sub(s.stop, s.start), 0), _operations(s.body))
+            extent = b.maximum(b.sub(s.stop, s.start), 0)
+            inside = _operations(s.body)
+            if s.var in free_vars(inside):  # the extent of a loop in it: about that of the middle
+                inside = substitute_expr(inside, {s.var: b.add(s.start, b.floordiv(extent, b.index(2)))})
+            return b.mul(extent, inside)
         case If():
             then = _operations(s.then)
             return then if s.otherwise is None else b.maximum(then, _operations(s.otherwise))
@@ -99,6 +103,13 @@ def _operations(s: Stmt) -> Expr:
             return _sum(_operations(p) for p in s.statements)
         case _:
             return b.index(0)
+
+
+def _divisible(e: Expr) -> Expr:
+    """A quotient or remainder that there is for any numbers: what is not taken counts, too."""
+    if isinstance(e, Binary) and e.op in ("floordiv", "mod") and not isinstance(e.right, Const):
+        return b.binary(e.op, e.left, b.maximum(e.right, 1))
+    return e
 
 
 def _sum(terms: Iterator[Expr]) -> Expr:

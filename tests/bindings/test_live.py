@@ -98,10 +98,13 @@ def test_a_stretched_dimension() -> None:
     g = np.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(opgen.gradient(add, "x")(x, y, g, alpha=2.0), 2 * g.sum(1, keepdims=True))
     np.testing.assert_array_equal(opgen.gradient(add, "y")(x, y, g, alpha=2.0), g.sum(0, keepdims=True))
+    # The gradient's shape tells how far inputs stretch, as another input of the op would.
+    one = np.ones((1, 1))
+    np.testing.assert_array_equal(opgen.gradient(add, "x")(one, one, g, alpha=2.0), [[2 * g.sum()]])
     with pytest.raises(ArgumentValueError) as caught:
-        opgen.gradient(add, "x")(np.ones((1, 1)), np.ones((1, 1)), g)
-    expected = "expected shape [1, 1] (rows, columns), given shape [3, 4]"
-    assert str(caught.value) == f"ScaledAddGradient_x: argument 'grad_z': {expected}"
+        opgen.gradient(add, "x")(np.ones((2, 1)), one, g)
+    expected = "expected dimension 0 to be 3 or 1 (rows), given shape [2, 1]"
+    assert str(caught.value) == f"ScaledAddGradient_x: argument 'x': {expected}"
 
 
 def test_a_users_own_spec(tmp_path: Path) -> None:

@@ -116,6 +116,79 @@ def test_random_subscripts(seed: int, tmp_path: Path, monkeypatch: pytest.Monkey
             assert big or not isinstance(found, str), f"{where}: {found}"
 
 
+Guarded = tuple[str, str, list[str]]
+"""A condition, its opposite, and integers that there are, and fit, where it holds."""
+
+GUARDED: list[Guarded] = [
+    ("a != 0", "a == 0", ["i // a", "n % a", "(i + b % 7) % a", "(i * 3) // a"]),
+    ("i > 0", "i <= 0", ["a // i", "n // i", "b % i"]),
+    ("a + i != 0", "a + i == 0", ["n // (a + i)"]),
+    ("(-9 <= a and a < 9)", "(a < -9 or 9 <= a)", ["i * a * a * a", "min(i * a + a, n - 1)", "max(0, a * 2 - i)"]),
+    ("(n > 1 and a >= 1 and a < 5)", "(n <= 1 or a < 1 or a >= 5)", ["n // a", "i * a", "(i * a) // a", "i % a"]),
+]
+
+
+def guarded(rng: random.Random) -> Term:
+    """A value that takes an integer only where it makes sense; in Python as a function of what a place holds, `at`."""
+    holds, fails, integers = rng.choice(GUARDED)
+    place, other = rng.choice(integers), rng.choice(integers)
+    reads: list[Term] = [
+        (f"(x[{place}] else 7)", f"at({place}, 7)"),
+        (f"(x[{place}] else (x[{other}] else 5))", f"at({place}, at({other}, 5))"),
+        (f"sum[r < 2](x[{place} + r])", f"sum(at({place} + r, 0) for r in range(2))"),
+        (f"sum[r < min(3, {place})](x[r])", f"sum(at(r, 0) for r in range(min(3, {place})))"),
+        (f"sum[r if r < {place}](x[r])", f"sum(at(r, 0) for r in range(n) if r < {place})"),
+        (f"(if {place} < {other} then x[i] else 4)", f"(at(i, 0) if {place} < {other} else 4)"),
+    ]
+    spec, python = rng.choice(reads)
+    flag = rng.random() < 0.3
+    side = "x[i]" if rng.random() < 0.5 else "3"
+    here = "at(i, 0)" if side == "x[i]" else "3"
+    extra, more = (" and x[i] > 1", " and at(i, 0) > 1") if flag else ("", "")
+    forms: list[Term] = [
+        (f"(if {holds}{extra} then {spec} else {side})", f"({python} if {holds}{more} else {here})"),
+        (f"(if {fails} then {side} else {spec})", f"({here} if {fails} else {python})"),
+        (f"(if {fails} or {spec} > 2 then 1 else {side})", f"(1 if {fails} or {python} > 2 else {here})"),
+        (f"(if {holds} and {spec} > 2 then {spec} else 2)", f"({python} if {holds} and {python} > 2 else 2)"),
+        (f"(if not ({fails}) then {spec} else 2)", f"({python} if not ({fails}) else 2)"),
+    ]
+    return rng.choice(forms)
+
+
+def _place(x: AnyArray, i: int, otherwise: float) -> float:
+    return float(x[i]) if 0 <= i < len(x) else otherwise
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_not_taken_need_not_make_sense(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(f"guarded {seed}")
+    spec, python = guarded(rng)
+    for index in "jk"[: rng.randrange(3)]:
+        more, value = guarded(rng)
+        spec, python = rng.choice([
+            (f"{spec} + {more}", f"{python} + {value}"),
+            (f"sum[{index} < 2]({spec} + T({index}) + {more})", f"sum({python} + j + {value} for j in (0, 1))"),
+            (f"(if i < b then {spec} else {more})", f"({python} if i < b else {value})"),
+        ])  # fmt: skip
+    text = op_text("Look", "i").replace("{\n", "{\n  type T in {float32}\n", 1).replace("float32[n]", "T[n]")
+    text = text.replace("(x[i] else 7) + float32", f"{spec} + T")
+    (tmp_path / "taken.op").write_text(text)
+    general, special = (opgen.load(tmp_path / "taken.op") for _ in range(2))
+    parsed = load_text(text)
+    kernel = lower(parsed, parsed.op("Look"), Variant({"T": "float32"})).kernel
+    for _ in range(6):
+        a, b, n = rng.choice([*range(-3, 7), 2**31, -(2**60), 2**61 - 9]), rng.randrange(-2, 4), rng.choice([1, 2, 5])
+        plain = np.arange(1, n + 1, dtype=np.float32)
+        x = guarded_copy(plain, rng.choice(["end", "start"]), read_only=True).array
+        where = f"seed {seed}: {spec} with a = {a}, b = {b}, n = {n}"
+        known = {"at": lambda i, y, x=plain: _place(x, i, y), "a": a, "b": b, "n": n, "min": min, "max": max}
+        wanted = [float(eval(python, {**known, "i": i})) for i in range(n)]
+        for policy, module in (("never", general), ("always", special)):
+            monkeypatch.setenv("OPGEN_SPECIALIZE", policy)
+            assert _answer(module, x, a, b) == wanted, f"{where}, {policy}"
+        assert _interpreted(kernel, plain, a, b) == wanted, where
+
+
 HUGE = """op Huge {
   input x: float32[n]
   attr k: int = 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import opgen
 from generated import nn_ops
 from opgen.runtime import kernel, threads
 
@@ -48,3 +51,23 @@ def test_so_is_that_of_generic_kernels(size: int, shares: bool, monkeypatch: pyt
     nn_ops._conv2d.forget()
     (found,) = bound
     assert found.packed()[1] == (2 if shares else 1)
+
+
+TRIANGLES = """op Triangles {
+  input x: float32[n]
+  attr k: int >= 0
+  output y: float32[n]
+  y[i] = sum[j < k // (i + 1)](sum[r < j](x[r])) + (if i < k then sum[j < n // k](x[j]) else 0)
+}
+"""
+
+
+def test_loops_that_depend_on_others_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generic kernel whose loops' ends vary, or are ruled out where a size divides by 0."""
+    monkeypatch.setenv("OPGEN_SPECIALIZE", "never")
+    (tmp_path / "triangles.op").write_text(TRIANGLES)
+    run = opgen.load(tmp_path / "triangles.op").triangles
+    x = np.arange(1, 6, dtype=np.float32)
+    for k in (0, 2, 3):
+        sums = [sum(x[:j].sum() for j in range(k // (i + 1))) + (x[: 5 // k].sum() if i < k else 0) for i in range(5)]
+        assert run(x, k=k).tolist() == sums

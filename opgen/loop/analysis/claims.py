@@ -365,6 +365,8 @@ class _Builder:
                 pending += [(e.right, holds), (e.left, holds)]
             elif isinstance(e, Compare) and e.left.type == INDEX and not _varies(e):
                 op = e.op if holds else _OPPOSITE[e.op]
+                if op == "ne" and b.is_const(e.right, 0):  # 0 may lie within the interval of a sum
+                    inner.claimed.add((self._integer(e.left, inner), -1))
                 inner = self._narrowed(e.left, op, e.right, inner)
                 inner = self._narrowed(e.right, _SWAPPED[op], e.left, inner)
         return inner

@@ -7,13 +7,15 @@ where it can matter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import ml_dtypes
 import numpy as np
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import FLOAT64, DType
+from opgen.dtypes import BOOL, FLOAT64, DType
 from opgen.loop import arithmetic
 from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.nodes import (
@@ -35,6 +37,7 @@ from opgen.loop.nodes import (
     Var,
 )
 from opgen.loop.syntax import COMPARE_BY_TOKEN
+from opgen.loop.walk import walk_expr
 
 _COMPARE = {op: token for token, op in COMPARE_BY_TOKEN.items()}
 _OPERATORS = {
@@ -51,14 +54,23 @@ _OPERATORS = {
 
 
 def choose(condition: object, if_true: object, if_false: object) -> object:
-    """A select of scalars: both operands are evaluated."""
+    """A select of scalars of which one loads: both operands are evaluated, as memory is read either way."""
     return if_true if condition else if_false
+
+
+def either_side(condition: object, if_true: Callable[[], object], if_false: Callable[[], object]) -> object:
+    """The same where an operand may divide by zero: the one that is not chosen need have no value, only its reads."""
+    chosen, other = (if_true, if_false) if condition else (if_false, if_true)
+    with suppress(ZeroDivisionError):
+        other()
+    return chosen()
 
 
 NAMESPACE: dict[str, object] = {
     "np": np,
     "bfloat16": ml_dtypes.bfloat16,
     "choose": choose,
+    "either_side": either_side,
     "wrap": arithmetic.wrap,
     "fma32": arithmetic.fma32,
     "fma64": arithmetic.fma64,
@@ -77,6 +89,16 @@ NAMESPACE: dict[str, object] = {
     **{f"function_{name}": function for name, function in arithmetic.FUNCTIONS.items()},
 }
 """What the emitted Python refers to by name."""
+
+
+def _of_two(condition: str, if_true: str, if_false: str, sides: tuple[Expr, ...]) -> str:
+    """One of two values of which both read memory, whichever is chosen."""
+    nodes = [n for e in sides for n in walk_expr(e)]
+    if not any(isinstance(n, Load) for n in nodes):
+        return f"({if_true} if {condition} else {if_false})"
+    if any(isinstance(n, Binary) and n.op in ("floordiv", "mod") for n in nodes):
+        return f"either_side({condition}, lambda: {if_true}, lambda: {if_false})"
+    return f"choose({condition}, {if_true}, {if_false})"
 
 
 @dataclass(frozen=True)
@@ -198,6 +220,9 @@ class ExpressionWriter:
                 return Code(f"{e.op}({a.text}, {b.text})", pick(a.low, b.low), pick(a.high, b.high))
             name = "least" if e.op == "min" else "greatest"
             return Code(f"{name}({a.text}, {b.text})" if scalar else f"{name}_lanes({a.text}, {b.text})")
+        if scalar and e.type.dtype == BOOL and e.op in ("and", "or"):
+            first, second = (b.text, "False") if e.op == "and" else ("True", b.text)
+            return Code(_of_two(a.text, first, second, (e.right,)))
         text = f"({a.text} {_OPERATORS[e.op]} {b.text})"
         if not (scalar and e.type.dtype.is_int):
             return Code(text)
@@ -208,7 +233,8 @@ class ExpressionWriter:
         a, b = self.write(e.if_true, names), self.write(e.if_false, names)
         if e.type.lanes > 1:
             return Code(f"np.where({condition}, {a.text}, {b.text})")
-        return Code(f"choose({condition}, {a.text}, {b.text})", min(a.low, b.low), max(a.high, b.high))
+        text = _of_two(condition, a.text, b.text, (e.if_true, e.if_false))
+        return Code(text, min(a.low, b.low), max(a.high, b.high))
 
     def _call(self, e: Call, names: Names) -> Code:
         arguments = [self.write(a, names) for a in e.arguments]
