@@ -1,7 +1,7 @@
-"""exp, log, tanh and erf of float32 and float64, and pow of float32, all lanes at once, in some tens of instructions.
+"""exp, log, tanh and erf of float32 and float64, all lanes at once, in some tens of instructions.
 
 The arithmetic is the same for any number of lanes, so that a result does not depend on a schedule.  Errors are below
-2 units in the last place, of erf of float32 below 1.4, of pow below 0.51; denormals, infinities and NaN are as IEEE 754
+2 units in the last place, of erf of float32 below 1.4; denormals, infinities and NaN are as IEEE 754
 recommends.  Sources of the formulas: reduction of the argument by W. J. Cody and W. Waite, "Software Manual for the
 Elementary Functions" (1980); the logarithm as 2 artanh(f / (2 + f)) by P. T. P. Tang (1990); Lambert's continued
 fraction of tanh; the series of erf and of exp(x * x) * erfc(x) in M. Abramowitz and I. A. Stegun, "Handbook of
@@ -16,7 +16,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 
-from opgen.codegen.llvm.bodies import FORMATS, LN2, Body, called, nodes, through
+from opgen.codegen.llvm.bodies import Body, called, nodes, through
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value
 
@@ -27,7 +27,7 @@ _SMALL = 0.625
 
 
 def _exp(b: Body, x: str) -> str:
-    """2**n * e**r with |r| <= log(2) / 2; the power in two factors, as n may exceed the exponents there are."""
+    """2**n * e**r with |r| <= log(2) / 2."""
     f = b.format
     low, high, shifter = b.number(f.low), b.number(f.high), b.number(f.shifter)
     x = b.where("olt", x, low, low, x)
@@ -37,6 +37,12 @@ def _exp(b: Body, x: str) -> str:
     above, below = f.ln2
     r = b.fma(n, b.number(-below), b.fma(n, b.number(-above), x))
     value = b.polynomial(r, [Fraction(1, math.factorial(k)) for k in range(f.exp_terms)])
+    return scaled(b, value, shifted)
+
+
+def scaled(b: Body, value: str, shifted: str) -> str:
+    """2**n * value, n + shifter being given, in two factors, as n may exceed the exponents there are."""
+    f = b.format
     power = b.apply("sub", b.to_integer(shifted), b.integer(f.bits(f.shifter)))
     half = b.apply("ashr", power, b.integer(1))
     for part in (half, b.apply("sub", power, half)):
@@ -48,14 +54,7 @@ def _exp(b: Body, x: str) -> str:
 def _log(b: Body, x: str) -> str:
     """e * log 2 + log(1 + f), 1 + f between the roots of 1/2 and 2, where log(1 + f) = 2 artanh(f / (2 + f))."""
     f = b.format
-    least, up = 2.0 ** (1 - f.bias), f.fraction + 2
-    y = b.where("olt", x, b.number(least), b.apply("fmul", x, b.number(2.0**up)), x)
-    correction = b.where("olt", x, b.number(least), b.number(up), b.number(0.0))
-    bits = b.to_integer(y)
-    exponent = b.apply("ashr", b.apply("sub", bits, b.integer(f.bits(math.sqrt(0.5)))), b.integer(f.fraction))
-    mantissa = b.to_real(b.apply("sub", bits, b.apply("shl", exponent, b.integer(f.fraction))))
-    counted = b.to_real(b.apply("add", exponent, b.integer(f.bits(f.shifter))))
-    e = b.apply("fsub", b.apply("fsub", counted, b.number(f.shifter)), correction)
+    e, mantissa = apart(b, x)
     rest = b.apply("fsub", mantissa, b.number(1.0))
     s = b.apply("fdiv", rest, b.apply("fadd", rest, b.number(2.0)))
     z = b.apply("fmul", s, s)
@@ -67,6 +66,19 @@ def _log(b: Body, x: str) -> str:
     value = b.where("olt", x, b.number(0.0), b.number(math.nan), value)
     value = b.where("oeq", x, b.number(0.0), b.number(-math.inf), value)
     return b.where("ueq", x, b.number(math.inf), x, value)
+
+
+def apart(b: Body, x: str) -> tuple[str, str]:
+    """x = 2**e * m, m between the roots of 1/2 and 2."""
+    f = b.format
+    least, up = 2.0 ** (1 - f.bias), f.fraction + 2
+    y = b.where("olt", x, b.number(least), b.apply("fmul", x, b.number(2.0**up)), x)
+    correction = b.where("olt", x, b.number(least), b.number(up), b.number(0.0))
+    bits = b.to_integer(y)
+    exponent = b.apply("ashr", b.apply("sub", bits, b.integer(f.bits(math.sqrt(0.5)))), b.integer(f.fraction))
+    mantissa = b.to_real(b.apply("sub", bits, b.apply("shl", exponent, b.integer(f.fraction))))
+    counted = b.to_real(b.apply("add", exponent, b.integer(f.bits(f.shifter))))
+    return b.apply("fsub", b.apply("fsub", counted, b.number(f.shifter)), correction), mantissa
 
 
 def _tanh(b: Body, x: str) -> str:
@@ -181,68 +193,9 @@ def _decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / number.denominator
 
 
-_LOG_TERMS, _EXP_TERMS = 7, 10
-"""Terms of the series in a power of float32: what is left out is below 2**-36."""
-
-
-def _pow(b: Body, x: str, y: str) -> str:
-    """exp(y * log |x|) of float32 in float64, rounded once; the sign is that of x where y is odd."""
-    size = b.to_real(b.apply("and", b.to_integer(x), b.integer((1 << 31) - 1)))
-    wide = Body(b.fn, FORMATS["float64"], b.lanes, b.lines)
-    base, exponent = (b.define(f"fpext {b.real} {v} to {wide.real}") for v in (size, y))
-    product = wide.apply("fmul", exponent, _log_of_float(wide, base))
-    value = b.define(f"fptrunc {wide.real} {_exp_to_float(wide, product)} to {b.real}")
-    value = b.where("oeq", size, b.number(1.0), b.number(1.0), value)
-    half = b.apply("fmul", y, b.number(0.5))
-    sign = b.where("oeq", b.floor(half), half, size, x)
-    sign = b.apply("and", b.to_integer(b.where("oeq", b.floor(y), y, sign, size)), b.integer(-(1 << 31)))
-    value = b.to_real(b.apply("or", b.to_integer(value), sign))
-    below = b.where("oeq", b.floor(y), y, value, b.number(math.nan))
-    below = b.where("oeq", size, b.number(math.inf), value, below)
-    value = b.where("olt", x, b.number(0.0), below, value)
-    value = b.where("uno", x, y, b.number(math.nan), value)
-    value = b.where("oeq", x, b.number(1.0), b.number(1.0), value)
-    return b.where("oeq", y, b.number(0.0), b.number(1.0), value)
-
-
-def _log_of_float(b: Body, x: str) -> str:
-    """Of a float32 that is not negative, in float64: within 2**-36 of the right one."""
-    f = b.format
-    bits = b.to_integer(x)
-    exponent = b.apply("ashr", b.apply("sub", bits, b.integer(f.bits(math.sqrt(0.5)))), b.integer(f.fraction))
-    mantissa = b.to_real(b.apply("sub", bits, b.apply("shl", exponent, b.integer(f.fraction))))
-    counted = b.to_real(b.apply("add", exponent, b.integer(f.bits(f.shifter))))
-    e = b.apply("fsub", counted, b.number(f.shifter))
-    rest = b.apply("fsub", mantissa, b.number(1.0))
-    s = b.apply("fdiv", rest, b.apply("fadd", rest, b.number(2.0)))
-    z = b.apply("fmul", s, s)
-    series = b.polynomial(z, [Fraction(2, 2 * k + 1) for k in range(_LOG_TERMS + 1)])
-    value = b.fma(e, b.number(float(LN2)), b.apply("fmul", s, series))
-    value = b.where("oeq", x, b.number(0.0), b.number(-math.inf), value)
-    return b.where("oeq", x, b.number(math.inf), x, value)
-
-
-def _exp_to_float(b: Body, x: str) -> str:
-    """In float64, within 2**-36 of the right one, of what is 0 or infinite in float32 no more than that it is."""
-    f, narrow = b.format, FORMATS["float32"]
-    low, high, shifter = b.number(narrow.low), b.number(narrow.high), b.number(f.shifter)
-    x = b.where("olt", x, low, low, x)
-    x = b.where("ogt", x, high, high, x)
-    shifted = b.fma(x, b.number(1 / math.log(2)), shifter)
-    r = b.fma(b.apply("fsub", shifted, shifter), b.number(-float(LN2)), x)
-    value = b.polynomial(r, [Fraction(1, math.factorial(k)) for k in range(_EXP_TERMS)])
-    power = b.apply("sub", b.to_integer(shifted), b.integer(f.bits(f.shifter)))
-    return b.to_real(b.apply("add", b.to_integer(value), b.apply("shl", power, b.integer(f.fraction))))
-
-
 FUNCTIONS: dict[str, Callable[[Body, str], str]] = {"exp": _exp, "log": _log, "tanh": _tanh, "erf": _erf}
 
 
 def elementary(fn: Function, function: str, x: Value) -> Value:
     """One of FUNCTIONS: a helper, which LLVM inlines."""
     return called(fn, function, lambda body: FUNCTIONS[function](body, "%x"), {"x": x})
-
-
-def power(fn: Function, x: Value, y: Value) -> Value:
-    """x to the power of y, of float32."""
-    return called(fn, "pow", lambda body: _pow(body, "%x", "%y"), {"x": x, "y": y})

@@ -1,19 +1,17 @@
 """Scalar functions, lane by lane.
 
-What hardware does exactly goes through LLVM's intrinsics; `elementary.py` has those that many ops are made of.  The
-others are the C library's.
+What hardware does exactly goes through LLVM's intrinsics; `elementary.py`, `powers.py` and `waves.py` have the others.
 """
 
 from __future__ import annotations
 
 from opgen.codegen.llvm import bfloat16, masked
-from opgen.codegen.llvm.elementary import FUNCTIONS, elementary, power
+from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.library import library_call
+from opgen.codegen.llvm.powers import power
 from opgen.codegen.llvm.types import Value, scalar_type, suffix
 from opgen.codegen.llvm.waves import WAVES, wave
 from opgen.diagnostics import InternalError
-from opgen.dtypes import FLOAT32
 from opgen.loop.nodes import Call
 
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "rint", "abs": "fabs"}
@@ -39,10 +37,8 @@ def call(fn: Function, e: Call) -> Value:
         return wave(fn, e.function, arguments[0])
     if e.function in FUNCTIONS:
         return elementary(fn, e.function, arguments[0])
-    if e.function == "pow" and of.dtype == FLOAT32:
-        return power(fn, *arguments)
     if e.function == "pow":
-        return library_call(fn, e.function, arguments)
+        return power(fn, *arguments)
     raise InternalError(f"unknown function {e.function}")
 
 

@@ -6,15 +6,8 @@ They are called as unknown functions so that LLVM does not replace or fold them.
 from __future__ import annotations
 
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.types import Value, scalar_type, vector
+from opgen.codegen.llvm.types import scalar_type, vector
 from opgen.loop.nodes import Type
-
-
-def library_call(fn: Function, function: str, arguments: list[Value]) -> Value:
-    first = arguments[0]
-    symbol = library_symbol(fn, function, first.type, len(arguments))
-    operands = ", ".join(a.typed for a in arguments)
-    return Value(fn.writer.once(function, f"call {first.text} {symbol}({operands})"), first.type, first.text)
 
 
 def library_symbol(fn: Function, function: str, of: Type, arity: int) -> str:
