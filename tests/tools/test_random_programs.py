@@ -23,6 +23,12 @@ PART = 10
 SEEDS = range(0, 100, PART)
 
 
+@pytest.mark.parametrize("seed", [30374, 30696])
+def test_programs_on_which_schedules_once_broke(seed: int) -> None:
+    """Nothing lies across a nest that reads nothing; lanes along places that take turns."""
+    assert not judge(generate(seed)).failures
+
+
 @pytest.mark.parametrize("first", SEEDS)
 def test_programs_are_right(first: int) -> None:
     """Kernels, interpreter and gradients agree with the mathematics, and the bounds say something of most elements."""

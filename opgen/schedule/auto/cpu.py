@@ -398,4 +398,6 @@ class CpuNest:
         if not loops_of_reuse(nest, vector):
             return False
         phases = split_phases(nest, self.trial)
+        if vector in phases.quotients:  # its places take turns: lanes would go along none of them
+            return False
         return Contraction(self.trial.nest(vector), self.trial, vector, lanes, phases, self.machine).run()
