@@ -65,12 +65,18 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
 
 def _for_cpu(trial: Trial, machine: Machine) -> None:
     def alone(nest: Nest) -> None:
-        if not trial.unless_broken(_named(nest), CpuNest(nest, trial, machine).run):
+        if not trial.unless_broken(_named(nest), lambda: _by_itself(nest, trial, machine)):
             trial.unless_broken(f"{_named(nest)}, in parallel", lambda: trial.take(Parallel(nest.names[0])))
 
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)
+
+
+def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
+    """Schedule a nest; one of very many on a kernel without the others, or each step would look at them all."""
+    if is_short(trial.kernel) or not trial.apart(nest.names, lambda part: CpuNest(nest, part, machine).run()):
+        CpuNest(nest, trial, machine).run()
 
 
 def _named(nest: Nest) -> str:

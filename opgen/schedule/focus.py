@@ -1,7 +1,8 @@
 """A step's part of a kernel: what a step names, and what touches the same memory.
 
-A kernel of a thousand nests takes ten thousand steps, and nearly every one concerns a nest or two.  Such a step runs on
-a kernel in which runs of all other statements are one statement each that does nothing; then they are put back.
+A kernel of a thousand nests takes ten thousand steps, and nearly every one concerns a nest or two.  Such a step, or all
+steps of a nest, run on a kernel in which runs of all other statements are one statement each that does nothing; then
+they are put back.
 """
 
 from __future__ import annotations
@@ -39,6 +40,14 @@ class Focus:
             return None
         whole = b.block(p for s in statements for p in self.left_out.get(id(s), (s,)))
         return dataclasses.replace(after, body=_around(buffers, whole))
+
+    def holds_all_of(self, step: Step) -> bool:
+        """Whether a step does not concern what was left out: an input may be read there, too."""
+        words = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
+        buffer = words.get("buffer")
+        if buffer is None or words.get("at") is not None or words.get("loop") is not None:
+            return True
+        return all(buffer not in touched(s) for run in self.left_out.values() for s in run)
 
     def _is_fresh(self, before: Stmt, after: Stmt) -> bool:
         """Whether no name that is new is taken in what was left out."""

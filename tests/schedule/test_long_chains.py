@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from opgen.loop.verify import verify
 from opgen.lower import lower
 from opgen.passes.legalize import legalize
 from opgen.pipeline import variant_of
+from opgen.schedule.auto.trial import Trial
 from opgen.schedule.default import scheduled
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.focus import run
@@ -86,6 +88,31 @@ def test_a_step_does_the_same_where_it_looks_at_little(kind: str) -> None:
         assert after == step.run(kernel), step
         kernel = after
     assert kernel == fast
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "by_gradient"), [("rows", 40, False), ("cells", 63, False), ("layers", 34, True)]
+)
+def test_a_nest_is_scheduled_without_the_others_as_among_them(
+    kind: str, length: int, by_gradient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, shapes = load_text(CHAINS[kind].text(length)), dict(CHAINS[kind].shapes)
+    op = module.ops[0]
+    if by_gradient:
+        op, shapes["grad_y"] = gradient(module, op, "x"), shapes["x"]
+    kernel = kernel_of(replace(module, ops=(module.ops[0], op)), op, shapes)
+    apart, found = Trial.apart, []
+
+    def counted(self: Trial, loops: Sequence[str], run: Callable[[Trial], object]) -> bool:
+        found.append(apart(self, loops, run))
+        return found[-1]
+
+    monkeypatch.setattr(Trial, "apart", counted)
+    by_itself = scheduled(kernel)
+    assert sum(found) > 30, "nearly all nests are scheduled without the others"
+    assert all(found) or by_gradient, "a copy of an input that all nests read is made with all of them"
+    monkeypatch.setattr(Trial, "apart", lambda *_: False)
+    assert scheduled(kernel) == by_itself
 
 
 def test_a_step_that_is_refused_is_refused_where_it_looks_at_little() -> None:

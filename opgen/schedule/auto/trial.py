@@ -11,7 +11,7 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, nest_of
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.fallback import Check, unless_broken
-from opgen.schedule.focus import run
+from opgen.schedule.focus import focus, run
 from opgen.schedule.limits import Limits, Measured
 from opgen.schedule.steps import Flatten, Fuse, Step
 
@@ -50,6 +50,24 @@ class Trial:
         self.kernel, self.steps = kernel, steps
         self.decisions.fail(decision)
         return False
+
+    def apart(self, loops: Sequence[str], run: Callable[[Trial], object]) -> bool:
+        """Take the steps that `run` takes on the statements that some loops stand in and what touches the same buffers,
+        all others left out; False, and none taken, if there is little to leave out or a step concerns the others, too.
+        """
+        found = focus(self.kernel, loops)
+        if found is None:
+            return False
+        part, decided = Trial(found.kernel, decisions=self.decisions), len(self.decisions.options)
+        run(part)
+        kernel = found.put_back(part.kernel) if all(map(found.holds_all_of, part.steps)) else None
+        if kernel is None:
+            del self.decisions.options[decided:]  # they are made again
+            return False
+        if part.steps:
+            self.kernel = kernel
+            self.steps += part.steps
+        return True
 
     def unless_broken(self, part: str, run: Callable[[], object]) -> bool:
         """Keep the steps that `run` takes, or none of them if it breaks; whether it did not.
