@@ -17,7 +17,7 @@ from opgen.grad.flatten import flatten
 from opgen.grad.presence import always_taken, choices
 from opgen.grad.solve import Equation, composite, digits_apart, refused, solve, within
 from opgen.grad.types import may_vary
-from opgen.grad.untaken import may_be_infinite, may_be_nothing, unless_nothing
+from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
 from opgen.spec.model import (
     AttrValue,
     Conditional,
@@ -236,13 +236,32 @@ class _Adjoint:
                 Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
-            value = add(value, self._gather(piece, equations, {r.name: r for r in ranges}))
+            term = self._gather(piece, equations, {r.name: r for r in ranges})
+            if isinstance(term, Reduce) and all(isinstance(t, Index) for t in targets):
+                like = Definition(name, ranges, targets, ZERO, dtype, dims, False, span=piece.read.span)
+                term = self._plainly(term, like)
+            value = add(value, term)
             if number % TERMS == 0 and all(isinstance(t, Index) for t in targets):  # the sum so far is apart
                 part = self._fresh(f"{name}_part")
                 self._keep(Definition(part, ranges, targets, value, dtype, dims, False, span=piece.read.span))
                 value = Read(part, targets, span=piece.read.span)
         span = next((p.read.span for p in pieces), None)
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
+
+    def _plainly(self, e: Reduce, like: Definition) -> Expr:
+        """A sum of products that are taken for 0 where they are 0 times what is infinite, mostly without a choice.
+
+        Only where the products come to NaN is one of them NaN; else they are those with nothing left out.
+        """
+        product = product_of(e.body)
+        if product is None or not like.indices:
+            return e
+        plain = Read(self._define(f"{like.tensor}_plain", like, replace(e, body=product), like.dtype), like.subscripts)
+        rows = replace(like, indices=like.indices[:-1], subscripts=like.subscripts[:-1], dims=like.dims[:-1])
+        any_of_them = Reduce("sum", like.indices[-1:], Operation("*", plain, ZERO))  # NaN if one is not finite
+        row = Read(self._define(f"{like.tensor}_row", rows, any_of_them, like.dtype), rows.subscripts)
+        again = Conditional(Operation("!=", plain, plain), e, plain)
+        return Conditional(Operation("!=", row, row), again, plain)
 
     def _gather(self, piece: _Piece, equations: list[Equation], targets: Mapping[str, IndexRange]) -> Expr:
         """The sum of a piece over all iterations that read the target's element."""

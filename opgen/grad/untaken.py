@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from opgen.grad.algebra import ZERO
 from opgen.spec.model import Apply, Conditional, Convert, Definition, Expr, Index, Number, Operation, Read, Reduce
-from opgen.spec.walk import reads, subexpressions
+from opgen.spec.walk import index_names, reads, subexpressions
 
 _UNBOUNDED = ("exp", "log", "sqrt")
 """Functions that, or whose derivatives, are not finite for some finite numbers."""
@@ -73,3 +73,16 @@ def unless_nothing(seed: Expr, weight: Expr) -> Expr:
     """
     undefined = Operation("and", Operation("!=", weight, weight), Operation("==", seed, ZERO))
     return Conditional(undefined, ZERO, weight)
+
+
+def product_of(e: Expr) -> Expr | None:
+    """The product in a term as `unless_nothing` made it, if each of two factors is used again where the other varies,
+    as in a product of matrices: there a choice for each term takes several times as long as the product.
+    """
+    match e:
+        case Conditional(condition=Operation(op="and", left=Operation(op="!=", left=a, right=b)), if_false=product):
+            names = {n for read in reads(product) for s in read.indices for n in index_names(s)}
+            misses = [names - {n for s in read.indices for n in index_names(s)} for read in reads(product)]
+            mixes = any(m - other and other - m for m in misses for other in misses)
+            return product if a == b == product and e.if_true == ZERO and mixes else None
+    return None

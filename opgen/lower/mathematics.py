@@ -38,7 +38,7 @@ from opgen.spec.model import (
     SizeOf,
     Symbol,
 )
-from opgen.spec.walk import conjuncts, reads_values
+from opgen.spec.walk import conjuncts, reads_values, subexpressions
 
 _ARITHMETIC: dict[str, loop.BinaryOp] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "min": "min", "max": "max"}
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -176,6 +176,8 @@ class Mathematics:
                 condition = self.condition(e.condition, scope)
                 if isinstance(condition, loop.Const):
                     return self.value(e.if_true if condition.value else e.if_false, want, scope)
+                if _is_seldom(e):
+                    return self._seldom(e, condition, want, scope)
                 if_true = self.value(e.if_true, want, scope.under(condition))
                 return Select(condition, if_true, self.value(e.if_false, want, scope.under(b.negate(condition))))
             case Apply():
@@ -190,6 +192,16 @@ class Mathematics:
                 found = terms(e)
                 return self._reduce(e, want, scope) if found is None else self._sum(found, want, scope)
         return b.cast(want, self.condition(e, scope))
+
+    def _seldom(self, e: Conditional, condition: loop.Expr, want: DType, scope: Scope) -> loop.Expr:
+        """A value of which one side is computed where it is taken alone."""
+        side = replace(scope.under(condition), before=[])
+        if_true, if_false = self.value(e.if_true, want, side), self.value(e.if_false, want, scope)
+        buffer = Buffer(self._names.fresh("element"), want, (), "register")
+        scope.allocs.append(buffer)
+        computed = b.block((*side.before, Store(buffer.name, (), if_true)))
+        scope.before.append(b.when(condition, computed, Store(buffer.name, (), if_false)))
+        return Load(buffer.name, (), want)
 
     def condition(self, e: Expr, scope: Scope) -> loop.Expr:
         """A bool; constant where the variant decides it."""
@@ -426,6 +438,13 @@ def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:
     if isinstance(condition, loop.Binary) and condition.op == "and":
         return _conjuncts(condition.left) + _conjuncts(condition.right)
     return [] if condition == b.TRUE else [condition]
+
+
+def _is_seldom(e: Conditional) -> bool:
+    """Whether a reduction is taken only where an element is NaN."""
+    test = e.condition
+    is_nan = isinstance(test, Operation) and test.op == "!=" and test.left == test.right
+    return is_nan and isinstance(e.if_false, Read) and any(isinstance(n, Reduce) for n in subexpressions(e.if_true))
 
 
 def _facts(condition: loop.Expr) -> list[loop.Expr]:

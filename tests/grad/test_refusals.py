@@ -9,9 +9,9 @@ from opgen.grad import gradient, load_text
 
 SPEC = """op Pick {
   type T in {float32}
-  type I in {int32}
+  type W in {int32}
   input x: T[n, n]
-  input places: I[n]
+  input places: W[n]
   input shape: T[n] shape_only
   output y: T[n]
   y[i] = sum[j < n](x[i * j, 0]) + T(places[i])
@@ -41,7 +41,7 @@ SPEC = """op Pick {
             "places",
             """<text>:5:3: error[S062]: input 'places' of 'Pick' is of an integer type and has no gradient
    |
- 5 |   input places: I[n]
+ 5 |   input places: W[n]
    |   ^^^^^^^^^^^^^^^^^^""",
         ),
         (

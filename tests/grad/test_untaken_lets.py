@@ -7,7 +7,7 @@ import pytest
 
 from opgen.grad import gradient, load_text
 from opgen.spec.model import Conditional, Operation
-from opgen.spec.walk import subexpressions
+from opgen.spec.walk import reads, subexpressions
 from tests.grad.cases import Array, Case, cotangent, derivative, run
 
 HEAD = "op A {\n  type T in {float64}\n  input x: T[n]\n  output y: T[n]\n"
@@ -96,3 +96,53 @@ def test_an_extreme_of_nothing_is_infinite() -> None:
     backward = derivative(_case("; ".join(lines)), "x")
     found = run(backward, {"x": ZERO_FOUR, cotangent(backward): np.ones(2)})
     assert found.tolist() == [1, 8]
+
+
+WEIGHED = """op Weighed {{
+  type T in {{float64}}
+  input x: T[n, k]
+  input v: T[k, m]
+  input c: bool[n]
+  output y: T[n, m]
+  let s[i, j] = 1 / x[i, j]
+  let o[i, z] = sum[j](s[i, j] * v[j, z])
+  y[i, z] = {taken}
+}}
+"""
+
+
+@pytest.mark.parametrize(("seed", "sizes"), [(0, (2, 3, 2)), (1, (7, 5, 1)), (2, (17, 33, 40)), (3, (1, 9, 16))])
+@pytest.mark.parametrize("taken", ["if c[i] then o[i, z] else 0", "if c[i] and o[i, z] > 0 then o[i, z] else 0"])
+def test_products_of_matrices(taken: str, seed: int, sizes: tuple[int, int, int]) -> None:
+    """Rows of an infinite factor that nothing takes are left out of a product, those that are taken are not."""
+    n, k, m = sizes
+    rng = np.random.default_rng(seed)
+    module = load_text(WEIGHED.format(taken=taken))
+    case = Case(module, "Weighed", {"x": (n, k), "v": (k, m), "c": (n,)})
+    x, v, g = rng.uniform(1, 2, (n, k)), rng.standard_normal((k, m)), rng.standard_normal((n, m))
+    c = rng.random(n) < 0.5
+    backward = derivative(case, "v")
+    for infinite in ([], [(0, 0)], [(n - 1, k - 1), (0, k // 2)]):
+        for place in infinite:
+            x[place] = 0
+        with np.errstate(all="ignore"):
+            s = 1 / x
+            reached = np.where(c[:, None] & ((s @ v > 0) if "and" in taken else True), g, 0)
+            terms = np.where(reached[:, None, :] == 0, 0, s[:, :, None] * reached[:, None, :])
+            expected = terms.sum(0)
+        found = run(backward, {"x": x, "v": v, "c": c, cotangent(backward): g})
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=f"seed {seed}, {infinite}")
+
+
+def test_products_of_matrices_are_choices_of_no_term() -> None:
+    """What is summed most of the time are plain products; the choice is made where they come to NaN."""
+    module = load_text(WEIGHED.format(taken="if c[i] then max(o[i, z], 0) else 0"))
+    backward = gradient(module, module.op("Weighed"), "v")
+    products = {d.tensor: d.value for d in backward.definitions}
+    plain = products["grad_v_plain"]
+    assert not any(isinstance(e, Conditional) for e in subexpressions(plain))
+    row, element = [e.condition for e in subexpressions(products["grad_v"]) if isinstance(e, Conditional)][:2]
+    for test, tensor in ((row, "grad_v_row"), (element, "grad_v_plain")):
+        assert isinstance(test, Operation)
+        assert test.op == "!="
+        assert {r.tensor for r in reads(test)} == {tensor}
