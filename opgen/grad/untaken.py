@@ -33,7 +33,7 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
         case Read():
             return e.tensor in infinite
         case Reduce(kind="max" | "min"):
-            return e.condition is not None  # which may leave it no term
+            return True  # a condition, reads outside or a size of 0 may leave it no term
     return False
 
 

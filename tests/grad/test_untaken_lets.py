@@ -33,6 +33,10 @@ def _case(body: str) -> Case:
         ("let s[i] = sqrt(x[i]); y[i] = if x[i] > 0 then max[j](s[j]) else 0", [0, 0.25]),
         ("let e[i] = exp(1000 * x[i]); y[i] = if x[i] < 1 then e[i] else x[i]", [1000, 1]),
         ("let p[i] = pow(x[i], 0.5); let q[] = sum[j if x[j] > 1](p[j]); y[i] = q[] * T(i)", [0, 0.25]),
+        ("let s[i] = max[r < 2](x[i + r + 1]) where i < n; let t[i] = s[i] * x[i];"
+         " y[i] = if x[i] < 1 then t[i] else 0", [4, 0]),
+        ("let s[i] = min[r < n - 2](x[r]) where i < n; let t[i] = s[i] * x[i];"
+         " y[i] = if x[i] < 1 then x[i] else (if x[i] < 2 then t[i] else 0)", [1, 0]),
         ("let p[i] = prod[r < 2](sqrt(x[i]) + T(r)); y[i] = if x[i] > 0 then p[i] else 0", [0, 1.25]),
     ],
 )  # fmt: skip
