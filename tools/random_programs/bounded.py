@@ -34,6 +34,7 @@ class Value:
     takes the type of what it is combined with.
 
     `t` are derivatives and `m` the sum of the sizes of what they are made of; None: nothing here depends on the input.
+    `narrow`: of numbers without a type that were combined, the bound if float32 turns out to be their type.
     """
 
     v: Array
@@ -41,6 +42,7 @@ class Value:
     dtype: str | None
     t: Array | None = None
     m: Array | None = None
+    narrow: Array | None = None
 
     @property
     def is_float(self) -> bool:
@@ -80,7 +82,8 @@ def convert(a: Value, dtype: str) -> Value:
         same = a.is_float and a.dtype is not None and unit(a.dtype) >= unit(dtype)
         if same or (dtype in _HOLDS and np.array_equal(_HOLDS[dtype](v), v)):
             return replace(a, v=v, dtype=dtype)
-        return replace(a, v=v, e=rounded(v, a.e, dtype), dtype=dtype)
+        e = a.e if a.narrow is None or dtype == "float64" else a.narrow
+        return replace(a, v=v, e=rounded(v, e, dtype), dtype=dtype, narrow=None)
     if kind == "bool":
         return Value(a.v != 0, np.where((np.abs(a.v) <= a.e) & (a.e > 0), np.inf, 0.0), dtype)
     if not a.is_float:
@@ -99,7 +102,7 @@ def unified(a: Value, b: Value) -> tuple[Value, Value, str | None]:
     names = (a.dtype, b.dtype)
     dtype = next((n for n in names if n is not None and DTYPES[n].is_float), names[0] or names[1])
     if dtype is None:
-        return a, b, "float64" if a.is_float or b.is_float else None
+        return a, b, None
     left, right = (x if x.dtype == dtype else convert(x, dtype) for x in (a, b))
     return left, right, dtype
 
@@ -155,7 +158,16 @@ def arithmetic(op: str, left: Value, right: Value) -> Value:
         first = first | np.isnan(a.v)
         return Value(np.where(first, a.v, b.v), np.maximum(a.e, b.e), dtype, *chosen(first, a, b))
     v, e, (ta, tb) = _FLOATS[op](a, b)
-    return Value(v, rounded(v, e, dtype, UNITS if op == "pow" else 1), dtype, *_sum(scaled(ta, a), scaled(tb, b)))
+    units = UNITS if op == "pow" else 1
+    narrow = None
+    if dtype is None:
+        narrow = rounded(v, _FLOATS[op](_as_float32(a), _as_float32(b))[1], "float32", units)
+    return Value(v, rounded(v, e, dtype, units), dtype, *_sum(scaled(ta, a), scaled(tb, b)), narrow)
+
+
+def _as_float32(a: Value) -> Value:
+    """Numbers without a type as float32: rounded, with what they were made of."""
+    return replace(a, e=rounded(a.v.astype(np.float64), a.e, "float32") if a.narrow is None else a.narrow)
 
 
 _INTEGERS: dict[str, Callable[[Array, Array], Array]] = {
