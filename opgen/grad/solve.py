@@ -210,7 +210,7 @@ class _Solver:
         return True
 
     def _linear(self, e: Equation) -> bool:
-        subscript, target = self._without_division(e)
+        subscript, target, implied = self._without_division(e)
         subscript = substitute_indices(subscript, self._values)
         unknown = [n for n in self._order if n not in self._values and n in index_names(subscript)]
         if not unknown:
@@ -221,6 +221,7 @@ class _Solver:
         candidates = [n for n in unknown if n in form.coefficients and self._nonzero(form.coefficients[n])]
         if not candidates:
             return False
+        self._drop(implied)
         self._solve_for(candidates[0], form, target)
         return True
 
@@ -241,18 +242,23 @@ class _Solver:
         self._set(name, value)
         self._conditions += within(self._values[name], extent)
 
-    def _without_division(self, e: Equation) -> tuple[Expr, Expr]:
-        """`E // c = t` where c is known to divide E is `E = c * t`."""
+    def _without_division(self, e: Equation) -> tuple[Expr, Expr, Expr | None]:
+        """`E // c = t` where a condition says that c divides E is `E = c * t`, from which that condition follows."""
         s = e.subscript
         if isinstance(s, Operation) and s.op == "//":
             divides = Operation("==", Operation("%", s.left, s.right), ZERO)
             if divides in self._conditions:
-                self._conditions.remove(divides)
-                return s.left, mul(s.right, e.target)
-        return s, e.target
+                return s.left, mul(s.right, e.target), divides
+        return s, e.target, None
+
+    def _drop(self, implied: Expr | None) -> None:
+        """A condition that an equation stands for, once that has been taken in its place."""
+        if implied is not None:
+            self._conditions.remove(implied)
 
     def _check(self, e: Equation) -> None:
-        subscript, target = self._without_division(e)
+        subscript, target, implied = self._without_division(e)
+        self._drop(implied)
         self._conditions.append(Operation("==", substitute_indices(subscript, self._values), target))
 
 

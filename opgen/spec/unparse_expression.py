@@ -97,6 +97,8 @@ class Expressions:
                 return s.Subscripted(NOWHERE, ident(e.tensor), self.all(e.indices), outside)
             case m.Element():
                 return s.Subscripted(NOWHERE, ident(e.constant.name), self.all(e.indices), None)
+            case m.Reduce(kind="sum", indices=()) if e.condition is not None:  # a gradient's one term, or none
+                return s.Choice(NOWHERE, self.of(e.condition), self.of(e.body), constant(0))
             case m.Reduce():
                 condition = None if e.condition is None else self.of(e.condition)
                 return s.Reduction(NOWHERE, e.kind, self.ranges(e.indices), self.of(e.body), condition)

@@ -19,6 +19,7 @@ SPEC = """op Small {{
 VECTORS = "input x: T[n]\n  input w: T[n]\n  output y: T[n]"
 BOTH_STRETCH = "input x: T[m | 1, n | 1]\n  input w: T[m | 1, n | 1]\n  output y: T[m, n]"
 RADICES = "input x: T[p * q]\n  input w: T[q * p]\n  input z: T[p]\n  output y: T[p * q]"
+TABLE = "input x: T[m, n]\n  input w: T[n]\n  output y: T[n]"
 FIVE = {"x": (5,), "w": (5,)}
 
 ONCE = [
@@ -28,6 +29,9 @@ ONCE = [
     (VECTORS, "[i]", "max[k < i + 1](x[k] * w[i])", FIVE),
     (VECTORS, "[i]", "sum[k < n, l < k + 1](x[k] * w[l] * x[i])", FIVE),
     (VECTORS, "[i]", "if i % 2 == 0 then x[i] * w[i] else sum[k < i](x[k])", FIVE),
+    (TABLE, "[i]", "w[i] + sum[k if k % 2 == 0](x[k // 2, k] * w[k])", {"x": (3, 6), "w": (6,)}),
+    (TABLE, "[i]", "w[i] * sum[k if k % 2 == 0](x[k // 2, k] * x[k // 2, i])", {"x": (3, 6), "w": (6,)}),
+    (TABLE, "[i]", "w[i] * prod[k if k % 3 == 0](x[k // 3, k] + x[0, k])", {"x": (2, 6), "w": (6,)}),
     (VECTORS, "[i]", "max[k < 3](if k == 0 then x[i - 1 + k] else w[i] * x[n - 1 - i])", FIVE),
 ]
 TWICE = [
