@@ -104,7 +104,7 @@ def runner(path: Path, *options: str) -> Path:
 def runner_source(path: Path) -> str:
     """The program's source: the ops are from the spec, the rest is `runner.hpp`."""
     module = spec(path)
-    classes, functions = class_names(module.ops), function_names(module.ops, module.name)
+    classes, functions = class_names(module.ops), function_names(module.ops)
     lines = [
         f'#include "{module.name}.hpp"',
         f"namespace LIB = {module.name};",
