@@ -41,7 +41,7 @@ def test_a_file_with_another_prefix(tmp_path: Path) -> None:
 
 
 def test_long_lists(tmp_path: Path) -> None:
-    path = tmp_path / "ops.op"
+    path = tmp_path / "lists.op"
     path.write_text(SPEC.replace("output", "attr a: float[65] output", 1).replace("2 *", "a[1] *"), encoding="utf-8")
     wrong = CliRunner().invoke(main, ["build", str(path), "-o", str(tmp_path / "lib")])
     assert wrong.exit_code == 1, wrong.output
