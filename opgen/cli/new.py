@@ -60,9 +60,13 @@ def command(name: str, folder: Path) -> None:
 
     NAME is in snake case: it becomes the name of the Python module.
     """
+    from opgen.spec.names import why_no_module
+
     stem = name.removesuffix(".op")
     if not stem.isidentifier() or not stem.isascii() or keyword.iskeyword(stem):
         raise UserError(f"'{name}': expected the name of a Python module, such as my_ops")
+    if (reason := why_no_module(stem)) is not None:
+        raise UserError(f"'{name}' {reason}; choose another name")
     path = folder / f"{stem}.op"
     op = "".join(word[:1].upper() + word[1:] for word in stem.split("_")) or "Op"
     folder.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,13 @@ def test_new_wants_the_name_of_a_module(opgen: Run, name: str, tmp_path: Path) -
     assert list(tmp_path.glob("*.op")) == []
 
 
+def test_new_does_not_make_what_generate_would_refuse(opgen: Run, tmp_path: Path) -> None:
+    refused = opgen("new", "signal")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "error: 'signal' would hide a module of Python's; choose another name\n"
+    assert list(tmp_path.glob("*.op")) == []
+
+
 def test_check_as_json(opgen: Run, good: Path, bad: Path) -> None:
     right = opgen("check", good, "--json")
     assert (right.returncode, right.stderr) == (0, "")
