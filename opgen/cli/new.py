@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from opgen.cli.options import FOLDER
-from opgen.diagnostics import UserError
+from opgen.diagnostics import DiagnosticError, UserError
 
 TEMPLATE = '''"""What these ops are for."""
 
@@ -60,6 +60,7 @@ def command(name: str, folder: Path) -> None:
 
     NAME is in snake case: it becomes the name of the Python module.
     """
+    from opgen.spec.loading import load_text
     from opgen.spec.names import why_no_module
 
     stem = name.removesuffix(".op")
@@ -69,10 +70,15 @@ def command(name: str, folder: Path) -> None:
         raise UserError(f"'{name}' {reason}; choose another name")
     path = folder / f"{stem}.op"
     op = "".join(word[:1].upper() + word[1:] for word in stem.split("_")) or "Op"
+    text = TEMPLATE.replace("OP", op)
+    try:
+        load_text(text, path.name)
+    except DiagnosticError as error:
+        raise UserError(f"'{name}': {error.diagnostics[0].message}; choose another name") from None
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE.replace("OP", op))
+            file.write(text)
     except FileExistsError:
         raise UserError(f"{path} is there already") from None
     click.echo(f"wrote  {path}\nnext:  opgen check {path}\n       opgen generate {path} -o {stem}_generated")

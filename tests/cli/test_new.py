@@ -38,10 +38,18 @@ def test_new_wants_the_name_of_a_module(opgen: Run, name: str, tmp_path: Path) -
     assert list(tmp_path.glob("*.op")) == []
 
 
-def test_new_does_not_make_what_generate_would_refuse(opgen: Run, tmp_path: Path) -> None:
-    refused = opgen("new", "signal")
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("signal", " would hide a module of Python's"),
+        ("max", ": 'max' is a word of the spec language"),
+        ("len", ": the function of 'Len' would hide Python's built-in 'len'"),
+    ],
+)
+def test_new_does_not_make_what_others_would_refuse(opgen: Run, tmp_path: Path, name: str, why: str) -> None:
+    refused = opgen("new", name)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == "error: 'signal' would hide a module of Python's; choose another name\n"
+    assert refused.stderr == f"error: '{name}'{why}; choose another name\n"
     assert list(tmp_path.glob("*.op")) == []
 
 
