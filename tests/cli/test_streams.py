@@ -72,6 +72,12 @@ main()
 """The command line with a linker that does not end."""
 
 
+def _as_at_a_terminal() -> None:
+    """No signal is ignored, as those are by what runs in the background of a shell."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
 )
@@ -84,7 +90,8 @@ def test_a_build_that_is_ended_leaves_nothing(
     lib.mkdir(parents=True)
     foreign = lib / ".build-mine"
     foreign.mkdir()
-    with subprocess.Popen(command, cwd=tmp_path, env=_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, env=_env(), preexec_fn=_as_at_a_terminal, **pipes) as child:
         assert child.stdout is not None
         assert child.stderr is not None
         assert child.stdout.readline() == b"linking\n"
