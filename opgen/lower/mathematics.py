@@ -213,7 +213,7 @@ class Mathematics:
             return b.both(left, right) if e.op == "and" else b.either(left, right)
         if isinstance(e, Operation) and e.op in COMPARE:
             dtype = self.type_of(e.left) or self.type_of(e.right) or self._untyped(e)
-            if dtype is not None and (dtype not in (INT64, BOOL) or reads_values(e)):
+            if dtype is not None and (dtype not in (INT64, BOOL) or reads_values(e) or _casts(e)):
                 left, right = self.value(e.left, dtype, scope), self.value(e.right, dtype, scope)
                 return Compare(COMPARE[e.op], left, right)
         if isinstance(e, Conditional):
@@ -404,6 +404,10 @@ class Mathematics:
         if scope.late:
             total = Select(_all(scope.late), total, so_far)
         return Store(accumulator.name, (), total)
+
+
+def _casts(e: Expr) -> bool:
+    return any(isinstance(n, Convert) for n in subexpressions(e))
 
 
 class Names:

@@ -20,6 +20,8 @@ from tests.spec.confined import COMMANDS, MEGABYTES
 ROOT = Path(__file__).parents[2]
 ALL = os.environ.get("OPGEN_BOMBS") == "all"
 """Whether to run every command on every bomb: some minutes."""
+SEED = 3
+"""Chooses the bombs, unless OPGEN_SEED does."""
 
 
 def _wrong(commands: list[str], names: list[str], seeds: list[int]) -> list[str]:
@@ -44,13 +46,13 @@ def test_bombs_are_small() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_bomb_goes_off(command: str) -> None:
-    """A few of all, others each time, and random ones."""
-    seed = int(os.environ.get("OPGEN_SEED", random.randrange(10**6)))
+    """A few of all, others for each OPGEN_SEED, and random ones; requirements without end once took half a minute."""
+    seed = int(os.environ.get("OPGEN_SEED", SEED))
     print(f"OPGEN_SEED={seed}")
     rng = random.Random(seed)
     few = 24 if command == "check" else 6
     names = sorted(bombs.BOMBS) if ALL else rng.sample(sorted(bombs.BOMBS), few)
-    assert _wrong([command], names, [rng.randrange(10**6) for _ in range(40 if ALL else 4)]) == []
+    assert _wrong([command], names, [385484, *(rng.randrange(10**6) for _ in range(40 if ALL else 4))]) == []
 
 
 # What a spec makes opgen open ---------------------------------------------------------------------

@@ -19,7 +19,7 @@ from opgen.loop.analysis.conditions import gaps, is_integer_comparison, leaves
 from opgen.loop.analysis.intervals import Interval, Intervals
 from opgen.loop.analysis.lanes import lane_variable, per_lane
 from opgen.loop.analysis.polynomial import Atom, Normaliser, Polynomial, atom
-from opgen.loop.analysis.prover import FUEL, Prover
+from opgen.loop.analysis.prover import FUEL, MANY, Prover, strongest
 from opgen.loop.nodes import INDEX, Binary, Buffer, Compare, Const, Expr, Kernel, Load, Unary, Var
 from opgen.loop.walk import map_expr, walk_expr
 
@@ -269,7 +269,8 @@ class Context:
 
     @cached_property
     def _prover(self) -> Prover:
-        return Prover(self.facts, Intervals(dict(self.ranges)), dict(self.order))
+        facts = self.facts if len(self.facts) <= MANY else strongest(self.facts)
+        return Prover(facts, Intervals(dict(self.ranges)), dict(self.order))
 
     # Names ----------------------------------------------------------------------------------------
 

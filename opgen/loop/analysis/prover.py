@@ -8,7 +8,7 @@ ends at a number.  `min`, `max` and `select` are split into their cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,6 +23,9 @@ FUEL = 400
 
 SHALLOW_FUEL = 100
 """Steps of the first attempt, which looks for short proofs only."""
+
+MANY = 64
+"""Facts beyond which a step counts for several, as it looks at all of them."""
 
 _DEPTH = 14
 _SHALLOW = 4
@@ -89,7 +92,7 @@ class Prover:
             return True
         if self._failed.get(goal, -1) >= depth:
             return False
-        self._fuel -= 1
+        self._fuel -= 1 + len(self.facts) // MANY
         self._failed[goal] = depth
         if (
             self._by_one_fact(goal)
@@ -291,6 +294,17 @@ class Prover:
                         bound = -(-found // abs(k))
                         best = bound if best is None else max(best, bound)
         return best
+
+
+def strongest(facts: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
+    """Of facts that differ by a number only, the one from which the others follow."""
+    least: dict[frozenset[tuple[tuple[Atom, ...], int]], tuple[int, Polynomial]] = {}
+    for f in facts:
+        number = f.terms.get((), 0)
+        rest = frozenset((monomial, factor) for monomial, factor in f.terms.items() if monomial)
+        if rest not in least or number < least[rest][0]:
+            least[rest] = number, f
+    return tuple(f for _, f in least.values())
 
 
 def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Polynomial], Polynomial]]:

@@ -63,7 +63,7 @@ class Pairs:
         before = len(self.trial.steps)
         self._joined()
         factors = [e for e in self.nest.summed if e.dtype == BFLOAT16]
-        if not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
+        if len(factors) != 2 or not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
             return False
         turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
         if not self.trial.take(*turns):
