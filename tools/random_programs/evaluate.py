@@ -33,13 +33,19 @@ class Contradiction(Exception):
 
 @dataclass(frozen=True)
 class Scope:
-    """The indices in scope with their values; `taken` is where the expression counts; in a reduction, `missing` gathers
-    the places whose term is left out.
+    """The indices in scope with their values; `taken` is where the expression counts, `doubted` where that cannot be
+    told within the bounds; in a reduction, `missing` gathers the places whose term is left out, and may be.
     """
 
     indices: Mapping[str, Array]
     taken: Array = field(default_factory=lambda: np.ones((), np.bool_))
-    missing: list[Array] | None = None
+    doubted: Array = field(default_factory=lambda: np.zeros((), np.bool_))
+    missing: list[tuple[Array, Array]] | None = None
+
+    def under(self, condition: Array, doubt: Array) -> Scope:
+        """Where a condition holds too, of which `doubt` is the bound."""
+        doubted = self.doubted | (self.taken & (doubt > 0))
+        return replace(self, taken=self.taken & condition, doubted=doubted)
 
 
 @dataclass
@@ -139,7 +145,7 @@ class Evaluator:
     def _operation(self, e: m.Operation, scope: Scope) -> Value:
         a = self.value(e.left, scope)
         if e.op in ("and", "or"):
-            narrower = replace(scope, taken=scope.taken & (a.v if e.op == "and" else ~a.v))
+            narrower = scope.under(a.v if e.op == "and" else ~a.v, a.e)
             return bounded.logic(e.op, a, self.value(e.right, narrower))
         b = self.value(e.right, scope)
         if e.op in ("==", "!=", "<", "<=", ">", ">="):
@@ -150,8 +156,7 @@ class Evaluator:
 
     def _conditional(self, e: m.Conditional, scope: Scope) -> Value:
         c = self.value(e.condition, scope)
-        sides = (replace(scope, taken=scope.taken & c.v), replace(scope, taken=scope.taken & ~c.v))
-        a, b = self.value(e.if_true, sides[0]), self.value(e.if_false, sides[1])
+        a, b = self.value(e.if_true, scope.under(c.v, c.e)), self.value(e.if_false, scope.under(~c.v, c.e))
         return bounded.conditional(c, a, b)
 
     def _converted(self, e: m.Convert, scope: Scope) -> Value:
@@ -176,7 +181,7 @@ class Evaluator:
             other = self.value(e.outside, replace(scope, taken=scope.taken & outside))
             return bounded.conditional(exact(~outside, "bool"), found, other)
         if scope.missing is not None:
-            scope.missing.append(outside & scope.taken)
+            scope.missing.append((outside & scope.taken, outside & scope.doubted))
         elif (outside & scope.taken).any():
             raise Contradiction(f"a read of '{e.tensor}' outside it")
         return found
@@ -196,14 +201,17 @@ class Evaluator:
             extents[r.name] = int(extent.max(initial=0))
             if extent.ndim:
                 beyond.append(m.Operation("<", m.Index(r.name), r.extent))
-        inner = replace(self._ranged(scope, e.indices, extents), missing=[], taken=np.ones((), np.bool_))
-        kept = np.ones((), np.bool_)
+        certain = np.zeros((), np.bool_)
+        inner = replace(self._ranged(scope, e.indices, extents), missing=[], taken=~certain, doubted=certain)
         for condition in (*beyond, *(() if e.condition is None else (e.condition,))):
-            kept = kept & self.value(condition, inner).v
-        inner = replace(inner, taken=kept)
+            c = self.value(condition, inner)
+            inner = inner.under(c.v, c.e)
+        kept, doubted = inner.taken, inner.doubted
         body = self.value(e.body, inner)
-        for gone in inner.missing or []:
-            kept = kept & ~gone
+        for gone, perhaps in inner.missing or []:
+            kept, doubted = kept & ~gone, doubted | perhaps
+        if doubted.any():  # whether a term is there cannot be told: nor what comes of it
+            kept, body = kept | doubted, replace(body, e=np.where(doubted, np.inf, body.e))
         return _flat(e.kind, body, kept, tuple(extents.values()), len(scope.indices))
 
 
