@@ -23,10 +23,11 @@ PART = 10
 SEEDS = range(0, 100, PART)
 
 
-@pytest.mark.parametrize("seed", [30374, 30696, 31875, 40408, 41215])
+@pytest.mark.parametrize("seed", [30374, 30696, 31875, 40408, 41215, 51920])
 def test_programs_that_once_broke(seed: int) -> None:
     """Nothing lies across a nest that reads nothing; lanes along places that take turns; a condition that gradients
-    lost; casts to int64 in conditions; factors that are one when loops are joined.
+    lost; casts to int64 in conditions; factors that are one when loops are joined;
+    a row of which one place is read.
     """
     assert not judge(generate(seed)).failures
 

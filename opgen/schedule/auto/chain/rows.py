@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.loop.nodes import Load, Space, Var
-from opgen.loop.walk import free_vars
+from opgen.loop.walk import free_vars, loops_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.elementwise import lanes_of
@@ -69,9 +69,10 @@ class RowChain:
             trial.fused_prefix(self.rows[:PARALLEL], Parallel)
         for nest in self.sources.nests:
             own = self._own(nest)
-            if own:
+            left = {loop.var for loop in loops_in(trial.kernel.body)}
+            if own and own[-1] in left:
                 alone(trial.nest(own[-1]))
-            elif nest is not self.last:
+            elif not own and nest is not self.last:  # a loop of which a row takes one place is none within it
                 self._summed(nest, trial)
         return True
 
