@@ -1,0 +1,1 @@
+"""Op graphs: whole models, from calls of ops to one program."""

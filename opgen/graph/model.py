@@ -1,0 +1,62 @@
+"""A model before the types and shapes of its inputs are known: calls of ops, by name.
+
+An imported file and a captured function are models.  `opgen.graph.resolve` makes a graph of one for given inputs.  A
+call may be of a generic op, whose ranks and number of inputs are open; its attributes are as the source has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opgen.dtypes import DType
+from opgen.graph.nodes import Data
+from opgen.spec.model import Module
+
+Size: TypeAlias = "int | str | None"
+"""A size of an input: known, a symbol (the same everywhere in a model), or anything."""
+
+Attribute: TypeAlias = "int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Data | Model"
+"""What a source gives an attribute: numbers, words, lists of them, a tensor, or a model that runs inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a model; `shape` is None where even the rank is open."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an op of a module.
+
+    `inputs` and `outputs` are names of values; None stands for an optional one that is left out.  `origin` says where
+    it stands in the source, for messages.
+    """
+
+    name: str
+    module: Module = field(repr=False)
+    op: str
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str | None, ...]
+    attributes: Mapping[str, Attribute]
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`calls` stand in an order in which each comes after those whose results it takes.  `source` says where the model
+    came from.  `outer` are names of values that a model inside another takes from around it.
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    constants: Mapping[str, Data]
+    calls: tuple[Call, ...]
+    outputs: tuple[str, ...]
+    source: str = ""
+    outer: tuple[str, ...] = ()

@@ -1,0 +1,151 @@
+"""The graph: what a model is once the types and shapes of its inputs are known, and what it means.
+
+A `Graph` computes its outputs from its inputs and constants by nodes, each of which calls one op.  Every value has a
+name, a scalar type and a shape of integers; it is an input, a constant, or a result of exactly one node.  Nodes stand
+in an order in which each comes after those whose results it takes.
+
+Meaning.  The nodes run in order.  A node gives the tensors of its op's inputs, in the op's order, and the op's
+    attributes; its results are what the op's definition says of them, element by element.  Values are dense and in
+    the order of their dimensions.  An op has no effects, so nodes whose results nobody takes may be left out, and any
+    order in which each node comes after those it takes from gives the same results.
+
+Ops have no open ranks, no optional inputs and no layouts that are not decided by an attribute: they are `OpSpec`s as
+they come out of `opgen.spec.generic.instance`, or as passes compose them.  A fused group is an op like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opgen.dtypes import DType
+from opgen.spec.environment import AttrStored
+from opgen.spec.model import Function, Module, OpSpec
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that a graph takes, holds or makes."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Data:
+    """The elements of a constant, which nobody writes to.  Two are equal if their types, shapes and bytes are."""
+
+    def __init__(self, array: Array) -> None:
+        """Takes the array as it is if it is dense, else a copy; from then on it is read-only."""
+        self.array = np.ascontiguousarray(array).reshape(array.shape)
+        self.array.flags.writeable = False
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of type, shape and bytes."""
+        found = hashlib.sha256(f"{self.array.dtype.name}{list(self.array.shape)}".encode())
+        found.update(self.array.reshape(-1).view(np.uint8).data)
+        return found.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and (self.array is other.array or self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Data({self.digest[:12]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is known."""
+
+    value: Value
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op, with the shape functions that it calls."""
+
+    spec: OpSpec
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def module(self) -> Module:
+        """A module that holds the op alone."""
+        return Module(self.spec.function_name, (self.spec,), self.functions)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A call of an op.
+
+    `inputs` are the names of values, one for each tensor among the op's inputs, in its order; `outputs` likewise.
+    `types` binds the op's type variables; `attributes` has a value for each of its attributes and `sizes` inputs, by
+    name (lists flat and in the caller's order).  `origin` says where the node came from, for messages and reports.
+    """
+
+    name: str
+    op: Op
+    types: tuple[tuple[str, str], ...]
+    attributes: tuple[tuple[str, AttrStored], ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """`inputs` in the caller's order; `values` are the nodes' results; `outputs` name values of any kind, in order."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    constants: tuple[Constant, ...]
+    values: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    output_names: tuple[str, ...] = ()
+    """What the caller knows the outputs by; empty: by the names of their values."""
+
+    @cached_property
+    def value(self) -> dict[str, Value]:
+        """Every value by its name."""
+        return {v.name: v for v in (*self.inputs, *(c.value for c in self.constants), *self.values)}
+
+    @cached_property
+    def constant(self) -> dict[str, Constant]:
+        """The constants by name."""
+        return {c.value.name: c for c in self.constants}
+
+    @cached_property
+    def producer(self) -> dict[str, Node]:
+        """The node that makes a value."""
+        return {name: node for node in self.nodes for name in node.outputs}
+
+    @cached_property
+    def readers(self) -> dict[str, tuple[Node, ...]]:
+        """The nodes that take a value, in order, each as often as it takes it."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in node.inputs:
+                found.setdefault(name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    def taken(self) -> Iterator[str]:
+        """The names of all values that some node or the caller takes, with repetitions."""
+        for node in self.nodes:
+            yield from node.inputs
+        yield from self.outputs
