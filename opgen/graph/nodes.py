@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from opgen.dtypes import DType
 from opgen.spec.environment import AttrStored
-from opgen.spec.model import Function, Module, OpSpec
+from opgen.spec.model import Function, Module, OpSpec, Tensor
+from opgen.spec.visit import called_functions
 
 Array = npt.NDArray[Any]
 
@@ -76,17 +77,31 @@ class Constant:
     data: Data
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Op:
-    """An op, with the shape functions that it calls."""
+    """An op, with the shape functions that it calls, each before its callers (`op_of` makes one)."""
 
     spec: OpSpec
     functions: tuple[Function, ...] = ()
 
-    @property
+    @cached_property
     def module(self) -> Module:
         """A module that holds the op alone."""
         return Module(self.spec.function_name, (self.spec,), self.functions)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.spec, self.functions))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def op_of(module: Module, spec: OpSpec) -> Op:
+    """An op of a module as one that stands alone: it is the gradient of no other, and has no examples."""
+    inputs = tuple(replace(i, follows=False) if isinstance(i, Tensor) and i.follows else i for i in spec.inputs)
+    alone = replace(spec, inputs=inputs, gradient=None, examples=(), specializations=())
+    return Op(alone, called_functions(module, alone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +109,9 @@ class Node:
     """A call of an op.
 
     `inputs` are the names of values, one for each tensor among the op's inputs, in its order; `outputs` likewise.
-    `types` binds the op's type variables; `attributes` has a value for each of its attributes and `sizes` inputs, by
-    name (lists flat and in the caller's order).  `origin` says where the node came from, for messages and reports.
+    `types` binds the op's type variables, in its order.  `attributes` has a value for each of its attributes, in its
+    order, and then for each of its `sizes` inputs, by name (lists flat and in the caller's order).  `origin` says
+    where the node came from, for messages and reports.  `opgen.graph.bound` makes nodes.
     """
 
     name: str
@@ -109,7 +125,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """`inputs` in the caller's order; `values` are the nodes' results; `outputs` name values of any kind, in order."""
+    """`inputs` in the caller's order; `values` are the nodes' results, in order; `outputs` name values of any kind, in
+    the caller's order, one perhaps more than once.
+    """
 
     name: str
     inputs: tuple[Value, ...]

@@ -42,13 +42,21 @@ def settle_attrs(
 
     Raises CallError for an unknown, missing or illegal one.
     """
+    physical, raw = placed_attrs(op, given)
+    words: dict[str, AttrStored] = {a.name: physical[a.name] for a in op.attrs if a.kind == "layout"}
+    return {a.name: _in_order(op, a, physical[a.name], words) for a in op.attrs}, raw
+
+
+def placed_attrs(
+    op: m.OpSpec, given: Mapping[str, AttrArgument]
+) -> tuple[dict[str, AttrStored], dict[str, AttrArgument]]:
+    """As `settle_attrs`, with lists in the caller's order."""
     raw = _by_name(op, given)
     physical = {a.name: _settled(op.name, a, raw[a.name]) for a in op.attrs}
     for attr in op.attrs:
         if attr.payload is not None:
             _take_payload(op, attr, raw, physical)
-    words: dict[str, AttrStored] = {a.name: physical[a.name] for a in op.attrs if a.kind == "layout"}
-    return {a.name: _in_order(op, a, physical[a.name], words) for a in op.attrs}, raw
+    return physical, raw
 
 
 def _by_name(op: m.OpSpec, given: Mapping[str, AttrArgument]) -> dict[str, AttrArgument]:

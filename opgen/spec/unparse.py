@@ -19,7 +19,7 @@ from opgen.spec.printer import format_file, print_item
 from opgen.spec.signature import default_signature
 from opgen.spec.trivia import Trivia
 from opgen.spec.unparse_expression import NOWHERE, Expressions, fraction, ident, named
-from opgen.spec.visit import everything_in
+from opgen.spec.visit import called_functions, everything_in
 
 
 def write_op(module: m.Module, op: m.OpSpec) -> str:
@@ -164,29 +164,7 @@ def _specialization(given: m.Specialization) -> s.SpecializeDecl:
 
 def _functions(module: m.Module, op: m.OpSpec) -> Iterator[s.FunctionDecl]:
     """The functions that an op calls, and those that they call, each before its callers."""
-    known = {f.name: f for f in module.functions}
-    wanted: dict[str, None] = {}
-
-    def visit(expressions: Iterable[m.Expr]) -> None:
-        for e in expressions:
-            for node in everything_in(e):
-                if isinstance(node, m.FunctionCall) and node.function not in wanted:
-                    function = known[node.function]
-                    visit((*(value for _, value in function.lets), *function.results))
-                    wanted[node.function] = None
-
-    visit(_shape_expressions(op))
-    for name in wanted:
-        yield _function(known[name])
-
-
-def _shape_expressions(op: m.OpSpec) -> Iterator[m.Expr]:
-    for check in op.checks:
-        yield check.value if isinstance(check, m.ShapeLet) else check.condition
-    for tensor in (*op.tensors, *op.outputs):
-        yield from (d.size for d in tensor.dims)
-    for d in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
-        yield from (d.value, *d.dims, *(r.extent for r in d.indices))
+    return map(_function, called_functions(module, op))
 
 
 def _function(function: m.Function) -> s.FunctionDecl:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from opgen.spec import model as m
 from opgen.spec.walk import operands
@@ -44,3 +44,31 @@ def structural_attrs(op: m.OpSpec) -> tuple[m.Attr, ...]:
 def symbols_in(expr: m.Expr) -> set[str]:
     """The names of the symbols that an expression reads."""
     return {node.name for node in everything_in(expr) if isinstance(node, m.Symbol)}
+
+
+def called_functions(module: m.Module, op: m.OpSpec) -> tuple[m.Function, ...]:
+    """The functions that an op calls, and those that they call, each before its callers."""
+    known = {f.name: f for f in module.functions}
+    wanted: dict[str, None] = {}
+
+    def visit(expressions: Iterable[m.Expr]) -> None:
+        for e in expressions:
+            for node in everything_in(e):
+                if isinstance(node, m.FunctionCall) and node.function not in wanted:
+                    function = known[node.function]
+                    visit((*(value for _, value in function.lets), *function.results))
+                    wanted[node.function] = None
+
+    visit(_shape_expressions(op))
+    return tuple(known[name] for name in wanted)
+
+
+def _shape_expressions(op: m.OpSpec) -> Iterator[m.Expr]:
+    for check in op.checks:
+        yield check.value if isinstance(check, m.ShapeLet) else check.condition
+    for tensor in (*op.tensors, *op.outputs):
+        yield from (d.size for d in tensor.dims)
+    for algorithm in op.algorithms:
+        yield from () if algorithm.condition is None else (algorithm.condition,)
+    for d in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
+        yield from (d.value, *d.dims, *(r.extent for r in d.indices))

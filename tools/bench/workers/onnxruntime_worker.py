@@ -59,7 +59,7 @@ def model(case: dict[str, Any], given: Given, shape: tuple[int, ...], kind: int,
     kernel = numpy_helper.from_array(np.ascontiguousarray(weights.transpose(3, 2, 0, 1), dtype), "w")
     (top, bottom), (left, right) = same_padding(case)
     stride = case["stride"]
-    named = {"strides": [stride, stride], "pads": [top, left, bottom, right], "group": groups}
+    named: dict[str, Any] = {"strides": [stride, stride], "pads": [top, left, bottom, right], "group": groups}
     if case["direction"] == "input":
         named["output_padding"] = output_padding(case)
     name = "Conv" if case["direction"] == "forward" else "ConvTranspose"

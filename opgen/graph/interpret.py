@@ -1,0 +1,82 @@
+"""Running a graph node by node: by the ops' definitions, which says what a graph means, or by compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from opgen.diagnostics import InternalError
+from opgen.graph.bound import Bound, bound
+from opgen.graph.nodes import Array, Graph, Op, Value
+from opgen.loop.bind import bind as with_integers
+from opgen.loop.interpret import interpret as interpret_kernel
+from opgen.lower import Variant, lower
+from opgen.passes.simplify import simplify
+from opgen.runtime.address import address
+from opgen.runtime.buffers import empty_aligned, numpy_dtype
+from opgen.runtime.limits import CheckedKernel
+from opgen.runtime.specialize import build
+
+RunNode: TypeAlias = "Callable[[Bound, Sequence[Array]], tuple[Array, ...]]"
+"""Runs a call on its op's tensors, in order, and gives the results, in order."""
+
+
+def interpret(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> tuple[Array, ...]:
+    """The outputs of a graph in order, given its inputs by name.
+
+    `run` is `by_definition` (None), or another of its shape.  Raises InternalError for inputs that do not fit the
+    graph, ArgumentValueError for numbers that no kernel takes (integers beyond 64 bits on the way).
+    """
+    values = interpret_all(graph, inputs, run)
+    return tuple(values[name] for name in graph.outputs)
+
+
+def interpret_all(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> dict[str, Array]:
+    """Every value of a graph by name."""
+    step = by_definition if run is None else run
+    values = {v.name: _checked(v, inputs) for v in graph.inputs}
+    values |= {c.value.name: c.data.array for c in graph.constants}
+    for node in graph.nodes:
+        results = step(bound(graph, node), [values[name] for name in node.inputs])
+        values |= zip(node.outputs, results, strict=True)
+    return values
+
+
+def _checked(value: Value, inputs: Mapping[str, Array]) -> Array:
+    if value.name not in inputs:
+        raise InternalError(f"input '{value.name}' is missing")
+    array = inputs[value.name]
+    if array.shape != value.shape or array.dtype != numpy_dtype(value.dtype):
+        raise InternalError(f"input '{value.name}' is {array.dtype}{list(array.shape)}, expected {value}")
+    return array
+
+
+def by_definition(call: Bound, tensors: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a call by the interpreter of loop IR, which rounds every operation as its type does."""
+    checked = _lowered(call.op, call.variant)
+    kernel = checked.lowered.kernel
+    arrays = dict(zip((t.name for t in call.op.spec.tensors), tensors, strict=True))
+    found = interpret_kernel(kernel, {b.name: arrays[b.name] for b in kernel.inputs}, checked.values(call.environment))
+    return tuple(found[b.name] for b in kernel.outputs)
+
+
+def compiled(call: Bound, tensors: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a call by a kernel made for its sizes, which adds in another order than the definition."""
+    checked = _lowered(call.op, call.variant)
+    generic = checked.lowered.kernel
+    values = checked.values(call.environment)
+    integers = {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float}
+    kernel = build(simplify(with_integers(generic, integers)))
+    arrays = dict(zip((t.name for t in call.op.spec.tensors), tensors, strict=True))
+    held = [np.ascontiguousarray(arrays[b.name]) for b in generic.inputs]
+    results = tuple(empty_aligned(shape, dtype) for dtype, shape in call.results)
+    kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
+    return results
+
+
+@lru_cache(maxsize=1024)
+def _lowered(op: Op, variant: Variant) -> CheckedKernel:
+    return CheckedKernel(op.spec, lower(op.module, op.spec, variant))
