@@ -12,7 +12,7 @@ from opgen.spec.walk import reads
 
 def check_effects(report: Report, op: m.OpSpec) -> None:
     """Notes attributes and inputs without effect."""
-    effective = _effective_attrs(op)
+    effective = effective_attrs(op)
     for attr in op.attrs:
         if attr.span is None:
             continue
@@ -28,7 +28,7 @@ def check_effects(report: Report, op: m.OpSpec) -> None:
             report.add("S033", f"no definition reads '{tensor.name}'", tensor.span, help)
 
 
-def _effective_attrs(op: m.OpSpec) -> set[str]:
+def effective_attrs(op: m.OpSpec) -> set[str]:
     """The attributes that results depend on: through values, shapes of outputs, layouts, and the lets these use."""
     lets = {name: check.value for check in op.checks if isinstance(check, m.ShapeLet) for name in check.names}
     found = set(_layouts(op))

@@ -1,0 +1,124 @@
+"""Sizes of ops that are put together: what one op calls a dimension, another makes.
+
+A symbol of a reader becomes what the maker says, or the other way round, so that few names remain.  Where both say
+something of their own, a requirement holds them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opgen.graph.rename import Namer, with_sizes
+from opgen.graph.rewrite import factors
+from opgen.graph.settle import CannotComposeError
+from opgen.spec import model as m
+from opgen.spec.polynomial import same
+from opgen.spec.visit import symbols_in
+from opgen.spec.walk import transform
+
+
+class Equations:
+    """What is known of sizes.
+
+    `values` are expressions for symbols that are no more.  `free` are the symbols that shapes of inputs tell, `lets`
+    the other ones.  `aliases` are pairs of sizes of which mathematics have the second in place of the first; `checks`
+    are named integers and requirements that hold things together, to be put before those of the reader.
+    """
+
+    def __init__(self, namer: Namer) -> None:
+        self.values: dict[str, m.Expr] = {}
+        self.free: set[str] = set()
+        self.lets: set[str] = set()
+        self.sizes: dict[str, int] = {}
+        self.aliases: list[tuple[m.Expr, m.Expr]] = []
+        self.checks: list[m.ShapeLet | m.Require] = []
+        self._namer = namer
+
+    def add(self, op: m.OpSpec, free: set[str], lets: set[str], sizes: Mapping[str, int]) -> None:
+        """Takes in the symbols of an op, with their sizes in this call."""
+        self.free |= free
+        self.lets |= lets
+        self.sizes |= sizes
+
+    def resolve(self, e: m.Expr) -> m.Expr:
+        return with_sizes(self.values)(e)
+
+    def equate(self, made: m.Expr, read: m.Expr, blame: str) -> None:
+        """Makes a size of a tensor, as its maker and as its reader have it, one."""
+        made, read = self.resolve(made), self.resolve(read)
+        if same(made, read) or self._named(made, read) or self._told(made, read):
+            return
+        if self._narrow(made) or self._narrow(read):
+            self.equate(made, read, blame)
+            return
+        if not (isinstance(made, m.Symbol) and made.name in self.lets) or not symbols_in(read) <= self.lets | self.free:
+            raise CannotComposeError("sizes are products that one cannot be told from the other")
+        self.aliases.append((made, read))
+        condition = m.Operation("==", made, read)
+        self.checks.append(m.Require(condition, blame, ("sizes of which ", made, " is ", read)))
+
+    def _named(self, made: m.Expr, read: m.Expr) -> bool:
+        """The reader's symbol stands for what is made."""
+        if not isinstance(read, m.Symbol) or read.name not in self.free or read.name in symbols_in(made):
+            return False
+        if factors(made):
+            self._stands_for(read.name, made)
+        else:
+            self.free.discard(read.name)
+            self.lets.add(read.name)
+            self.checks.append(m.ShapeLet((read.name,), made))
+            self.aliases.append((made, read))
+        return True
+
+    def _told(self, made: m.Expr, read: m.Expr) -> bool:
+        """The maker's symbol stands for a product that the reader knows."""
+        if not isinstance(made, m.Symbol) or made.name not in self.free or not factors(read):
+            return False
+        names = {f for f in factors(read) if isinstance(f, str)}
+        if made.name in names or names & self.lets:
+            return False
+        self._stands_for(made.name, read)
+        return True
+
+    def _narrow(self, e: m.Expr) -> bool:
+        """Whether a product has factors that are 1 in this call, which are 1 from now on."""
+        ones = [f for f in factors(e) if isinstance(f, str) and f in self.free and self.sizes.get(f) == 1]
+        if len(factors(e)) < 2 or not ones:
+            return False
+        for name in ones:
+            self._stands_for(name, m.Number(1))
+        return True
+
+    def _stands_for(self, name: str, value: m.Expr) -> None:
+        self.free.discard(name)
+        put = {name: value}
+        self.values = {n: _simple(with_sizes(put)(e)) for n, e in self.values.items()} | {name: value}
+
+    def in_place(self, e: m.Expr) -> m.Expr:
+        """An expression with values in the place of symbols, factors of 1 left out."""
+        return _simple(self.resolve(e))
+
+    def in_mathematics(self, e: m.Expr) -> m.Expr:
+        """The same for mathematics, in which sizes that are the same are written the same."""
+        e = self.in_place(e)
+        for old, new in self.aliases:
+            e = _put(e, self.in_place(old), self.in_place(new))
+        return e
+
+
+def _put(e: m.Expr, old: m.Expr, new: m.Expr) -> m.Expr:
+    return transform(lambda n: new if n == old else n, e)
+
+
+def _simple(e: m.Expr) -> m.Expr:
+    """Without factors of 1."""
+
+    def plain(n: m.Expr) -> m.Expr:
+        if isinstance(n, m.Operation) and n.op == "*":
+            if n.left == m.Number(1):
+                return n.right
+            if n.right == m.Number(1):
+                return n.left
+        return n
+
+    return transform(plain, e)
