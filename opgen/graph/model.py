@@ -48,6 +48,22 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """One of two models, by a condition of one element; its results are theirs, in order.
+
+    The models have no inputs: what they take from around them stands in their `outer`.  Names of values are unique in
+    the whole model, those inside its branches among them.
+    """
+
+    name: str
+    condition: str
+    then: Model
+    otherwise: Model
+    outputs: tuple[str | None, ...]
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """`calls` stand in an order in which each comes after those whose results it takes.  `source` says where the model
     came from.  `outer` are names of values that a model inside another takes from around it.
@@ -56,7 +72,7 @@ class Model:
     name: str
     inputs: tuple[Input, ...]
     constants: Mapping[str, Data]
-    calls: tuple[Call, ...]
+    calls: tuple[Call | Branch, ...]
     outputs: tuple[str, ...]
     source: str = ""
     outer: tuple[str, ...] = ()

@@ -1,0 +1,97 @@
+"""A node of an operator that has a spec, to a call: inputs by place, attributes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opgen.graph.model import Attribute, Call
+from opgen.graph.nodes import Data
+from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
+from opgen.onnx.interface import Interface, MisfitError, fitted, interface, port_mistake
+from opgen.onnx.scope import Import, Step
+from opgen.spec.model import OpSpec
+
+
+def call_of(shared: Import, step: Step, op: OpSpec, constants: dict[str, Data]) -> Call | None:
+    """The call, or None with the reasons noted.  Tensors among a node's attributes are added to `constants`."""
+    ports = interface(op)
+    inputs = list(step.inputs)
+    attributes: dict[str, Attribute] = {}
+    fine = True
+    for name, value in _values(shared, step).items():
+        if name in ports.attributes:
+            try:
+                attributes[name] = fitted(ports.attributes[name], value)
+            except MisfitError as error:
+                shared.refused.append(step.complaint(str(error)))
+                fine = False
+        elif (place := _place(ports, inputs, step.attributes, name)) is not None:
+            inputs += [None] * (place + 1 - len(inputs))
+            inputs[place] = shared.values.free(f"{step.name}/{name}")
+            constants[str(inputs[place])] = as_data(value)
+        else:
+            shared.refused.append(step.complaint(f"attribute '{name}' is not supported"))
+            fine = False
+    return _checked(shared, step, op, ports, inputs, attributes) if fine else None
+
+
+def _values(shared: Import, step: Step) -> dict[str, Attribute]:
+    """The values of a node's attributes; what is wrong with one is noted."""
+    found: dict[str, Attribute] = {}
+    for name, attribute in step.attributes.items():
+        try:
+            found[name] = value_of(attribute, shared.folder)
+        except AttributeMalformedError as error:
+            shared.malformed.append(step.complaint(str(error)))
+        except AttributeRefusedError as error:
+            shared.refused.append(step.complaint(str(error)))
+    return found
+
+
+def _place(ports: Interface, inputs: list[str | None], attributes: Mapping[str, Any], name: str) -> int | None:
+    """The place of the input that a node gives as an attribute: that of its name; or the only one, if the node has no
+    inputs and no other attribute.
+    """
+    if not inputs and len(ports.inputs) == len(attributes) == 1:
+        return 0
+    place = next((at for at, port in enumerate(ports.inputs) if port.name == name), None)
+    return None if place is None or (place < len(inputs) and inputs[place] is not None) else place
+
+
+def as_data(value: Attribute) -> Data:
+    """The tensor that an attribute stands for: numbers are float32 and int64, as in ONNX."""
+    if isinstance(value, Data):
+        return value
+    first = value[0] if isinstance(value, tuple) and value else value
+    return Data(np.array(value, np.float32 if isinstance(first, float) else np.int64))
+
+
+def _checked(
+    shared: Import,
+    step: Step,
+    op: OpSpec,
+    ports: Interface,
+    inputs: list[str | None],
+    attributes: dict[str, Attribute],
+) -> Call | None:
+    """The call, if there are as many inputs and outputs as the op can have and no attribute is missing."""
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    mistakes = [
+        port_mistake(ports.inputs, inputs, "input"),
+        port_mistake(ports.outputs, step.outputs, "output"),
+        *(
+            f"attribute '{name}' is missing"
+            for name, attr in ports.attributes.items()
+            if not attr.has_default and not attr.optional and name not in attributes
+        ),
+    ]
+    found = [step.complaint(mistake) for mistake in mistakes if mistake]
+    shared.refused += found
+    if found:
+        return None
+    origin = f"{shared.source}, node '{step.name}' ({step.operator})"
+    return Call(step.name, shared.module, op.name, tuple(inputs), step.outputs, attributes, origin)

@@ -1,0 +1,87 @@
+"""A model in ONNX's format to a `Model`, whose calls are of ops that have specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from opgen.diagnostics import InternalError
+from opgen.graph.model import Model
+from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
+from opgen.onnx.functions import Types, domain, local_functions, opsets
+from opgen.onnx.importer import main_model
+from opgen.onnx.interface import spec_of
+from opgen.onnx.order import graphs_in
+from opgen.onnx.package import OLDEST, newest
+from opgen.onnx.scope import Import, TooManyNodesError
+from opgen.onnx.source import ModelSource, read
+from opgen.spec.loading import load as load_specs
+from opgen.spec.model import Module
+from opgen.spec.shipped import folder as shipped
+
+_SPECS = "onnx/onnx_ops.op"
+"""The spec file of ONNX's operators, among those that come with opgen."""
+
+
+@cache
+def operators() -> Module:
+    """The ops that models are made of.  Raises InternalError if their specs are missing."""
+    here = shipped()
+    if here is None or not (here / _SPECS).is_file():
+        raise InternalError(f"the specs of ONNX's operators are missing: {_SPECS}")
+    return load_specs(here / _SPECS)
+
+
+def load(source: ModelSource, module: Module | None = None) -> Model:
+    """The model of a file, of bytes, or of a `ModelProto`; `module` has the specs of its operators (those of ONNX).
+
+    External data are read in the folder of the file and nowhere else.  Raises MalformedModelError, and
+    UnsupportedModelError with everything that the model needs and opgen does not have; FileRefusedError for a file
+    that cannot be read, PackageMissingError without the package `onnx`.
+    """
+    given = read(source)
+    proto = given.proto
+    versions = _versions(proto, given.name)
+    local = local_functions(proto)
+    module = operators() if module is None else module
+    types = Types(proto.ir_version) if _needs_types(proto, module, versions) else None
+    shared = Import(module, given.name, given.folder, local, types)
+    try:
+        model = main_model(shared, proto.graph, versions)
+    except TooManyNodesError as error:
+        raise UnsupportedModelError(given.name, [Complaint(str(error))]) from error
+    except RecursionError as error:
+        raise MalformedModelError(given.name, [Complaint("its graphs nest too deeply")]) from error
+    shared.raise_if_any()
+    return model
+
+
+def _versions(proto: Any, source: str) -> dict[str, int]:
+    """The opsets of a model.  Raises MalformedModelError and UnsupportedModelError."""
+    found = opsets(proto.opset_import)
+    if len(found) < len(proto.opset_import):
+        raise MalformedModelError(source, [Complaint("it names a domain of operators twice")])
+    version = found.get("")
+    if version is not None and not OLDEST <= version <= newest():
+        reason = f"it is of opset {version}; supported are {OLDEST} to {newest()}"
+        nodes = [n for n in proto.graph.node if domain(n.domain) == ""]
+        named = [Complaint(reason, n.name or n.op_type, n.op_type) for n in nodes]
+        raise UnsupportedModelError(source, named or [Complaint(reason)])
+    return found
+
+
+def _needs_types(proto: Any, module: Module, versions: dict[str, int]) -> bool:
+    """Whether some node has no spec, so that a function may stand for it that depends on types."""
+    bodies = [(proto.graph.node, versions), *((f.node, opsets(f.opset_import)) for f in proto.functions)]
+    return any(_some_without(nodes, module, of) for nodes, of in bodies)
+
+
+def _some_without(nodes: Iterable[Any], module: Module, versions: dict[str, int]) -> bool:
+    for node in nodes:
+        of = domain(node.domain)
+        if of in versions and spec_of(module, of, node.op_type, versions[of]) is None:
+            return True
+        if any(_some_without(graph.node, module, versions) for graph in graphs_in(node)):
+            return True
+    return False

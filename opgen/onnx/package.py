@@ -1,0 +1,35 @@
+"""The package `onnx`, which opgen needs only where a model is read: an extra, imported when it is first used."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from opgen.onnx.errors import PackageMissingError
+
+OLDEST = 7
+"""The oldest opset that is read: the first with numpy's broadcasting."""
+
+
+@cache
+def onnx() -> Any:
+    """The package.  Raises PackageMissingError."""
+    try:
+        for part in ("onnx.defs", "onnx.helper", "onnx.shape_inference"):
+            import_module(part)
+        return import_module("onnx")
+    except ImportError as error:
+        raise PackageMissingError from error
+
+
+@cache
+def parse_error() -> type[Exception]:
+    """What is raised for bytes that are no message."""
+    found: type[Exception] = import_module("google.protobuf.message").DecodeError
+    return found
+
+
+def newest() -> int:
+    """The newest opset that the package knows."""
+    return int(onnx().defs.onnx_opset_version())

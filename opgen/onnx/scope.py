@@ -1,0 +1,119 @@
+"""What the parts of an import share: names that are taken, what is wrong so far, how much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
+from opgen.onnx.functions import Identifier, Types
+from opgen.spec.model import Module
+
+Scope: TypeAlias = "dict[str, str | None]"
+"""The names that nodes see, each with the name that the value has in the whole model; None: it is left out."""
+
+_NODES = 100_000
+"""The most nodes of a model, functions written out: a few of these that call each other twice would be without end."""
+
+
+class TooManyNodesError(Exception):
+    """More nodes than a model may have."""
+
+    def __str__(self) -> str:
+        return f"it has more than {_NODES} nodes, functions written out"
+
+
+class Names:
+    """Names in use."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def keep(self, name: str) -> None:
+        """Notes a name that is in use as it is."""
+        self._last.setdefault(name, 1)
+
+    def free(self, wanted: str) -> str:
+        """A name that is not in use yet, and from now on is: the wanted one if it is free, else with a number."""
+        if wanted not in self._last:
+            self._last[wanted] = 1
+            return wanted
+        while True:
+            self._last[wanted] += 1
+            name = f"{wanted}.{self._last[wanted]}"
+            if name not in self._last:
+                self._last[name] = 1
+                return name
+
+
+@dataclass
+class Import:
+    """One import.  `local` are the model's own functions; `types` is None if no function needs them."""
+
+    module: Module
+    source: str
+    folder: Path | None
+    local: Mapping[Identifier, Any]
+    types: Types | None
+    malformed: list[Complaint] = field(default_factory=list)
+    refused: list[Complaint] = field(default_factory=list)
+    values: Names = field(default_factory=Names)
+    nodes: Names = field(default_factory=Names)
+    left: int = _NODES
+
+    def node_name(self, wanted: str) -> str:
+        """A name that no node has yet.  Raises TooManyNodesError."""
+        if self.left == 0:
+            raise TooManyNodesError
+        self.left -= 1
+        return self.nodes.free(wanted)
+
+    def raise_if_any(self) -> None:
+        """Raises MalformedModelError, or UnsupportedModelError, with all that was found."""
+        if self.malformed:
+            raise MalformedModelError(self.source, self.malformed)
+        if self.refused:
+            raise UnsupportedModelError(self.source, self.refused)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where nodes stand: the versions of their domains; in a function, the attributes that they may refer to, what the
+    names of its values begin with, the functions that are being written out, this one last, and the names that its
+    results have outside.
+    """
+
+    opsets: Mapping[str, int]
+    references: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""
+    within: tuple[Identifier, ...] = ()
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node whose names are those of the whole model and whose attributes are at hand; `scope` is what it sees."""
+
+    node: Any
+    name: str
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str | None, ...]
+    attributes: Mapping[str, Any]
+    context: Context
+    scope: Scope
+
+    @property
+    def operator(self) -> str:
+        """What messages call the operator."""
+        return operator_of(self.node)
+
+    def complaint(self, reason: str) -> Complaint:
+        """A complaint about the node."""
+        return Complaint(reason, self.name, self.operator)
+
+
+def operator_of(node: Any) -> str:
+    """What messages call a node's operator."""
+    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)

@@ -1,0 +1,52 @@
+"""Where a model comes from: a file, bytes, or a message that is in memory already."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from opgen import files
+from opgen.diagnostics import UserError
+from opgen.onnx.errors import Complaint, MalformedModelError
+from opgen.onnx.package import onnx, parse_error
+
+ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | Any"
+"""A path, the bytes of a model, or a `ModelProto`."""
+
+_LIMIT = (1 << 31) - 1
+"""The most bytes of a message, by the format's own rule."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model as it was given; `folder` is where its external data may lie, None if it came from no file."""
+
+    proto: Any
+    name: str
+    folder: Path | None
+
+
+def read(source: ModelSource) -> Source:
+    """The model's message.  Raises FileRefusedError, MalformedModelError, and UserError for what is no model at all."""
+    kind = onnx().ModelProto
+    if isinstance(source, kind):
+        return Source(source, source.graph.name or "<model>", None)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return Source(_parsed(bytes(source), "<bytes>"), "<bytes>", None)
+    if not isinstance(source, str | os.PathLike):
+        raise UserError(f"expected the path of a model, its bytes or a ModelProto, given {type(source).__name__}")
+    path = Path(source)
+    return Source(_parsed(files.content(path, _LIMIT), str(path)), str(path), path.parent)
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    """The message that bytes hold."""
+    try:
+        proto = onnx().ModelProto.FromString(data)
+    except parse_error() as error:
+        raise MalformedModelError(name, [Complaint(f"it does not parse: {error}")]) from error
+    if not proto.HasField("graph"):
+        raise MalformedModelError(name, [Complaint("it holds no graph")])
+    return proto

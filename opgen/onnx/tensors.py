@@ -1,0 +1,88 @@
+"""Tensors of a model to arrays: what they claim is compared with what is there before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opgen.dtypes import DType, lookup
+from opgen.graph.nodes import Array
+from opgen.onnx.external import ExternalDataError, mapped
+from opgen.onnx.package import onnx
+
+_RANK = 32
+"""The most dimensions of a tensor (`opgen.spec.limits` has the same for specs)."""
+
+
+class TensorError(Exception):
+    """A tensor that is none; the text is the reason, without the tensor's name."""
+
+
+class TensorRefusedError(Exception):
+    """A tensor of a kind that is not supported; the text is the reason."""
+
+
+def scalar_type(code: int) -> DType:
+    """The scalar type of a number of ONNX's.  Raises TensorRefusedError, and TensorError if it is no type's number."""
+    known = onnx().TensorProto.DataType
+    if code not in known.values() or code == 0:
+        raise TensorError(f"{code} is no scalar type")
+    found = lookup(onnx().helper.tensor_dtype_to_np_dtype(code).name)
+    if found is None:
+        raise TensorRefusedError(f"the scalar type {known.Name(code).lower()} is not supported")
+    return found
+
+
+def array(tensor: Any, folder: Path | None) -> Array:
+    """The elements of a `TensorProto`.  Raises TensorError and TensorRefusedError."""
+    dtype = scalar_type(tensor.data_type)
+    shape = tuple(tensor.dims)
+    if len(shape) > _RANK or any(size < 0 for size in shape):
+        raise TensorError(f"{list(shape)} is no shape")
+    if tensor.HasField("segment"):
+        raise TensorRefusedError("tensors in segments are not supported")
+    count = math.prod(shape)
+    kind = onnx().helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
+    if tensor.data_location == onnx().TensorProto.EXTERNAL:
+        found = _external(tensor, folder, kind, count)
+    elif tensor.HasField("raw_data"):
+        found = _raw(tensor.raw_data, kind, count)
+    else:
+        found = _listed(tensor, kind, count)
+    native = found.astype(kind.newbyteorder("="), copy=False)
+    return _decided(native, dtype).reshape(shape)
+
+
+def _decided(found: Array, dtype: DType) -> Array:
+    """The elements; of a bool each is 0 or 1."""
+    return found.view(np.uint8) != 0 if dtype.kind == "bool" else found
+
+
+def _external(tensor: Any, folder: Path | None, kind: np.dtype[Any], count: int) -> Array:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    try:
+        return np.frombuffer(mapped(folder, entries, count * kind.itemsize), kind)
+    except ExternalDataError as error:
+        raise TensorError(str(error)) from error
+
+
+def _raw(data: bytes, kind: np.dtype[Any], count: int) -> Array:
+    if len(data) != count * kind.itemsize:
+        raise TensorError(f"it holds {len(data)} bytes, and its shape needs {count * kind.itemsize}")
+    return np.frombuffer(data, kind)
+
+
+def _listed(tensor: Any, kind: np.dtype[Any], count: int) -> Array:
+    """Elements that stand as numbers; those of 16-bit floats are their bits."""
+    numbers = getattr(tensor, onnx().helper.tensor_dtype_to_field(tensor.data_type))
+    if len(numbers) != count:
+        raise TensorError(f"it holds {len(numbers)} elements, and its shape needs {count}")
+    if kind.kind in "iub":
+        wide = np.array(numbers, np.uint64 if kind == np.uint64 else np.int64)
+        return wide.astype(kind)
+    if kind.itemsize == 2:
+        return np.array(numbers, np.int64).astype("<u2").view(kind)
+    return np.array(numbers, kind)
