@@ -20,8 +20,8 @@ from opgen.runtime.buffers import empty_aligned, numpy_dtype
 from opgen.runtime.limits import CheckedKernel
 from opgen.runtime.specialize import build
 
-RunNode: TypeAlias = "Callable[[Bound, Sequence[Array]], tuple[Array, ...]]"
-"""Runs a call on its op's tensors, in order, and gives the results, in order."""
+RunNode: TypeAlias = "Callable[[Bound, Sequence[Array | None]], tuple[Array, ...]]"
+"""Runs a call on its op's tensors, in order (None: one of which only the shape counts); gives the results, in order."""
 
 
 def interpret(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> tuple[Array, ...]:
@@ -54,27 +54,31 @@ def _checked(value: Value, inputs: Mapping[str, Array]) -> Array:
     return array
 
 
-def by_definition(call: Bound, tensors: Sequence[Array]) -> tuple[Array, ...]:
+def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     """The results of a call by the interpreter of loop IR, which rounds every operation as its type does."""
     checked = _lowered(call.op, call.variant)
     kernel = checked.lowered.kernel
-    arrays = dict(zip((t.name for t in call.op.spec.tensors), tensors, strict=True))
-    found = interpret_kernel(kernel, {b.name: arrays[b.name] for b in kernel.inputs}, checked.values(call.environment))
+    found = interpret_kernel(kernel, _read(call, tensors), checked.values(call.environment))
     return tuple(found[b.name] for b in kernel.outputs)
 
 
-def compiled(call: Bound, tensors: Sequence[Array]) -> tuple[Array, ...]:
+def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     """The results of a call by a kernel made for its sizes, which adds in another order than the definition."""
     checked = _lowered(call.op, call.variant)
     generic = checked.lowered.kernel
     values = checked.values(call.environment)
     integers = {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float}
     kernel = build(simplify(with_integers(generic, integers)))
-    arrays = dict(zip((t.name for t in call.op.spec.tensors), tensors, strict=True))
+    arrays = _read(call, tensors)
     held = [np.ascontiguousarray(arrays[b.name]) for b in generic.inputs]
     results = tuple(empty_aligned(shape, dtype) for dtype, shape in call.results)
     kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
     return results
+
+
+def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:
+    """The tensors whose elements an op reads, by name."""
+    return {t.name: a for t, a in zip(call.op.spec.tensors, tensors, strict=True) if a is not None}
 
 
 @lru_cache(maxsize=1024)

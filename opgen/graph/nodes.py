@@ -16,6 +16,7 @@ they come out of `opgen.spec.generic.instance`, or as passes compose them.  A fu
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -97,11 +98,23 @@ class Op:
         return self._hash
 
 
+_made: OrderedDict[tuple[int, int], tuple[Op, OpSpec, tuple[Function, ...]]] = OrderedDict()
+_MADE = 2048
+"""Ops that are made once for the same objects: comparing two, and finding what they call, is work."""
+
+
 def op_of(module: Module, spec: OpSpec) -> Op:
     """An op of a module as one that stands alone: it is the gradient of no other, and has no examples."""
-    inputs = tuple(replace(i, follows=False) if isinstance(i, Tensor) and i.follows else i for i in spec.inputs)
-    alone = replace(spec, inputs=inputs, gradient=None, examples=(), specializations=())
-    return Op(alone, called_functions(module, alone))
+    functions = module.functions
+    key = id(spec), id(functions)
+    found = _made.get(key)
+    if found is None or found[1] is not spec or found[2] is not functions:
+        inputs = tuple(replace(i, follows=False) if isinstance(i, Tensor) and i.follows else i for i in spec.inputs)
+        alone = replace(spec, inputs=inputs, gradient=None, examples=(), specializations=())
+        found = _made[key] = Op(alone, called_functions(functions, alone)), spec, functions
+        while len(_made) > _MADE:
+            _made.popitem(last=False)
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True)

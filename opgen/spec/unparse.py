@@ -164,7 +164,7 @@ def _specialization(given: m.Specialization) -> s.SpecializeDecl:
 
 def _functions(module: m.Module, op: m.OpSpec) -> Iterator[s.FunctionDecl]:
     """The functions that an op calls, and those that they call, each before its callers."""
-    return map(_function, called_functions(module, op))
+    return map(_function, called_functions(module.functions, op))
 
 
 def _function(function: m.Function) -> s.FunctionDecl:

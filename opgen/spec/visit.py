@@ -46,9 +46,9 @@ def symbols_in(expr: m.Expr) -> set[str]:
     return {node.name for node in everything_in(expr) if isinstance(node, m.Symbol)}
 
 
-def called_functions(module: m.Module, op: m.OpSpec) -> tuple[m.Function, ...]:
-    """The functions that an op calls, and those that they call, each before its callers."""
-    known = {f.name: f for f in module.functions}
+def called_functions(functions: Iterable[m.Function], op: m.OpSpec) -> tuple[m.Function, ...]:
+    """Of a module's functions, those that an op calls, and those that they call, each before its callers."""
+    known = {f.name: f for f in functions}
     wanted: dict[str, None] = {}
 
     def visit(expressions: Iterable[m.Expr]) -> None:

@@ -1,0 +1,74 @@
+"""Values that are known before a model runs: constants, and what follows from constants and shapes alone.
+
+They are worked out when somebody asks for them, by the ops' definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from opgen.graph.bound import bind
+from opgen.graph.interpret import by_definition
+from opgen.graph.nodes import Array, Data, Node, Value
+
+MOST = 2**16
+"""Elements of a value that is worked out because somebody asks for its integers: lists of sizes are far shorter."""
+
+
+class Knowledge:
+    """What is known of the values of a graph that grows."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, Data] = {}
+        self._computable: dict[str, tuple[Node, tuple[Value, ...]]] = {}
+        self._worked_out: set[str] = set()
+
+    def constant(self, value: Value, data: Data) -> None:
+        """A value whose elements are given."""
+        self._data[value.name] = data
+
+    def node(self, node: Node, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """A node whose inputs are there; its results can be known if all whose elements it reads can."""
+        read = [v for v, t in zip(inputs, node.op.spec.tensors, strict=True) if not t.shape_only]
+        known = all(v.name in self._data or v.name in self._computable for v in read)
+        if known and all(prod(v.shape) <= MOST for v in outputs):
+            self._computable.update((v.name, (node, tuple(inputs))) for v in outputs)
+
+    def worked_out(self, name: str) -> bool:
+        """Whether a node's result has been asked for, and is known."""
+        return name in self._worked_out
+
+    def data(self, name: str) -> Data | None:
+        """The elements of a value, if they are known by now."""
+        return self._data.get(name)
+
+    def elements(self, name: str) -> Array | None:
+        """The elements of a value, worked out if they can be known; else None."""
+        waiting = [name]
+        while waiting:
+            last = waiting[-1]
+            if last in self._data:
+                waiting.pop()
+            elif last not in self._computable:
+                return None
+            else:
+                node, inputs = self._computable[last]
+                needed = [
+                    v.name
+                    for v, t in zip(inputs, node.op.spec.tensors, strict=True)
+                    if not t.shape_only and v.name not in self._data
+                ]
+                waiting += needed
+                if not needed:
+                    self._run(node, inputs)
+        return self._data[name].array
+
+    def _run(self, node: Node, inputs: Sequence[Value]) -> None:
+        """Works a node's results out."""
+        call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
+        arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
+        results = by_definition(call, arrays)
+        for name, array in zip(node.outputs, results, strict=True):
+            self._data[name] = Data(array)
+            self._worked_out.add(name)

@@ -1,0 +1,261 @@
+"""From a model to a graph, once the types and shapes of its inputs are known.
+
+Each call gets the op that it is for its arguments, and its results' types and shapes.  Where an op asks for the
+integers of an argument (a shape, axes), they are worked out here: they are known if they depend on constants and on
+shapes alone.  Which inputs count by their shapes alone, an op says itself (`shape_only`).  A branch whose condition is
+known is the side that it takes.  What only carries shapes is then no node any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opgen.diagnostics import InternalError, UserError
+from opgen.graph.bound import Kind, make_node
+from opgen.graph.instances import Argument, Instance, instance, wants_value
+from opgen.graph.known import Knowledge
+from opgen.graph.model import Branch, Call, Input, Model
+from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
+from opgen.runtime.buffers import dtype_of
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.spec.environment import AttrStored
+from opgen.spec.model import Module, Sizes
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a call of a model cannot be made: its node and operator, and the reason; `origin` is where it stands."""
+
+    node: str
+    operator: str
+    reason: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        where = self.origin or f"node '{self.node}' ({self.operator})"
+        return f"{where}: {self.reason}"
+
+
+class ModelError(UserError):
+    """A model that cannot be made a graph for the inputs that are given; `problems` are all that was found."""
+
+    def __init__(self, model: str, problems: Sequence[Problem]) -> None:
+        self.model = model
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, problems)))
+
+    def __reduce__(self) -> tuple[type[ModelError], tuple[str, tuple[Problem, ...]]]:
+        return type(self), (self.model, self.problems)
+
+
+def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Graph:
+    """The graph of a model for inputs of these types and shapes.
+
+    `known` are values of inputs that are taken as fixed: such an input becomes a constant.  Raises ArgumentTypeError
+    or ArgumentValueError for an input that does not fit the model, ModelError with all calls that cannot be made.
+    """
+    fixed = known or {}
+    _check_inputs(model, inputs)
+    work = _Resolver(fixed)
+    for entry in model.inputs:
+        work.input(entry, inputs[entry.name])
+    work.model(model)
+    outputs = [work.alias.get(name, name) for name in model.outputs]
+    if work.problems:
+        raise ModelError(model.name, work.problems)
+    return work.graph(model, outputs)
+
+
+def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
+    """Notes nothing; raises for the first input that does not fit."""
+    symbols: dict[str, tuple[int, str]] = {}
+    for name in given:
+        if all(name != entry.name for entry in model.inputs):
+            raise ArgumentTypeError(model.name, name, "no such input", "a tensor")
+    for entry in model.inputs:
+        wanted = _declared(entry)
+        if entry.name not in given:
+            raise ArgumentTypeError(model.name, entry.name, wanted, "nothing")
+        dtype, shape = given[entry.name]
+        if dtype != entry.dtype:
+            raise ArgumentTypeError(model.name, entry.name, wanted, f"{dtype}{list(shape)}")
+        if entry.shape is None:
+            continue
+        if len(shape) != len(entry.shape):
+            raise ArgumentValueError(model.name, entry.name, wanted, f"shape {list(shape)}")
+        for axis, (size, declared) in enumerate(zip(shape, entry.shape, strict=True)):
+            if isinstance(declared, int) and size != declared:
+                raise ArgumentValueError(model.name, entry.name, wanted, f"shape {list(shape)}")
+            if isinstance(declared, str):
+                first, where = symbols.setdefault(declared, (size, entry.name))
+                if first != size:
+                    expected = f"dimension {axis} to be {first} ({declared}, as in '{where}')"
+                    raise ArgumentValueError(model.name, entry.name, expected, f"shape {list(shape)}")
+
+
+def _declared(entry: Input) -> str:
+    """`float32[batch, 3, ?]`."""
+    if entry.shape is None:
+        return f"a tensor of {entry.dtype}"
+    return f"{entry.dtype}[{', '.join('?' if s is None else str(s) for s in entry.shape)}]"
+
+
+class _Resolver:
+    """The graph as it grows.  A name in `missing` is of a value that a call with a problem would have made."""
+
+    def __init__(self, fixed: Mapping[str, Array]) -> None:
+        self._fixed = fixed
+        self.problems: list[Problem] = []
+        self.alias: dict[str, str] = {}
+        self._inputs: list[Value] = []
+        self._values: dict[str, Value] = {}
+        self._knowledge = Knowledge()
+        self._nodes: list[Node] = []
+        self._taken: set[str] = set()
+        self._missing: set[str] = set()
+
+    def input(self, entry: Input, kind: Kind) -> None:
+        value = self._values[entry.name] = Value(entry.name, *kind)
+        if entry.name in self._fixed:
+            self._knowledge.constant(value, Data(self._fixed[entry.name]))
+        else:
+            self._inputs.append(value)
+
+    def model(self, model: Model) -> None:
+        """Adds what a model holds, its own inputs being there."""
+        for name, data in model.constants.items():
+            dtype = dtype_of(data.array)
+            if dtype is None:
+                reason = f"constant '{name}' is of type {data.array.dtype}, which no op has"
+                self.problems.append(Problem(name, "constant", reason))
+                self._missing.add(name)
+                continue
+            value = self._values[name] = Value(name, dtype, data.array.shape)
+            self._knowledge.constant(value, data)
+        for call in model.calls:
+            if isinstance(call, Branch):
+                self._branch(call)
+            else:
+                self._call(call)
+
+    def _call(self, call: Call) -> None:
+        names = [None if name is None else self.alias.get(name, name) for name in call.inputs]
+        if any(name in self._missing for name in names):
+            self._give_up(call.outputs)
+            return
+        try:
+            arguments = [self._argument(call, place, name) for place, name in enumerate(names)]
+            count = len(call.outputs)
+            found = instance(call.module, call.op, arguments, call.attributes, count)
+            self._add(call, found, names)
+        except UserError as error:
+            self.problems.append(Problem(call.name, call.op, str(error), call.origin))
+            self._give_up(call.outputs)
+
+    def _give_up(self, outputs: Sequence[str | None]) -> None:
+        self._missing.update(name for name in outputs if name is not None)
+
+    def _argument(self, call: Call, place: int, name: str | None) -> Argument | None:
+        if name is None:
+            return None
+        if name not in self._values:
+            raise InternalError(f"call '{call.name}' takes '{name}', which nothing before it makes")
+        value = self._values[name]
+        integers = self._integers(name) if wants_value(call.module, call.op, place) else None
+        return Argument(value.dtype.name, len(value.shape), integers)
+
+    def _integers(self, name: str) -> tuple[int, ...] | int | None:
+        """The integers of a value of one or no dimension, if they are known."""
+        value = self._values[name]
+        if value.dtype.is_float or len(value.shape) > 1:
+            return None
+        array = self._knowledge.elements(name)
+        if array is None:
+            return None
+        return int(array) if array.ndim == 0 else tuple(int(v) for v in array)
+
+    def _add(self, call: Call, found: Instance, names: Sequence[str | None]) -> None:
+        """Adds the node of a call."""
+        attributes: dict[str, AttrStored] = dict(found.attributes)
+        tensors: list[Value] = []
+        for entry, place in zip(found.op.inputs, found.inputs, strict=True):
+            name = names[place]
+            if name is None:
+                raise ArgumentTypeError(found.op.name, entry.name, "a tensor", "nothing")
+            if isinstance(entry, Sizes):
+                attributes[entry.name] = self._sizes(found.op.name, entry, name)
+            else:
+                tensors.append(self._values[name])
+        op = op_of(Module(call.op, (found.op,), found.functions), found.op)
+        given = [*call.outputs, *[None] * (len(found.op.outputs) - len(call.outputs))]
+        outputs = [
+            self._fresh(f"{call.name}.{o.name}") if name is None else name
+            for name, o in zip(given, found.op.outputs, strict=True)
+        ]
+        node, made = make_node(self._label(call.name), op, tensors, outputs, attributes, found.types, call.origin)
+        self._nodes.append(node)
+        self._values.update((v.name, v) for v in made)
+        self._knowledge.node(node, tensors, made)
+
+    def _sizes(self, op: str, entry: Sizes, name: str) -> tuple[int, ...]:
+        found = self._integers(name)
+        if found is None:
+            given = "a tensor whose elements are known only when the model runs"
+            raise ArgumentValueError(op, entry.name, "integers that follow from constants and shapes", given)
+        return found if isinstance(found, tuple) else (found,)
+
+    def _branch(self, branch: Branch) -> None:
+        """Adds the side that a branch takes."""
+        name = self.alias.get(branch.condition, branch.condition)
+        if name in self._missing:
+            self._give_up(branch.outputs)
+            return
+        taken = self._knowledge.elements(name)
+        if taken is None or taken.size != 1:
+            why = "has not one element" if taken is not None else "is known only when the model runs"
+            reason = f"its condition '{branch.condition}' {why}"
+            self.problems.append(Problem(branch.name, "branch", reason, branch.origin))
+            self._give_up(branch.outputs)
+            return
+        side = branch.then if bool(taken.reshape(-1)[0]) else branch.otherwise
+        self.model(side)
+        for outer, inner in zip(branch.outputs, side.outputs, strict=True):
+            if outer is not None:
+                self.alias[outer] = self.alias.get(inner, inner)
+                if self.alias[outer] in self._missing:
+                    self._missing.add(outer)
+
+    def _fresh(self, name: str) -> str:
+        """A name that no value has."""
+        number, found = 1, name
+        while found in self._values:
+            number, found = number + 1, f"{name}.{number}"
+        return found
+
+    def _label(self, name: str) -> str:
+        """A name that no node has."""
+        number, found = 1, name
+        while found in self._taken:
+            number, found = number + 1, f"{name}.{number}"
+        self._taken.add(found)
+        return found
+
+    def graph(self, model: Model, outputs: Sequence[str]) -> Graph:
+        """What the outputs need: what was worked out is constant, and what only led to it is gone."""
+        wanted = set(outputs)
+        nodes: list[Node] = []
+        for node in reversed(self._nodes):
+            if any(name in wanted and not self._knowledge.worked_out(name) for name in node.outputs):
+                nodes.append(node)
+                wanted.update(node.inputs)
+        nodes.reverse()
+        made = {name for node in nodes for name in node.outputs}
+        constants = tuple(
+            Constant(self._values[name], data)
+            for name in self._values
+            if name in wanted - made and (data := self._knowledge.data(name)) is not None
+        )
+        values = tuple(self._values[name] for node in nodes for name in node.outputs)
+        named = tuple(model.outputs) if tuple(outputs) != model.outputs else ()
+        return Graph(model.name, tuple(self._inputs), constants, values, tuple(nodes), tuple(outputs), named)
