@@ -33,6 +33,17 @@ SUFFIXES = {".py", ".pyi", ".lark", ".jinja", ".h", ".cu", ".c", ".cpp", ".txt"}
 DECLARATION = re.compile(r"^\s*op\s+([A-Za-z_]\w*)|^\s*function_name\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 
+_ORDINARY = """
+abs absolute acos acosh add and arange argmax argmin asin asinh atan atanh bitcast cast ceil clip compress concat
+constant cos cosh div dropout equal erf exp expand flatten floor gather greater identity if isinf isnan less log
+loop max maximum mean min minimum mod mul neg nonzero not optional or pad pow power range reciprocal reshape resize
+rint round scan scatter shape sign sin sinh size slice split sqrt squeeze sub sum tan tanh tile transpose unique
+unsqueeze where xor
+"""
+ORDINARY = frozenset(_ORDINARY.split())
+"""Names of ops that are words of every compiler, too: looked for only where Python code has one as a string."""
+
+
 def declared_names(specs: Path) -> set[str]:
     """The names of the ops that the spec files declare."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(specs.rglob("*.op")))
@@ -41,13 +52,20 @@ def declared_names(specs: Path) -> set[str]:
 
 def pattern(names: set[str]) -> re.Pattern[str]:
     """One expression for every forbidden word, without regard to case."""
-    declared = [rf"\b{re.escape(name)}\b" for name in sorted(names)]
+    declared = [rf"\b{re.escape(name)}\b" for name in sorted(names) if name.lower() not in ORDINARY]
     return re.compile("|".join([*WORDS, *declared]), re.IGNORECASE)
+
+
+def quoted(names: set[str]) -> re.Pattern[str]:
+    """One expression for the names that are ordinary words, as strings and as they are declared."""
+    found = [re.escape(name) for name in sorted(names) if name.lower() in ORDINARY]
+    return re.compile(rf"""(["'])({"|".join(found)})\1""" if found else r"(?!)")
 
 
 def findings(root: Path) -> Iterator[str]:
     """Every place under `root/opgen` that names an op, in order."""
-    forbidden = pattern(declared_names(root / "specs"))
+    names = declared_names(root / "specs")
+    forbidden, ordinary = pattern(names), quoted(names)
     for path in sorted((root / "opgen").rglob("*")):
         if path.suffix not in SUFFIXES or "__pycache__" in path.parts:
             continue
@@ -56,6 +74,8 @@ def findings(root: Path) -> Iterator[str]:
             yield f"{name}: the path itself says '{found[0]}'"
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             for found in forbidden.finditer(line):
+                yield f"{name}:{number}:{found.start() + 1}: {found[0]}"
+            for found in ordinary.finditer(line) if path.suffix == ".py" else ():
                 yield f"{name}:{number}:{found.start() + 1}: {found[0]}"
 
 

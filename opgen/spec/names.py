@@ -14,8 +14,12 @@ _BUILTINS = frozenset(n for n in dir(builtins) if not n.startswith("_"))
 
 def why_illegal(name: str) -> str | None:
     """Why a name cannot be used in a spec, completing "'x' is ..."; None if it can."""
+    return "a word of the spec language" if name in words.SPEC else why_illegal_outside(name)
+
+
+def why_illegal_outside(name: str) -> str | None:
+    """Why a name cannot stand in code of any of the other languages; None if it can."""
     reasons = (
-        (name in words.SPEC, "a word of the spec language"),
         (name in words.TYPES, "the name of a type"),
         (name in words.PYTHON, "a keyword of Python"),
         (name in words.GENERATED, "a name that generated code uses itself"),
@@ -87,17 +91,18 @@ def check_word(report: Report, word: str, span: Span) -> bool:
 def check_function_name(report: Report, op: str, span: Span) -> None:
     """Notes an op whose function, or class, would hide a name that code relies on, and so would get another one."""
     function = snake_case(op)
-    if function in _BUILTINS and why_illegal(function) is None:
+    if function in _BUILTINS and why_illegal_outside(function) is None:
         message = f"the function of '{op}' would hide Python's built-in '{function}'"
-    elif function in words.MODULE and why_illegal(function) is None:
+    elif function in words.MODULE and why_illegal_outside(function) is None:
         message = f"the function of '{op}' would have a name that the generated module uses itself, '{function}'"
     elif function in words.C_API | words.CPP_API and why_illegal(function) is None:
         message = f"the function of '{op}' would have a name of the C or C++ interface's own, '{function}'"
     elif op in words.MODULE | words.CPP_API | words.CPP_MEMBERS | words.JAVA_LANG and why_illegal(op) is None:
         message = f"the class of '{op}' would hide one that generated code uses"
     else:
-        if function != op:
-            check_name(report, function, span)
+        reason = None if function == op else why_illegal_outside(function)
+        if reason is not None:
+            report.add("S010", f"'{function}' is {reason}", span, "choose another name")
         return
     report.add("S010", message, span, "choose another name")
 

@@ -225,3 +225,8 @@ def test_modules_that_would_hide_one_are_refused(name: str, tmp_path: Path) -> N
 def test_an_op_that_would_be_renamed_is_refused(op: str) -> None:
     with pytest.raises(DiagnosticError, match=r"S010"):
         load_text(_op([], op))
+
+
+@pytest.mark.parametrize("op", ["Exp", "Where", "Floor"])
+def test_a_function_may_be_called_as_a_word_of_specs(op: str) -> None:
+    assert load_text(_op([], op)).op(op).function_name == op.lower()

@@ -37,6 +37,14 @@ def test_names_that_specs_declare_are_found_as_whole_words(tmp_path: Path) -> No
     assert list(findings(tmp_path)) == ["opgen/a.py:2:5: frobnicate"]
 
 
+def test_names_that_are_ordinary_words_are_found_as_strings(tmp_path: Path) -> None:
+    (tmp_path / "specs" / "onnx").mkdir(parents=True)
+    (tmp_path / "specs" / "onnx" / "a.op").write_text("op Add {\n}\n\nop ReduceMax {\n}\n")
+    (tmp_path / "opgen").mkdir()
+    (tmp_path / "opgen" / "a.py").write_text("add(x)  # Add it\nif call.op == 'Add':\n    reducemax = \"add\"\n")
+    assert list(findings(tmp_path)) == ["opgen/a.py:2:15: 'Add'", "opgen/a.py:3:5: reducemax"]
+
+
 def test_a_file_named_after_an_op_is_found(tmp_path: Path) -> None:
     (tmp_path / "opgen").mkdir()
     (tmp_path / "opgen" / "conv2d.py").write_text("")
