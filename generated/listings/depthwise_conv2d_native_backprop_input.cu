@@ -5,7 +5,10 @@
 // depthwise_conv2d_native_backprop_input_float32_NHWC: CUDA C emitted by opgen.  It needs no header.
 // Compile it with --fmad=false --ftz=false --prec-div=true --prec-sqrt=true.
 
+typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;

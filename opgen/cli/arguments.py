@@ -18,7 +18,9 @@ _DIGITS = 18
 
 _ELSEWHERE = {
     **{f"{short}{bits}": f"float{bits}" for short in ("fp", "f") for bits in (16, 32, 64)},
-    **{f"{short}{bits}": f"int{bits}" for short in ("i", "s") for bits in (32, 64)},
+    **{f"{short}{bits}": f"int{bits}" for short in ("i", "s") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    "byte": "uint8",
     "bf16": "bfloat16",
     "single": "float32",
     "long": "int64",

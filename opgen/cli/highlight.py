@@ -12,6 +12,8 @@ from pygments.lexer import Lexer, RegexLexer, words
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
+from opgen.dtypes import ALIASES, DTYPES
+
 STYLE = "monokai"
 
 
@@ -20,14 +22,14 @@ SPEC_KEYWORDS = (
     "compatibility optional alias deprecated if then else and or not in return of with respect to"
 )
 SPEC_FUNCTIONS = "sum prod max min exp log sqrt tanh erf ceildiv present"
-SPEC_TYPES = "half bfloat16 float16 float32 float64 int32 int64 int float bool enum"
+SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
 STEPS = (
     "split reorder fuse flatten skew unroll vectorize parallel bind stage compute_at pack pad permute pitch transpose "
     "widen pair tensorize prefetch fill stream rfactor regroup carry divide partition tighten version"
 )
 LOOP_KINDS = "parallel vector unroll tile serial global heap stack streamed register shared mask"
-LOOP_TYPES = r"(bool|int32|int64|float16|bfloat16|float32|float64)(x\d+)?\b"
+LOOP_TYPES = rf"({'|'.join(DTYPES)})(x\d+)?\b"
 NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
 
 Rules: TypeAlias = "dict[str, list[tuple[object, ...]]]"

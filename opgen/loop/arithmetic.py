@@ -19,20 +19,20 @@ Float64s: TypeAlias = "npt.NDArray[np.float64]"
 
 NUMPY: dict[str, np.dtype[np.generic]] = {
     "bool": np.dtype(np.bool_),
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
     "int32": np.dtype(np.int32),
     "int64": np.dtype(np.int64),
+    "uint8": np.dtype(np.uint8),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
+    "uint64": np.dtype(np.uint64),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
 }
 """The numpy type of each scalar type."""
-
-
-def wrap(value: int, bits: int) -> int:
-    """An integer in two's complement of so many bits."""
-    half = 1 << (bits - 1)
-    return (value + half) % (1 << bits) - half
 
 
 def as_float32(x: float) -> np.float32:
@@ -223,12 +223,12 @@ def cast_scalar(x: object, source: DType, target: DType) -> object:
 
 def _saturated(x: Float64s, target: DType) -> Array:
     """Float to integer: truncated, saturated, NaN to 0."""
-    limit = 2.0 ** (target.bits - 1)
-    inside = (x > -limit - 1) & (x < limit)
+    above = float(target.greatest + 1)  # a power of 2; the least of int64 less 1 is that least, which is right anyway
+    inside = (x > float(target.least) - 1) & (x < above)
     to = NUMPY[target.name]
     whole = np.trunc(np.where(inside, x, 0.0)).astype(to)
-    info = np.iinfo(np.int32 if target.bits == 32 else np.int64)
-    return np.where(inside | (x != x), whole, np.where(x > 0, info.max, info.min)).astype(to)
+    ends = np.where(x > 0, np.array(target.greatest, to), np.array(target.least, to))
+    return np.where(inside | (x != x), whole, ends)
 
 
 def _odd_float32(x: Array) -> Float32s:
@@ -245,6 +245,6 @@ def _odd_float32(x: Array) -> Float32s:
 
 def _remainder(x: Array, near: Float32s) -> Float64s:
     """The sign of `x - near`."""
-    if x.dtype.kind != "i":
+    if x.dtype.kind not in "iu":
         return x.astype(np.float64) - near.astype(np.float64)
     return np.array([float(int(v) - int(n)) for v, n in zip(x, near, strict=True)], dtype=np.float64)

@@ -7,11 +7,13 @@ Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  
     of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast`, `Ramp` and
     `Shuffle` change one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected, shuffled,
     cast and paired, nothing else.
-Integers.  Arithmetic wraps (two's complement).  `floordiv` rounds towards minus infinity and `mod` has the sign of the
-    divisor; dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard): the
-    interpreter refuses it, emitted code goes on with some number.  Index arithmetic does not wrap where it counts:
-    before a kernel runs, every language checks from the call's numbers that no subscript, size, bound of a loop or
-    operand of a comparison or division reaches 2**62, however it is rewritten, and that no divisor is 0
+Integers.  Signed ones are two's complement; arithmetic wraps, of all types modulo 2**bits.  Unsigned ones are ordered,
+    divided and converted as what they are: numbers from 0 to 2**bits - 1.  `abs` of the least signed integer, and its
+    quotient by -1, are that integer.  `floordiv` rounds towards minus infinity and `mod` has the sign of the divisor;
+    dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard): the interpreter
+    refuses it, emitted code goes on with some number.  Index arithmetic does not wrap where it counts: before a kernel
+    runs, every language checks from the call's numbers that no subscript, size, bound of a loop or operand of a
+    comparison or division reaches 2**62, however it is rewritten, and that no divisor is 0
     (`opgen.loop.analysis.claims`).  So what is proved of mathematical integers is true of int64.
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
     reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`,

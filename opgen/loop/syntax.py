@@ -69,10 +69,14 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
 }
 """The scalar functions and how many arguments each takes."""
 
-SUFFIXES = {"i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+SUFFIXES = {
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+}  # fmt: skip
 SUFFIX_OF = {name: suffix for suffix, name in SUFFIXES.items()}
 
-_SUFFIX = r"(?:i32|i64|f16|bf16|f32|f64)(?:x[0-9]{1,4})?"
+_SUFFIX = rf"(?:{'|'.join(SUFFIXES)})(?:x[0-9]{{1,4}})?"
 LITERAL = (
     rf"(?:(?:true|false)(?:_x[0-9]{{1,4}})?|(?:inf|nan)_{_SUFFIX}"
     rf"|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:{_SUFFIX})?)(?![A-Za-z0-9_])"

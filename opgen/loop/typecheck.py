@@ -143,7 +143,7 @@ def _const(e: Const) -> Iterator[str]:
     wanted = {"bool": bool, "int": int, "float": float}[dtype.kind]
     if type(e.value) is not wanted:
         yield f"the constant {e.value!r} is no {dtype}"
-    elif dtype.is_int and not -(2 ** (dtype.bits - 1)) <= e.value < 2 ** (dtype.bits - 1):
+    elif dtype.is_int and not dtype.least <= e.value <= dtype.greatest:
         yield f"the constant {e.value} does not fit {dtype}"
     if e.type.lanes < 1:
         yield f"a constant of {e.type.lanes} lanes"

@@ -495,8 +495,7 @@ def _neutral(kind: str, dtype: DType) -> loop.Expr:
         return b.const(0 if kind == "sum" else 1, dtype)
     if dtype.is_float:
         return loop.Const(-math.inf if kind == "max" else math.inf, Type(dtype))
-    limit = 2 ** (dtype.bits - 1)
-    return b.const(-limit if kind == "max" else limit - 1, dtype)
+    return b.const(dtype.least if kind == "max" else dtype.greatest, dtype)
 
 
 __all__ = ["Mathematics", "Names", "Scope", "TensorAccess"]

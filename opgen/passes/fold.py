@@ -6,7 +6,7 @@ whatever the operands are.  Sums keep their constant last: `x + 3`, `x - 2`.
 
 from __future__ import annotations
 
-from opgen.dtypes import BOOL, FLOAT32, FLOAT64, DType
+from opgen.dtypes import BOOL, FLOAT32, FLOAT64, wrap
 from opgen.loop import build as b
 from opgen.loop.nodes import (
     INDEX,
@@ -59,12 +59,6 @@ def fold_all(e: Expr) -> Expr:
     return fold(with_operands(e, tuple([fold_all(o) for o in operands(e)])))
 
 
-def wrap(value: int, dtype: DType) -> int:
-    """The two's complement value of an integer in a type."""
-    half = 1 << (dtype.bits - 1)
-    return ((value + half) & ((1 << dtype.bits) - 1)) - half
-
-
 def offset(e: Expr) -> tuple[Expr, int]:
     """An integer expression as base + constant; the base of a literal is 0."""
     if isinstance(e, Const):
@@ -88,7 +82,7 @@ def with_offset(base: Expr, constant: int) -> Expr:
         return base
     if isinstance(base, Binary) and base.op == "sub" and _zero(base.left):
         return Binary("sub", Const(constant, base.type), base.right)
-    if constant > 0:
+    if constant > 0 or constant == base.type.dtype.least:  # the least has no opposite
         return Binary("add", base, _literal(constant, base.type))
     return Binary("sub", base, _literal(-constant, base.type))
 
@@ -140,7 +134,12 @@ def _is_negation(e: Expr) -> bool:
 
 def _opposite(e: Expr) -> Expr | None:
     """-e of a product with a negative literal."""
-    if isinstance(e, Binary) and e.op == "mul" and isinstance(e.right, Const) and e.right.value < 0:
+    if (
+        isinstance(e, Binary)
+        and e.op == "mul"
+        and isinstance(e.right, Const)
+        and e.type.dtype.least < e.right.value < 0
+    ):
         return _fold_product(Binary("mul", e.left, Const(wrap(-int(e.right.value), e.type.dtype), e.type)))
     return None
 
@@ -279,7 +278,7 @@ def _fold_lanes(e: Compare) -> Expr:
     match e:
         case Compare("lt" | "le" | "ge" | "gt", Ramp(Const() as base, Const() as stride, lanes), Const() as bound):
             step, included = int(stride.value), e.op in ("le", "gt")
-            if step <= 0 or int(base.value) + step * (lanes - 1) >= 1 << base.type.dtype.bits - 1:
+            if step <= 0 or int(base.value) + step * (lanes - 1) > base.type.dtype.greatest:
                 return e  # a ramp that falls, or wraps
             count = -((int(base.value) - int(bound.value) - included) // step)  # of leading lanes below the bound
             below = e.op in ("lt", "le")

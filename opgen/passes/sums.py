@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from opgen.dtypes import wrap
 from opgen.loop.nodes import Binary, Const, Expr
-from opgen.passes.fold import fold, with_offset, wrap
+from opgen.passes.fold import fold, with_offset
 
 Terms = list[tuple[Expr, int]]
 

@@ -82,7 +82,7 @@ def poison(array: AnyArray) -> None:
     kind = array.dtype.kind
     if kind == "b":
         array[...] = np.True_
-    elif kind == "i":
+    elif kind in "iu":
         array.reshape(-1).view(np.uint8)[...] = 0xA5
     elif kind == "f" or array.dtype == numpy_dtype(BFLOAT16):
         array.reshape(-1).view(np.uint8)[...] = 0xFF

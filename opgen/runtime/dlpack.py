@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import BFLOAT16
+from opgen.dtypes import BFLOAT16, BOOL, DTYPES
 from opgen.runtime.buffers import numpy_dtype
 
 CUDA_DEVICES = (2, 13)
@@ -194,9 +194,13 @@ def _short(numbers: tuple[int, ...]) -> str:
 
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
 _BYTES = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
-CODES = {"int32": (0, 32), "int64": (0, 64), "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bool": (6, 8)}
-"""DLPack's code and width of opgen's types; and bfloat16's:"""
 BFLOAT = (4, 16)
+CODES = {
+    d.name: (6 if d == BOOL else (0 if d.signed else 1) if d.is_int else 2, d.bits)
+    for d in DTYPES.values()
+    if d != BFLOAT16
+} | {BFLOAT16.name: BFLOAT}
+"""DLPack's code and width of opgen's types."""
 
 
 def type_of(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import DTYPES
+from opgen.dtypes import DTYPES, UINT64
 from opgen.runtime.address import address
 from opgen.runtime.base import OpChecks
 from opgen.runtime.buffers import numpy_dtype
@@ -156,6 +156,8 @@ class TensorChecks(OpChecks):
             raise self.wrong(argument, "a nested list of equal lengths", value) from error
         except TypeError as error:
             raise self.wrong_type(argument, f"{name} elements", value) from error
+        if DTYPES[name] == UINT64 and found.dtype.kind == "f":
+            found = _beyond_int64(value, found)
         accepted = {"bool": "b", "int": "iu", "float": "iuf"}[DTYPES[name].kind]
         if found.size and found.dtype.kind not in accepted:
             raise self.wrong_type(argument, f"{name} elements", value)
@@ -165,6 +167,14 @@ class TensorChecks(OpChecks):
                 raise self.wrong(argument, f"{name} elements", value)
         with np.errstate(over="ignore"):
             return found.astype(numpy_dtype(DTYPES[name]))
+
+
+def _beyond_int64(value: object, found: Array) -> Array:
+    """Integers of a list as uint64: numpy makes floats of those beyond int64 together with others."""
+    exact = np.array(value, object)
+    limit = UINT64.greatest
+    whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) and 0 <= v <= limit for v in exact.flat)
+    return exact.astype(np.uint64) if whole else found
 
 
 def plain_vector(value: object) -> object:

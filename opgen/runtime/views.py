@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BFLOAT16, DTYPES
+from opgen.dtypes import DTYPES
 from opgen.runtime import view_ir
 from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.dlpack import BFLOAT, CODES, is_capsule, pointer_of
+from opgen.runtime.dlpack import CODES, is_capsule, pointer_of
 from opgen.runtime.foreign import has, others
 from opgen.runtime.launcher import (
     METHOD_FASTCALL,
@@ -193,9 +193,7 @@ def _load() -> _Loaded | None:
 
 def _types() -> npt.NDArray[np.int64]:
     """DLPack's word, numpy's type and bytes of each type of opgen's."""
-    known = [(CODES.get(name, BFLOAT), numpy_dtype(dtype)) for name, dtype in DTYPES.items()]
-    assert len(known) == len(CODES) + 1
-    assert BFLOAT16 in DTYPES.values()
+    known = [(CODES[name], numpy_dtype(dtype)) for name, dtype in DTYPES.items()]
     return np.array([(code | bits << 8 | 1 << 16, id(t), t.itemsize) for (code, bits), t in known], np.int64)
 
 

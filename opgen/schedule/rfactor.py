@@ -162,4 +162,4 @@ def _identity(op: BinaryOp, like: Expr) -> Expr:
         return b.const(0 if op == "add" else 1, dtype)
     if dtype.is_float:
         return b.const(math.inf if op == "min" else -math.inf, dtype)
-    return b.const(2 ** (dtype.bits - 1) - 1 if op == "min" else -(2 ** (dtype.bits - 1)), dtype)
+    return b.const(dtype.greatest if op == "min" else dtype.least, dtype)

@@ -6,7 +6,7 @@ Integers of the shape language are mathematical integers within int64; `//` and 
 Meaning of the mathematics.
     * Arithmetic is done in the compute type of the operands (`DType.compute`): an element of a half or bfloat16
       tensor is widened to float32 when read; `let` tensors hold the compute type; an output is rounded once, when
-      written.
+      written.  Integers are computed in their own type, sums of them too, modulo 2**bits.
     * A reduction runs over its indices in the order written, the last fastest, left to right in that order; `sum`
       starts from 0, `prod` from 1, `max` from -inf (the least integer), `min` from +inf (the greatest).
     * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are

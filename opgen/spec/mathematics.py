@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from opgen.diagnostics import Span
-from opgen.dtypes import DTYPES, lookup
+from opgen.dtypes import DTYPES, UINT64, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typed
@@ -218,7 +218,8 @@ class MathResolver(Resolver):
         if len(tree.arguments) != 1:
             self.report.add("S021", f"{name} takes 1 argument, {len(tree.arguments)} given", tree.span)
             return None
-        argument = self.resolve(tree.arguments[0])
+        argument = self._unsigned(tree.arguments[0]) if target == "uint64" else None
+        argument = argument or self.resolve(tree.arguments[0])
         if argument is None:
             return None
         if target is not None:
@@ -226,6 +227,14 @@ class MathResolver(Resolver):
                 self._require_held(argument.expr, target)
             return Typed(m.Convert(target, argument.expr, tree.span), target)
         return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
+
+    @staticmethod
+    def _unsigned(tree: s.Expression) -> Typed | None:
+        """A literal beyond int64 that a uint64 holds: it stands in such a cast only."""
+        if not isinstance(tree, s.Constant) or not tree.text.isdigit() or len(tree.text) > 20:
+            return None
+        value = int(tree.text)
+        return Typed(m.Number(value, tree.span), NUMBER) if value <= UINT64.greatest else None
 
     def unknown_function(self, tree: s.Call) -> None:
         known = [
@@ -291,15 +300,14 @@ class MathResolver(Resolver):
         """Report numbers beyond a type that a kind may stand for: beyond integers, or what floats compute in."""
         variable = self.scope.type_variables.get(kind)
         allowed = variable.allowed if variable else (DTYPES[kind],)
-        limits = [(2 ** (d.bits - 1), f"{d}") for d in allowed if d.is_int]
-        limits += [(_LARGEST[d.compute], d.compute) for d in allowed if d.is_float]
-        if not limits:
-            return
-        limit, least = min(limits)
-        computed = not any(d.name == least for d in allowed)
-        where = least if variable is None else f"{least}, which {kind} may be{' computed in' if computed else ''}"
+        ranges = [(d.least, d.greatest + 1, d.name) for d in allowed if d.is_int]
+        ranges += [(-_LARGEST[d.compute], _LARGEST[d.compute], d.compute) for d in allowed if d.is_float]
         for value, span in numbers(expr):
-            if not -limit <= value < limit:
+            beyond = [(end - low, name) for low, end, name in ranges if not low <= value < end]
+            if beyond:
+                least = min(beyond)[1]
+                computed = "" if any(d.name == least for d in allowed) else " computed in"
+                where = least if variable is None else f"{least}, which {kind} may be{computed}"
                 short = isinstance(value, int) or (isinstance(value, Fraction) and abs(value) < 2**63)
                 shown = f"{value}" if short else f"{float(value):g}"
                 self.report.add("S020", f"{shown} is beyond {where}", span)

@@ -126,10 +126,11 @@ C_API = _words("abi_version last_error set_num_threads get_num_threads cpu_level
 
 CPP_API = _words(
     """
-Const Placeholder error gtl internal ops half bfloat16 int32 int64 string operator Status StatusOr StatusCode
+Const Placeholder error gtl internal ops half bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 string operator
+Status StatusOr StatusCode
 StringPiece OkStatus TensorShape PartialTensorShape DataType DataTypeToEnum DataTypeString DataTypeSize Tensor
-TensorMap Node Output OutputHash Operation Input Scope ClientSession DT_INVALID DT_FLOAT DT_DOUBLE DT_INT32 DT_INT64
-DT_BOOL DT_BFLOAT16 DT_HALF
+TensorMap Node Output OutputHash Operation Input Scope ClientSession DT_INVALID DT_FLOAT DT_DOUBLE DT_INT8 DT_INT16
+DT_INT32 DT_INT64 DT_UINT8 DT_UINT16 DT_UINT32 DT_UINT64 DT_BOOL DT_BFLOAT16 DT_HALF
 """
 )
 """Names of the C++ API's own in the namespace in which it declares ops."""

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from opgen.dtypes import DTYPES
 from opgen.runtime.devices.borrowed import Loans, is_device_array
 from opgen.runtime.errors import ArgumentError, ArgumentMemoryError, ArgumentTypeError
 from opgen.runtime.tensors import TensorChecks, contiguous
@@ -17,7 +18,7 @@ from tests.runtime.lenders import Flagged, Lender, Wrapper
 
 check = TensorChecks("Op")
 VALUES = np.array([[1.0, -2.5, 3.0], [0.5, 1e30, -0.0]], np.float32)
-TYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
+TYPES = tuple(DTYPES)
 SEED = 20
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from opgen.runtime.tensors import TensorChecks, check_out, contiguous, plain_vector
 
 check = TensorChecks("Op")
@@ -205,3 +205,16 @@ def test_good_out() -> None:
 def test_a_buffer_that_numpy_reads() -> None:
     name, (found,) = check.common_type(ALL, {"x": memoryview(array.array("f", [1.0, 2.0]))})
     assert (name, found.tolist()) == ("float32", [1.0, 2.0])
+
+
+@pytest.mark.parametrize("given", [[2**63], [2**63, 1], [[2**64 - 1], [0]], 2**64 - 1])
+def test_lists_of_integers_beyond_int64(given: object) -> None:
+    found = check.typed("x", given, "uint64")
+    assert found.dtype == np.uint64
+    assert found.tolist() == given
+
+
+@pytest.mark.parametrize("given", [[2**63, -1], [2**63, 1.0], [2**64, 0]])
+def test_lists_that_no_uint64_holds(given: object) -> None:
+    with pytest.raises(ArgumentError, match="Op: argument 'x': expected uint64 elements, given"):
+        check.typed("x", given, "uint64")

@@ -81,10 +81,9 @@ def types() -> st.SearchStrategy[Type]:
 
 def constants(type: Type) -> st.SearchStrategy[Const]:
     """Constants of a type, odd ones among them."""
-    bits = type.dtype.bits
     values: dict[str, st.SearchStrategy[int | float | bool]] = {
         "bool": st.booleans(),
-        "int": st.integers(-4, 20) | st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1),
+        "int": st.integers(max(-4, type.dtype.least), 20) | st.integers(type.dtype.least, type.dtype.greatest),
         "float": st.sampled_from(FLOATS) | st.floats(allow_nan=False),
     }
     return values[type.dtype.kind].map(lambda value: Const(value, type))

@@ -12,7 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import (
+    BFLOAT16,
+    BOOL,
+    DTYPES,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+    wrap,
+)
 from opgen.loop.arithmetic import (
     NUMPY,
     cast_lanes,
@@ -23,7 +39,6 @@ from opgen.loop.arithmetic import (
     fma64_lanes,
     greatest,
     least,
-    wrap,
 )
 
 # (significand bits, least exponent of a unit in the last place, greatest finite number)
@@ -191,6 +206,16 @@ TO_INTEGER = [
     (2.0**31 - 0.5, INT32, 2**31 - 1),
     (-(2.0**63), INT64, -(2**63)),
     (2.0**63, INT64, 2**63 - 1),
+    (-0.9, UINT8, 0),
+    (-1e9, UINT16, 0),
+    (255.9, UINT8, 255),
+    (256.0, UINT8, 255),
+    (2.0**32, UINT32, 2**32 - 1),
+    (2.0**64, UINT64, 2**64 - 1),
+    (2.0**63 + 2.0**20, UINT64, 2**63 + 2**20),
+    (math.nan, UINT64, 0),
+    (math.inf, INT8, 127),
+    (-129.0, INT8, -128),
 ]
 
 
@@ -210,10 +235,12 @@ def test_other_casts() -> None:
 
 @given(st.integers(-(2**70), 2**70))
 def test_wrap_is_twos_complement(value: int) -> None:
-    for bits in (32, 64):
-        found = wrap(value, bits)
-        assert -(2 ** (bits - 1)) <= found < 2 ** (bits - 1)
-        assert (found - value) % 2**bits == 0
+    for dtype in (d for d in DTYPES.values() if d.is_int):
+        info = np.iinfo(dtype.name)
+        found = wrap(value, dtype)
+        assert (dtype.least, dtype.greatest) == (info.min, info.max)
+        assert info.min <= found <= info.max
+        assert (found - value) % 2**dtype.bits == 0
 
 
 def test_extrema_keep_nan_and_the_first_of_equals() -> None:

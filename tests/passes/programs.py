@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from opgen.dtypes import INT32, INT64
+from opgen.dtypes import DTYPES, INT64
 from opgen.loop import build as b
 from opgen.loop.nodes import (
     Alloc,
@@ -37,21 +37,22 @@ class Programs:
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
         self._count = 0
+        self._dtype = self._rng.choice([d for d in DTYPES.values() if d.is_int])
 
     def kernel(self) -> Kernel:
-        """A kernel of two sizes over int32 data."""
+        """A kernel of two sizes over data of an integer type."""
         body = b.block(self._stmt(["n", "m"], ["x"], 3) for _ in range(2))
         return Kernel(
             "program",
-            (Buffer("x", INT32, (Const(SIZE),)),),
-            (Buffer("y", INT32, (Const(SIZE),)),),
+            (Buffer("x", self._dtype, (Const(SIZE),)),),
+            (Buffer("y", self._dtype, (Const(SIZE),)),),
             (Parameter("n", INT64, 0, 5), Parameter("m", INT64, 1, 4)),
             b.block((self._clear(), body)),
             (Compare("le", Var("m"), b.add(Var("n"), 4)),),
         )
 
     def _clear(self) -> Stmt:
-        return For("clear", Const(0), Const(SIZE), Store("y", (Var("clear"),), Const(0, Type(INT32))))
+        return For("clear", Const(0), Const(SIZE), Store("y", (Var("clear"),), Const(0, Type(self._dtype))))
 
     def _name(self, stem: str) -> str:
         self._count += 1
@@ -87,9 +88,9 @@ class Programs:
     def _alloc(self, names: list[str], buffers: list[str], depth: int) -> Stmt:
         """A local buffer, filled first so that no load of it is undefined."""
         name, counter = self._name("t"), self._name("f")
-        fill = For(counter, Const(0), Const(SIZE), Store(name, (Var(counter),), Const(1, Type(INT32))))
+        fill = For(counter, Const(0), Const(SIZE), Store(name, (Var(counter),), Const(1, Type(self._dtype))))
         body = b.block((fill, self._stmt(names, [*buffers, name], depth - 1)))
-        return Alloc((Buffer(name, INT32, (Const(SIZE),), "stack"),), body)
+        return Alloc((Buffer(name, self._dtype, (Const(SIZE),), "stack"),), body)
 
     # Expressions ------------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class Programs:
         rng = self._rng
         if depth == 0 or rng.random() < 0.3:
             if rng.random() < 0.6:
-                return Load(rng.choice(buffers), (self._place(names),), INT32)
-            return Cast(Type(INT32), self._index(names, 1))
+                return Load(rng.choice(buffers), (self._place(names),), self._dtype)
+            return Cast(Type(self._dtype), self._index(names, 1))
         op = rng.choice(("add", "sub", "mul", "min", "max", "xor"))
         return Binary(op, self._value(names, buffers, depth - 1), self._value(names, buffers, depth - 1))

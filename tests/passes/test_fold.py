@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from opgen.dtypes import FLOAT32, INT32
+from opgen.dtypes import FLOAT32, INT8, INT32, UINT8
 from opgen.loop.nodes import INDEX, Type
 from opgen.loop.parse import parse_expr
 from opgen.loop.print import print_expr
 from opgen.passes.fold import fold_all
 
-VARIABLES = {"x": INDEX, "y": INDEX, "i": Type(INT32), "f": Type(FLOAT32)}
+VARIABLES = {"x": INDEX, "y": INDEX, "i": Type(INT32), "f": Type(FLOAT32), "s": Type(INT8), "u": Type(UINT8)}
 
 FOLDED = {
     "2 + 3*4": "14",
@@ -30,6 +30,20 @@ FOLDED = {
     "(x*2 - 1) % 4": "(x*2 - 1) % 4",
     "(x*3 + 1) % 3": "(x*3 + 1) % 3",
     "2147483647i32 + 1i32": "-2147483648i32",
+    "100i8 + 100i8": "-56i8",
+    "200u8 + 100u8": "44u8",
+    "u - 1u8": "u + 255u8",
+    "u*255u8 + u": "u*255u8 + u",
+    "s + -128i8": "s + -128i8",
+    "s - -128i8": "s + -128i8",
+    "s + s*-128i8": "s + s*-128i8",
+    "uint8(300)": "44u8",
+    "int8(200u8)": "-56i8",
+    "0u8 - (0u8 - u)": "u",
+    "3u8 // 2u8": "1u8",
+    "255u8 > 1u8": "true",
+    "ramp(250u8, 1u8, 8) > 3u8x8": "ramp(250u8, 1u8, 8) > 3u8x8",
+    "ramp(200u8, 1u8, 8) > 3u8x8": "true_x8",
     "min(3, 5)": "3",
     "max(x, x)": "x",
     "x < x": "false",

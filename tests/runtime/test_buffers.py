@@ -26,7 +26,7 @@ def test_bfloat16_is_that_of_ml_dtypes() -> None:
     assert numpy_dtype(BFLOAT16) == np.dtype(ml_dtypes.bfloat16)
 
 
-@pytest.mark.parametrize("given", ["int8", "uint32", "complex64", "S4", "object", ">f4", ">i8", "datetime64[s]"])
+@pytest.mark.parametrize("given", ["complex64", "S4", "object", ">f4", ">i8", "datetime64[s]"])
 def test_other_types_are_none_of_opgens(given: str) -> None:
     assert dtype_of(np.zeros(2, given)) is None
 

@@ -116,5 +116,5 @@ def _kernel(row: tuple[str | None, ...], rooms: Mapping[str, str], smalls: Mappi
 
 
 def _type(t: DType) -> _Type:
-    code = {"bool": "BOOL", "int": "INT", "float": "FLOAT"}[t.kind]
+    code = {"bool": "BOOL", "int": "INT" if t.signed else "UINT", "float": "FLOAT"}[t.kind]
     return _Type(t.name, "BFLOAT" if t.name == "bfloat16" else code, t.bits)

@@ -9,6 +9,7 @@ from opgen.bindings.c.text import one_line
 from opgen.bindings.cpp.attributes import choices, optional_attrs, value
 from opgen.bindings.cpp.names import class_names, function_names
 from opgen.bindings.cpp.view import op_names
+from opgen.dtypes import DTYPES
 from opgen.spec.model import Attr, Example, ExampleValue, Module, OpSpec, Sizes
 
 _CPP = {
@@ -16,8 +17,7 @@ _CPP = {
     "float64": "double",
     "float16": "half",
     "bfloat16": "bfloat16",
-    "int32": "std::int32_t",
-    "int64": "std::int64_t",
+    **{d.name: f"std::{d}_t" for d in DTYPES.values() if d.is_int},
     "bool": "bool",
 }
 
@@ -103,7 +103,7 @@ def _literal(given: ExampleValue, dtype: str) -> str:
     """An element of a tensor of that type."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return value(given)
-    if dtype.startswith("int"):
+    if DTYPES[dtype].is_int:
         return value(int(given))
     text = value(float(given))
     if dtype == "float64":

@@ -26,8 +26,14 @@ ENUMS = {
     "float64": "DT_DOUBLE",
     "float16": "DT_HALF",
     "bfloat16": "DT_BFLOAT16",
+    "int8": "DT_INT8",
+    "int16": "DT_INT16",
     "int32": "DT_INT32",
     "int64": "DT_INT64",
+    "uint8": "DT_UINT8",
+    "uint16": "DT_UINT16",
+    "uint32": "DT_UINT32",
+    "uint64": "DT_UINT64",
     "bool": "DT_BOOL",
 }
 """The DataType of each scalar type."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opgen.dtypes import DType
+
 TERNARY, OR, AND, BITWISE, EQUALITY, RELATION, SUM, PRODUCT, UNARY, PRIMARY = range(10)
 """Precedence, weakest first.  Bitwise operators never stand beside each other without parentheses."""
 
@@ -51,8 +53,8 @@ def exact_interval(op: str, a: Interval, b: Interval) -> Interval | None:
             return None
 
 
-def full_interval(bits: int) -> Interval:
-    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+def full_interval(dtype: DType) -> Interval:
+    return dtype.least, dtype.greatest
 
 
 def within(inner: Interval, outer: Interval) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from opgen.codegen.cuda.code import EQUALITY, TERNARY, UNARY, Code, Interval, full_interval, within
 from opgen.codegen.cuda.types import VALUE_TYPES, literal
-from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BOOL, FLOAT32, FLOAT64, DType
 
 Use = Callable[[str], str]
 """Notes that a helper is used, and returns its name."""
@@ -32,9 +32,9 @@ def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
 
 def _to_integer(use: Use, source: DType, target: DType, value: Code) -> Code:
     if source.is_float:
-        return _call(use, f"{VALUE_TYPES[target]}_from_{VALUE_TYPES[source]}", value, full_interval(target.bits))
-    known = value.interval or full_interval(source.bits)
-    full = full_interval(target.bits)
+        return _call(use, f"{VALUE_TYPES[target]}_from_{VALUE_TYPES[source]}", value, full_interval(target))
+    known = value.interval or full_interval(source)
+    full = full_interval(target)
     return _c_cast(target, value, known if within(known, full) else full)
 
 
@@ -42,10 +42,11 @@ def _to_float(use: Use, source: DType, target: DType, value: Code) -> Code:
     if target in (FLOAT32, FLOAT64):
         return _c_cast(target, value)
     narrow = VALUE_TYPES[target]
-    if source == INT32:
-        return _call(use, f"{narrow}_from_f64", _c_cast(FLOAT64, value))
-    if source == INT64:
-        return _call(use, f"{narrow}_from_f64", _call(use, "f64_odd_from_i64", value))
+    if source.is_int:
+        exact = (
+            _c_cast(FLOAT64, value) if source.bits <= 32 else _call(use, f"f64_odd_from_{VALUE_TYPES[source]}", value)
+        )
+        return _call(use, f"{narrow}_from_f64", exact)
     return _call(use, f"{narrow}_from_{VALUE_TYPES[source]}", value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from opgen.codegen.cuda.code import full_interval
 from opgen.codegen.cuda.expressions import ExpressionPrinter, Scope
 from opgen.codegen.cuda.helpers import render_helpers
 from opgen.codegen.cuda.names import Names
@@ -92,9 +93,8 @@ class _Emitter:
         found: dict[str, tuple[int, int]] = {}
         for p in self.kernel.parameters:
             if p.dtype.is_int:
-                half = 1 << (p.dtype.bits - 1)
-                low, high = -half if p.low is None else p.low, half - 1 if p.high is None else p.high
-                found[p.name] = (low, high)
+                low, high = full_interval(p.dtype)
+                found[p.name] = (low if p.low is None else p.low, high if p.high is None else p.high)
         return found
 
     def _function(self, name: str, nest: Nest, arguments: tuple[Argument, ...], lines: list[str]) -> str:

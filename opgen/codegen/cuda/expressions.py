@@ -157,7 +157,7 @@ class ExpressionPrinter:
             return infix(left.at(level + 1), symbol, right.at(level + 1), level)
         if dtype.is_int:
             return self._integer(op, dtype, left, right)
-        if dtype.bits == 16:
+        if dtype.compute_type != dtype:
             raise InternalError(f"no arithmetic on {dtype}")
         if op in ("min", "max"):
             return self._helper(f"{op}_{VALUE_TYPES[dtype]}", left, right)
@@ -167,7 +167,7 @@ class ExpressionPrinter:
         return infix(left.at(level), symbol, right.at(level + 1), level)
 
     def _integer(self, op: str, dtype: DType, left: Code, right: Code) -> Code:
-        full = full_interval(dtype.bits)
+        full = full_interval(dtype)
         a, b = left.interval or full, right.interval or full
         exact = exact_interval(op, a, b)
         fits = exact is not None and within(exact, full)
@@ -196,12 +196,12 @@ class ExpressionPrinter:
         return Code(f"{self.scope.use(name)}({', '.join(o.text for o in operands)})", PRIMARY, interval)
 
     def _variable(self, e: Var) -> Code:
-        full = full_interval(e.type.dtype.bits) if e.type.dtype.is_int else None
+        full = full_interval(e.type.dtype) if e.type.dtype.is_int else None
         return Code(self.scope.names[e.name], PRIMARY, self.scope.intervals.get(e.name, full))
 
     def _unary(self, e: Unary, lane: int) -> Code:
         operand, dtype = self.code(e.operand, lane), e.type.dtype
-        if dtype.bits == 16:
+        if dtype.compute_type != dtype:
             raise InternalError(f"no arithmetic on {dtype}")
         if e.op == "not":
             if dtype != BOOL:
@@ -215,7 +215,7 @@ class ExpressionPrinter:
 
     def _compare(self, e: Compare, lane: int) -> Code:
         dtype = e.left.type.dtype
-        if dtype.bits == 16:
+        if dtype.compute_type != dtype:
             raise InternalError(f"no comparison of {dtype}")
         symbol, level = _RELATIONS[e.op]
         return infix(self.code(e.left, lane).at(level + 1), symbol, self.code(e.right, lane).at(level + 1), level)
@@ -231,7 +231,7 @@ class ExpressionPrinter:
     def _call(self, e: Call, lane: int) -> Code:
         dtype, arguments = e.type.dtype, [self.code(a, lane) for a in e.arguments]
         if dtype.is_int and e.function == "abs":
-            return self._helper(f"abs_{VALUE_TYPES[dtype]}", *arguments)
+            return arguments[0] if not dtype.signed else self._helper(f"abs_{VALUE_TYPES[dtype]}", *arguments)
         if not dtype.is_float or dtype.bits == 16:
             raise InternalError(f"no {e.function} of {dtype}")
         name = _C_FUNCTIONS.get(e.function, e.function) + ("f" if dtype == FLOAT32 else "")

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_INTS = (("i32", "u32", 32), ("i64", "u64", 64))
+from opgen.codegen.cuda.types import VALUE_TYPES, literal
+from opgen.dtypes import DTYPES
+
+_INTS = {VALUE_TYPES[d]: d for d in DTYPES.values() if d.is_int}
 _FLOATS = ("f32", "f64")
 
 
@@ -31,11 +34,18 @@ class Helper:
 
 def _arithmetic() -> dict[str, Helper]:
     table: dict[str, Helper] = {}
-    for t, u, bits in _INTS:
+    for t, dtype in _INTS.items():
         two = f"{t} a, {t} b"
+        wide = "u32" if dtype.bits <= 32 else "u64"
         for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*")):
-            body = f"return ({t})(({u})a {sign} ({u})b);"
-            table[f"{name}_{t}"] = Helper(t, two, body, f"a {sign} b modulo 2^{bits}.")
+            body = f"return ({t})(({wide})a {sign} ({wide})b);"
+            table[f"{name}_{t}"] = Helper(t, two, body, f"a {sign} b modulo 2^{dtype.bits}.")
+        table[f"min_{t}"] = Helper(t, two, "return a <= b ? a : b;")
+        table[f"max_{t}"] = Helper(t, two, "return a >= b ? a : b;")
+        if not dtype.signed:
+            table[f"floordiv_{t}"] = Helper(t, two, "return b == 0 ? a : a / b;")
+            table[f"mod_{t}"] = Helper(t, two, "return b == 0 ? 0 : a % b;")
+            continue
         table[f"floordiv_{t}"] = Helper(
             t,
             two,
@@ -50,8 +60,6 @@ def _arithmetic() -> dict[str, Helper]:
             f"if (b == -1 || b == 0) return 0;\nconst {t} r = a % b;\nreturn r != 0 && (r < 0) != (b < 0) ? r + b : r;",
             "The remainder with the sign of the divisor.",
         )
-        table[f"min_{t}"] = Helper(t, two, "return a <= b ? a : b;")
-        table[f"max_{t}"] = Helper(t, two, "return a >= b ? a : b;")
         table[f"abs_{t}"] = Helper(t, f"{t} a", f"return a < 0 ? sub_{t}(0, a) : a;", needs=(f"sub_{t}",))
     for t in _FLOATS:
         two = f"{t} a, {t} b"
@@ -62,14 +70,13 @@ def _arithmetic() -> dict[str, Helper]:
 
 def _saturating() -> dict[str, Helper]:
     table: dict[str, Helper] = {}
-    limits = {"i32": ("2147483648.0", "2147483647", ""), "i64": ("9223372036854775808.0", "9223372036854775807", "LL")}
-    for t, (bound, largest, suffix) in limits.items():
+    for t, dtype in _INTS.items():
         for f in _FLOATS:
-            end = f"{bound}f" if f == "f32" else bound
+            suffix = "f" if f == "f32" else ""
             body = (
                 f"if (x != x) return 0;\n"
-                f"if (x >= {end}) return {largest}{suffix};\n"
-                f"if (x < -{end}) return -{largest}{suffix} - 1;\n"
+                f"if (x >= {dtype.greatest + 1}.0{suffix}) return {literal(dtype.greatest, dtype)};\n"
+                f"if (x < {dtype.least}.0{suffix}) return {literal(dtype.least, dtype)};\n"
                 f"return ({t})x;"
             )
             table[f"{t}_from_{f}"] = Helper(t, f"{f} x", body, "Truncates and saturates; a NaN gives 0.")
@@ -131,6 +138,13 @@ return __int_as_float((__float_as_int(nearest) - (beyond ? 1 : 0)) | 1);""",
         """if (n > -(1LL << 53) && n < (1LL << 53)) return (f64)n;
 const u64 bits = (u64)n;
 return (f64)(i64)((bits & ~0xfffULL) | ((bits & 0xfffULL) != 0 ? 0x800ULL : 0));""",
+        "Exact, or between the two nearest: the low bits only leave a mark that they are not all 0.",
+    ),
+    "f64_odd_from_u64": Helper(
+        "f64",
+        "u64 n",
+        """if (n < (1ULL << 53)) return (f64)n;
+return (f64)((n & ~0xfffULL) | ((n & 0xfffULL) != 0 ? 0x800ULL : 0));""",
         "Exact, or between the two nearest: the low bits only leave a mark that they are not all 0.",
     ),
 }

@@ -20,7 +20,7 @@ reinterpret_cast requires return short signed sizeof static static_assert static
 thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 restrict typeof linux unix i386 main std opgen emulation NULL INFINITY NAN EOF errno stdin stdout stderr assert
 threadIdx blockIdx blockDim gridDim warpSize dim3 uint3 half bfloat16 min max abs
-i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
+i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
 exp expf log logf sqrt sqrtf tanh tanhf erf erff pow powf sin sinf cos cosf floor floorf ceil ceilf rint rintf
 fabs fabsf fma fmaf
 """

@@ -8,7 +8,7 @@ from opgen.codegen.cuda.nest import Nest, is_bound, is_shared
 from opgen.codegen.cuda.program import MAX_BLOCK, MAX_GRID
 from opgen.codegen.cuda.types import MEMORY_TYPES, VALUE_TYPES
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL
+from opgen.dtypes import BOOL, INT64
 from opgen.loop import walk as w
 from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Const, Expr, For, If, Let, Load, Prefetch, Stmt, Store
 
@@ -84,8 +84,8 @@ class StatementPrinter:
         return [f"const i64 {name} = {value};", *body]
 
     def _remember(self, var: str, start: Interval | None, stop: Interval | None) -> None:
-        low = start[0] if start else full_interval(64)[0]
-        high = stop[1] - 1 if stop else full_interval(64)[1] - 1
+        low = start[0] if start else full_interval(INT64)[0]
+        high = stop[1] - 1 if stop else full_interval(INT64)[1] - 1
         self.scope.intervals[var] = low, max(low, high)
 
     def _if(self, s: If) -> list[str]:

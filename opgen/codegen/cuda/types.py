@@ -6,12 +6,11 @@ import math
 import struct
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 
 VALUE_TYPES = {
     BOOL: "bool",
-    INT32: "i32",
-    INT64: "i64",
+    **{d: f"{'i' if d.signed else 'u'}{d.bits}" for d in DTYPES.values() if d.is_int},
     FLOAT16: "f16",
     BFLOAT16: "bf16",
     FLOAT32: "f32",
@@ -23,7 +22,10 @@ MEMORY_TYPES = VALUE_TYPES | {BOOL: "u8"}
 """The C type of an element in memory."""
 
 TYPEDEFS = {
+    "i8": "signed char",
     "u8": "unsigned char",
+    "i16": "short",
+    "u16": "unsigned short",
     "i32": "int",
     "u32": "unsigned int",
     "i64": "long long",
@@ -38,7 +40,7 @@ _EXPONENT_BITS = {FLOAT16: 5, BFLOAT16: 8}
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:
-    """A literal of a type; an int64 that fits an int has no suffix."""
+    """A literal of a type; an int64 that fits an int has no suffix, nor has an integer that C makes an int of."""
     match dtype.kind:
         case "bool":
             return "true" if value else "false"
@@ -49,11 +51,13 @@ def literal(value: int | float | bool, dtype: DType) -> str:
 
 
 def _integer(value: int, dtype: DType) -> str:
-    half = 1 << (dtype.bits - 1)
-    if not -half <= value < half:
+    if not dtype.least <= value <= dtype.greatest:
         raise InternalError(f"{value} is no {dtype}")
-    suffix = "" if -(2**31) < value < 2**31 or dtype == INT32 else "LL"
-    return f"(-{half - 1}{suffix} - 1)" if value == -half else f"{value}{suffix}"
+    if not dtype.signed:
+        return f"{value}{'' if dtype.bits < 32 else 'u' if dtype.bits == 32 else 'ull'}"
+    suffix = "" if -(2**31) < value < 2**31 or dtype != INT64 else "LL"
+    least = value == dtype.least and dtype.bits >= 32
+    return f"(-{dtype.greatest}{suffix} - 1)" if least else f"{value}{suffix}"
 
 
 def _floating(value: float, dtype: DType) -> str:

@@ -132,6 +132,21 @@ _HELPERS: dict[str, tuple[str, str, str]] = {
   ret {float} %result
 """,
     ),
+    # uint64 to the same as what follows, which is for int64.
+    "uint64.odd": (
+        "i64",
+        "i64",
+        """
+  %low = and {i64} %x, $i64:2047
+  %inexact = icmp ne {i64} %low, $i64:0
+  %sticky = select {i1} %inexact, {i64} $i64:2048, {i64} $i64:0
+  %cut = and {i64} %x, $i64:-2048
+  %odd = or {i64} %cut, %sticky
+  %is.large = icmp ugt {i64} %x, $i64:9007199254740992
+  %result = select {i1} %is.large, {i64} %odd, {i64} %x
+  ret {i64} %result
+""",
+    ),
     # int64 to a multiple of 2048, odd if inexact, where float64 has not all its bits.
     "int64.odd": (
         "i64",
@@ -203,21 +218,24 @@ def _from_float(fn: Function, value: Value, to: DType) -> Value:
 
 
 def _from_integer(fn: Function, value: Value, to: DType) -> Value:
-    """From bool, int32 or int64."""
+    """From bool or an integer."""
     source, lanes = value.type.dtype, value.type.lanes
+    signed = source.is_int and source.signed
     if to.kind == "int":
-        operation = "zext" if source.kind == "bool" else "trunc" if to.bits < source.bits else "sext"
-        return _op(fn, operation, value, to)
+        if source.is_int and to.bits == source.bits:
+            return Value(value.ref, Type(to, lanes), value.text)
+        narrows = source.is_int and to.bits < source.bits
+        return _op(fn, "trunc" if narrows else "sext" if signed else "zext", value, to)
     if to.name in ("float32", "float64"):
-        return _op(fn, "uitofp" if source.kind == "bool" else "sitofp", value, to)
+        return _op(fn, "sitofp" if signed else "uitofp", value, to)
     if source.kind == "bool":
         result = Type(to, lanes)
         text = value_type(result)
         one, zero = literal(1.0, result), literal(0.0, result)
         return Value(fn.writer.pure(to.name, f"select {value.typed}, {text} {one}, {text} {zero}"), result, text)
-    if source.name == "int64":
-        value = _helper(fn, "int64.odd", value, source)
-    return convert(fn, _op(fn, "sitofp", value, FLOAT64), to)
+    if source.bits == 64:
+        value = _helper(fn, f"{source.name}.odd", value, source)
+    return convert(fn, _op(fn, "sitofp" if signed else "uitofp", value, FLOAT64), to)
 
 
 def _saturated(fn: Function, value: Value, to: DType) -> Value:
@@ -225,7 +243,7 @@ def _saturated(fn: Function, value: Value, to: DType) -> Value:
     result = Type(to, value.type.lanes)
     text = value_type(result)
     wanted, given = scalar_type(to.name), scalar_type(value.type.dtype.name)
-    mangled = f"llvm.fptosi.sat.{suffix(wanted, result.lanes)}.{suffix(given, result.lanes)}"
+    mangled = f"llvm.fpto{'s' if to.signed else 'u'}i.sat.{suffix(wanted, result.lanes)}.{suffix(given, result.lanes)}"
     symbol = fn.module.declare(mangled, f"{text} @{mangled}({value.text})")
     return Value(fn.writer.pure(to.name, f"call {text} {symbol}({value.typed})"), result, text)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from opgen.codegen.llvm import conversions, functions, loads, pairs
 from opgen.codegen.llvm.affine import is_index, materialise, poly, splat
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.integers import floor_division, floor_remainder
+from opgen.codegen.llvm.integers import floor_division, floor_remainder, unsigned_division, unsigned_remainder
 from opgen.codegen.llvm.types import Value, listed, literal, scalar_type, value_type, wrapped
 from opgen.codegen.llvm.types import splat as splat_literal
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL
+from opgen.dtypes import BOOL, DType
 from opgen.loop.nodes import (
     Binary,
     Broadcast,
@@ -31,6 +31,13 @@ from opgen.loop.nodes import (
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_DIVISIONS = {
+    ("floordiv", True): floor_division,
+    ("mod", True): floor_remainder,
+    ("floordiv", False): unsigned_division,
+    ("mod", False): unsigned_remainder,
+}
+"""By operation and whether the integers are signed."""
 _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
 
@@ -67,6 +74,11 @@ def evaluate(fn: Function, e: Expr) -> Value:
             return _shuffle(fn, e)
 
 
+def _sign(dtype: DType) -> str:
+    """How LLVM's instructions that order integers begin."""
+    return "s" if dtype.is_int and dtype.signed else "u"
+
+
 def _binary(fn: Function, e: Binary) -> Value:
     if e.op in ("add", "sub", "mul") and is_index(e.type):
         t = e.type
@@ -81,10 +93,10 @@ def _binary(fn: Function, e: Binary) -> Value:
             raise InternalError(f"arithmetic on {left.type}")
         return _float_binary(fn, e, left, right)
     if e.op in ("min", "max"):
-        return functions.intrinsic(fn, ("s" if kind == "int" else "u") + e.op, [left, right])
+        return functions.intrinsic(fn, _sign(left.type.dtype) + e.op, [left, right])
     if kind == "int" and e.op in ("floordiv", "mod"):
         divisor = int(e.right.value) or None if isinstance(e.right, Const) else None
-        emit = floor_division if e.op == "floordiv" else floor_remainder
+        emit = _DIVISIONS[e.op, left.type.dtype.signed]
         return Value(emit(fn, scalar, lanes, left.ref, right.ref, divisor), left.type, left.text)
     if e.op not in _INTEGER or (kind == "bool" and e.op in ("add", "sub", "mul")):
         raise InternalError(f"{e.op} of {left.type}")
@@ -117,7 +129,7 @@ def _compare(fn: Function, e: Compare) -> Value:
     elif e.op in ("eq", "ne"):
         operation = f"icmp {e.op}"
     else:
-        operation = f"icmp {'s' if dtype.is_int else 'u'}{e.op}"
+        operation = f"icmp {_sign(dtype)}{e.op}"
     of = Type(BOOL, left.type.lanes)
     return Value(fn.writer.pure("is", f"{operation} {left.typed}, {right.ref}"), of, value_type(of))
 

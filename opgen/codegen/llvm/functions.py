@@ -28,7 +28,7 @@ def call(fn: Function, e: Call) -> Value:
     if any(a.type != of for a in arguments):
         raise InternalError(f"{e.function} of different types: {', '.join(str(a.type) for a in arguments)}")
     if e.function == "abs" and of.dtype.is_int:
-        return intrinsic(fn, "abs", arguments, ", i1 false", ", i1")
+        return arguments[0] if not of.dtype.signed else intrinsic(fn, "abs", arguments, ", i1 false", ", i1")
     if of.dtype.name not in ("float32", "float64"):
         raise InternalError(f"{e.function} of {of}")
     if e.function in _INTRINSIC:

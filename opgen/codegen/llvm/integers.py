@@ -1,4 +1,7 @@
-"""Integer division that rounds towards minus infinity, from instructions that round towards zero."""
+"""Integer division that rounds towards minus infinity, from instructions that round towards zero.
+
+Dividing an unsigned integer, these are the quotient and remainder as they are; by 0 the quotient is the dividend.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,30 @@ def floor_remainder(fn: Function, scalar: str, lanes: int, a: str, b: str, divis
     flag, zero = vector("i1", lanes), splat(scalar, "0", lanes)
     raised = w.pure("raise", f"select {flag} {below}, {t} {b}, {t} {zero}")
     return w.pure("modulo", f"add {t} {remainder}, {raised}")
+
+
+def unsigned_division(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: int | None) -> str:
+    """a / b of unsigned integers; `divisor` is b where it is constant and not 0."""
+    w, t = fn.writer, vector(scalar, lanes)
+    if divisor is not None:
+        return w.pure("quotient", f"udiv {t} {a}, {b}")
+    return w.once("quotient", f"udiv {t} {a}, {_but_zero(fn, scalar, lanes, b)}")
+
+
+def unsigned_remainder(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: int | None) -> str:
+    """a % b of unsigned integers; `divisor` is b where it is constant and not 0."""
+    w, t = fn.writer, vector(scalar, lanes)
+    if divisor is not None:
+        return w.pure("remainder", f"urem {t} {a}, {b}")
+    return w.once("remainder", f"urem {t} {a}, {_but_zero(fn, scalar, lanes, b)}")
+
+
+def _but_zero(fn: Function, scalar: str, lanes: int, b: str) -> str:
+    """A divisor, 1 in place of 0: LLVM leaves a division by 0 undefined."""
+    w, t, flag = fn.writer, vector(scalar, lanes), vector("i1", lanes)
+    zero, one = splat(scalar, "0", lanes), splat(scalar, "1", lanes)
+    is_zero = w.pure("zero", f"icmp eq {t} {b}, {zero}")
+    return w.pure("divisor", f"select {flag} {is_zero}, {t} {one}, {t} {b}")
 
 
 def _top(scalar: str) -> str:

@@ -1,6 +1,7 @@
 """How values of the loop IR are spelt in LLVM: types, literals, names.
 
-A bool is `i1` as a value and `i8` (0 or 1) in memory.  float16 and bfloat16 are `i16` everywhere: the loop IR only
+A bool is `i1` as a value and `i8` (0 or 1) in memory.  Signed and unsigned integers are alike: instructions tell them
+apart.  float16 and bfloat16 are `i16` everywhere: the loop IR only
 loads, stores, selects and casts them, and LLVM's own conversions of `half` and `bfloat` call functions that need not
 exist.
 """
@@ -14,12 +15,19 @@ from functools import cache
 from typing import NamedTuple
 
 from opgen.diagnostics import InternalError
+from opgen.dtypes import DTYPES
 from opgen.loop.nodes import Type
 
 _VALUE = {
     "bool": "i1",
+    "int8": "i8",
+    "int16": "i16",
     "int32": "i32",
     "int64": "i64",
+    "uint8": "i8",
+    "uint16": "i16",
+    "uint32": "i32",
+    "uint64": "i64",
     "float16": "i16",
     "bfloat16": "i16",
     "float32": "float",
@@ -87,8 +95,8 @@ def literal(value: int | float | bool, t: Type) -> str:
 def _scalar_literal(value: int | float | bool, name: str) -> str:
     if name == "bool":
         return "true" if value else "false"
-    if name in ("int32", "int64"):
-        return str(wrapped(int(value), 32 if name == "int32" else 64))
+    if DTYPES[name].is_int:
+        return str(wrapped(int(value), DTYPES[name].bits))
     if name == "float16":
         return str(float16_bits(float(value)))
     if name == "bfloat16":

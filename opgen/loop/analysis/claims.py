@@ -293,7 +293,8 @@ class _Builder:
             return self._of("max", found, self._of("sub", self.step("number", 0), found))
         for o in inner:
             self._value(o, scope)
-        most = 2**31 if isinstance(e, Cast) else LIMIT
+        given = inner[0].type.dtype
+        most = max(-given.least, given.greatest) if isinstance(e, Cast) and given.bits <= 32 else LIMIT
         return self._of("loop", self.step("number", -most), self.step("number", most))
 
     def _quotient(self, e: Binary, scope: _Scope) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from opgen.dtypes import DTYPES, INT64
 from opgen.loop.analysis.polynomial import Atom, Monomial, Polynomial
 from opgen.loop.nodes import Cast
 
@@ -11,7 +12,9 @@ Interval = tuple[int | None, int | None]
 """The least and the greatest value, both inclusive; None is unbounded."""
 
 UNBOUNDED: Interval = (None, None)
-_TYPE_RANGES: dict[str, Interval] = {"bool": (0, 1), "int32": (-(2**31), 2**31 - 1)}
+_TYPE_RANGES: dict[str, Interval] = {
+    d.name: (d.least, d.greatest) for d in DTYPES.values() if not d.is_float and d != INT64
+}
 
 
 def meet(a: Interval, b: Interval) -> Interval:
@@ -146,5 +149,9 @@ class Intervals:
 
 
 def _type_range(a: Atom) -> Interval:
-    e = a.expr.operand if isinstance(a.expr, Cast) and a.expr.operand.type.dtype.kind != "float" else a.expr
-    return _TYPE_RANGES.get(e.type.dtype.name, UNBOUNDED)
+    """The range of its type; of a cast that keeps every value, that of what is cast."""
+    own = _TYPE_RANGES.get(a.expr.type.dtype.name, UNBOUNDED)
+    if not isinstance(a.expr, Cast):
+        return own
+    given = _TYPE_RANGES.get(a.expr.operand.type.dtype.name, UNBOUNDED)
+    return given if meet(own, given) == given != UNBOUNDED else own

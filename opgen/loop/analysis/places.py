@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from opgen.loop.arithmetic import NUMPY
 from opgen.loop.nodes import Binary, Cast, Compare, Const, Expr, Unary, Var
 
 _FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
@@ -35,13 +36,13 @@ def at_places(e: Expr, loops: Mapping[str, range]) -> np.ndarray | None:
 def _value(e: Expr, variables: Mapping[str, np.ndarray]) -> np.ndarray:
     match e:
         case Const():
-            return np.asarray(e.value)
+            return np.asarray(e.value, NUMPY[e.type.dtype.name])
         case Var():
             return variables[e.name]
         case Binary() | Compare():
             return _FUNCTIONS[e.op](_value(e.left, variables), _value(e.right, variables))
         case Unary():
             return _FUNCTIONS[e.op](_value(e.operand, variables))
-        case Cast() if e.type.dtype.is_int:
-            return _value(e.operand, variables)
+        case Cast() if e.type.dtype.is_int and not e.operand.type.dtype.is_float:
+            return _value(e.operand, variables).astype(NUMPY[e.type.dtype.name])
     raise LookupError(type(e).__name__)

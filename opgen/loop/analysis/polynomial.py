@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from opgen.diagnostics import InternalError
+from opgen.dtypes import UINT64
 from opgen.loop import build as b
 from opgen.loop.nodes import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var
 from opgen.loop.print import print_expr
@@ -238,7 +239,7 @@ class Normaliser:
             case Var():
                 value = self.lookup(e)
                 return Polynomial.of(atom("var", e)) if value is None else self.polynomial(value)
-            case Cast() if e.type == INDEX and e.operand.type.dtype.is_int:
+            case Cast() if e.type == INDEX and e.operand.type.dtype.is_int and e.operand.type.dtype != UINT64:
                 return self.polynomial(e.operand)
             case Unary() if e.op == "neg" and e.type == INDEX:
                 return -self.polynomial(e.operand)

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT64, DType
+from opgen.dtypes import BOOL, FLOAT64, DType, wrap
 from opgen.loop import arithmetic
 from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.nodes import (
@@ -71,7 +71,7 @@ NAMESPACE: dict[str, object] = {
     "bfloat16": ml_dtypes.bfloat16,
     "choose": choose,
     "either_side": either_side,
-    "wrap": arithmetic.wrap,
+    "wrap": wrap,
     "fma32": arithmetic.fma32,
     "fma64": arithmetic.fma64,
     "fma32_lanes": arithmetic.fma32_lanes,
@@ -126,7 +126,7 @@ class Names:
 
 def limits(dtype: DType) -> tuple[int, int]:
     """The least and the greatest integer of a type."""
-    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+    return dtype.least, dtype.greatest
 
 
 @dataclass
@@ -201,7 +201,7 @@ class ExpressionWriter:
         least, greatest = limits(type.dtype)
         if least <= low and high <= greatest:
             return Code(text, low, high)
-        return Code(f"wrap({text}, {type.dtype.bits})", least, greatest)
+        return Code(f"wrap({text}, {self.constant(type.dtype)})", least, greatest)
 
     def _unary(self, e: Unary, names: Names) -> Code:
         operand = self.write(e.operand, names)

@@ -8,8 +8,8 @@ import math
 from ctypes import c_char_p, c_int, c_int64, c_void_p, py_object
 from dataclasses import dataclass
 
-from opgen.dtypes import BFLOAT16, DType
-from opgen.runtime.dlpack import BFLOAT, CODES, PENDING, Deleter, Managed, Tensor
+from opgen.dtypes import DType
+from opgen.runtime.dlpack import CODES, PENDING, Deleter, Managed, Tensor
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...]
     layout = (c_int64 * max(1, 2 * rank))(*shape, *strides)
     sizes = ctypes.cast(layout, ctypes.POINTER(c_int64))
     steps = ctypes.cast(ctypes.byref(layout, rank * ctypes.sizeof(c_int64)), ctypes.POINTER(c_int64))
-    code, bits = BFLOAT if dtype == BFLOAT16 else CODES[dtype.name]
+    code, bits = CODES[dtype.name]
     tensor = Tensor(address, *device, rank, code, bits, 1, sizes, steps, 0)
     number = next(_serial)
     managed = Managed(tensor, number, ctypes.cast(_deleter, c_void_p))

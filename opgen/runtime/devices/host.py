@@ -22,7 +22,7 @@ from opgen.codegen.cuda.program import (
     Workspace,
 )
 from opgen.diagnostics import InternalError
-from opgen.dtypes import DType
+from opgen.dtypes import DType, wrap
 from opgen.loop.nodes import Binary, Buffer, Cast, Compare, Const, Expr, Kernel, Select, Unary, Var
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
@@ -62,9 +62,8 @@ def check_parameters(kernel: Kernel, given: Mapping[str, Scalar]) -> dict[str, S
             values[p.name] = float(value)
             continue
         number = int(value)
-        half = 1 << (p.dtype.bits - 1)
-        low = max(-half, -half if p.low is None else p.low) if p.dtype.is_int else 0
-        high = min(half - 1, half - 1 if p.high is None else p.high) if p.dtype.is_int else 1
+        low = p.dtype.least if p.low is None else max(p.dtype.least, p.low)
+        high = p.dtype.greatest if p.high is None else min(p.dtype.greatest, p.high)
         if not low <= number <= high:
             raise ArgumentValueError(kernel.name, p.name, f"a value from {low} to {high}", str(number))
         values[p.name] = number if p.dtype.is_int else bool(number)
@@ -172,5 +171,4 @@ def evaluate(e: Expr, scalars: Mapping[str, Scalar]) -> Scalar:
 def _wrap(value: int, dtype: DType) -> Scalar:
     if dtype.kind == "bool":
         return bool(value & 1)
-    half = 1 << (dtype.bits - 1)
-    return (value + half) % (2 * half) - half
+    return wrap(value, dtype)

@@ -95,8 +95,9 @@ struct Graph {
 Answer Call(const Job& job);
 
 inline LIB::DataType TypeOf(const std::string& name) {
-  for (const LIB::DataType t : {LIB::DT_FLOAT, LIB::DT_DOUBLE, LIB::DT_INT32, LIB::DT_INT64, LIB::DT_BOOL,
-                                LIB::DT_BFLOAT16, LIB::DT_HALF}) {
+  for (const LIB::DataType t : {LIB::DT_FLOAT, LIB::DT_DOUBLE, LIB::DT_INT8, LIB::DT_INT16, LIB::DT_INT32,
+                                LIB::DT_INT64, LIB::DT_UINT8, LIB::DT_UINT16, LIB::DT_UINT32, LIB::DT_UINT64,
+                                LIB::DT_BOOL, LIB::DT_BFLOAT16, LIB::DT_HALF}) {
     if (LIB::DataTypeString(t) == name) return t;
   }
   std::abort();

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
+from opgen.loop.syntax import SUFFIX_OF
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.devices.host import shape_of
 
@@ -42,7 +43,8 @@ def sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Ar
     if dtype.is_int:
         limits = np.iinfo(kind)
         values = rng.integers(-100, 100, shape).astype(kind)
-        awkward = np.array([0, 1, -1, 2, -2, limits.min, limits.max, limits.min + 1, limits.max - 1], kind)
+        values_near = [0, 1, -1, 2, -2, limits.min, limits.max, limits.min + 1, limits.max - 1]
+        awkward = np.array([wrap(int(v), dtype) for v in values_near], kind)
     else:
         values = (rng.standard_normal(shape) * 4).astype(kind)
         smallest = {FLOAT16: 6e-8, BFLOAT16: 1e-40, FLOAT32: 1e-44, FLOAT64: 5e-324}[dtype]
@@ -203,7 +205,7 @@ _ABOUT = ("exp(a)", "log(a)", "tanh(a)", "erf(a)", "sin(a)", "cos(a)", "pow(abs(
 def operators(dtype: DType) -> Kernel:
     """Every operator of a type whose result is exact, on `a` and `b` (`d` is b, or 3 where b is 0)."""
     ops = _BOOL_OPS if dtype == BOOL else _INT_OPS if dtype.is_int else _FLOAT_OPS
-    suffix = {INT32: "i32", INT64: "i64"}.get(dtype)
+    suffix = SUFFIX_OF[dtype.name] if dtype.is_int else ""
     rows = [f"y{i}[i] = {op}" for i, op in enumerate(ops)]
     outputs = [f"y{i}: {dtype}[n]" for i in range(len(ops))]
     if dtype != BOOL:
@@ -283,6 +285,6 @@ CASES = (
     Case(ARRAYS, {"n": 6}),
     Case(LITERALS, {}),
     Case(conversions(), {"n": 300}),
-    *(Case(operators(t), {"n": 300}) for t in (BOOL, INT32, INT64, FLOAT32, FLOAT64)),
+    *(Case(operators(t), {"n": 300}) for t in DTYPES.values() if t.compute_type == t),
     *(Case(functions(t), {"n": 200}, exact=False) for t in (FLOAT32, FLOAT64)),
 )

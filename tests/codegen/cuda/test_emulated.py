@@ -32,7 +32,7 @@ def assert_same(found: Array, expected: Array, exact: bool, where: str) -> None:
     """Equal to the bit, but that any NaN equals any other; or within some last bits."""
     assert found.dtype == expected.dtype, where
     assert found.shape == expected.shape, where
-    if found.dtype.kind in "bi":
+    if found.dtype.kind in "biu":
         np.testing.assert_array_equal(found, expected, where)
         return
     with np.errstate(invalid="ignore"):  # of signalling NaNs

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import (
@@ -36,7 +36,7 @@ from tests.codegen.cuda.test_emulated import assert_same
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 
-TYPES = (BOOL, INT32, INT64, FLOAT32, FLOAT64)
+TYPES = (BOOL, *(d for d in DTYPES.values() if d.is_int), FLOAT32, FLOAT64)
 SIZE = 64
 COUNT = 12
 
@@ -63,8 +63,8 @@ class Grower:
         if dtype == BOOL:
             return Const(self.random.random() < 0.5, Type(BOOL))
         if dtype.is_int:
-            edge = 1 << (dtype.bits - 1)
-            return Const(self.random.choice([0, 1, -1, 3, -7, 100000, edge - 1, -edge, edge // 2]), Type(dtype))
+            values = [0, 1, -1, 3, -7, 100000, dtype.greatest, dtype.least, dtype.greatest // 2]
+            return Const(wrap(self.random.choice(values), dtype), Type(dtype))
         return Const(self.random.choice([0.0, -0.0, 1.0, -2.5, 0.5, 2.0**20, float("inf")]), Type(dtype))
 
     def binary(self, dtype: DType, depth: int) -> Expr:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from opgen.codegen.llvm.compile import assembly
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
-from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.nodes import Call
 from tests.codegen.llvm.jit import Compiled
@@ -20,8 +20,7 @@ from tests.codegen.llvm.kernels import elementwise
 
 NUMPY = {
     "bool": np.dtype(np.bool_),
-    "int32": np.dtype(np.int32),
-    "int64": np.dtype(np.int64),
+    **{d.name: np.dtype(d.name) for d in DTYPES.values() if d.is_int},
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float32": np.dtype(np.float32),
@@ -160,9 +159,10 @@ def test_generic_and_host_agree_bit_for_bit_on_random_patterns(seed: int, small:
     assert_same(host, nearest(values, small), values)
 
 
-INTEGERS = [0, 1, -1, 255, 256, 257, 2049, 65504, 65519, 65520, -65520, 2**24 + 1, 2**31 - 1, -(2**31)]
-WIDE_INTEGERS = [*INTEGERS, 2**53 + 1, 2**62 + 2**54, 2**62 + 2**54 + 1, 2**62 + 2**54 - 1, -(2**62) - 2**54 - 1]
-WIDE_INTEGERS += [2**63 - 1, -(2**63), 2**40 + 2**32, 2**40 + 2**32 + 1]
+INTEGERS = [d for d in DTYPES.values() if d.is_int]
+NUMBERS = [0, 1, -1, 127, -128, 255, 256, 257, 2049, 65504, 65519, 65520, -65520, 2**24 + 1, 2**31 - 1, -(2**31)]
+NUMBERS += [2**53 + 1, 2**62 + 2**54, 2**62 + 2**54 + 1, 2**62 + 2**54 - 1, -(2**62) - 2**54 - 1]
+NUMBERS += [2**63 - 1, -(2**63), 2**40 + 2**32, 2**40 + 2**32 + 1, 2**63 + 2**55, 2**63 + 2**55 + 1, 2**64 - 1]
 
 
 def nearest_of_integer(n: int, small: DType) -> float:
@@ -178,9 +178,9 @@ def nearest_of_integer(n: int, small: DType) -> float:
 @pytest.mark.parametrize("name", ["generic", "host"])
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("small", SMALL, ids=str)
-@pytest.mark.parametrize("integer", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
 def test_integers_are_rounded_once(name: str, lanes: int, small: DType, integer: DType) -> None:
-    numbers = INTEGERS if integer is INT32 else WIDE_INTEGERS
+    numbers = [n for n in NUMBERS if integer.least <= n <= integer.greatest]
     values = np.array(numbers, NUMPY[integer.name])
     got = converted(values, integer, small, lanes, target_named(name)).astype(np.float64)
     assert got.tolist() == [nearest_of_integer(n, small) for n in numbers]
@@ -188,12 +188,12 @@ def test_integers_are_rounded_once(name: str, lanes: int, small: DType, integer:
 
 @pytest.mark.parametrize("name", ["generic", "host"])
 @pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("integer", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
 @pytest.mark.parametrize("source", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
 def test_floats_to_integers_truncate_and_saturate(name: str, lanes: int, integer: DType, source: DType) -> None:
-    values = np.array(
-        [0.5, -0.5, 1.75, -1.75, 100.5, np.nan, np.inf, -np.inf, 3e9, -3e9, 1e19, -1e19, 2.0**31, 2.0**63]
-    )
+    numbers = [0.5, -0.5, 1.75, -1.75, 100.5, np.nan, np.inf, -np.inf, 3e9, -3e9, 1e19, -1e19, 2.0**31, 2.0**63]
+    numbers += [127.5, 128.0, -128.5, -129.0, 255.5, 256.0, 65535.5, 65536.0, 2.0**32, 2.0**64]
+    values = np.array(numbers)
     with np.errstate(over="ignore"):
         values = values.astype(NUMPY[source.name])
     info = np.iinfo(NUMPY[integer.name])
@@ -205,9 +205,9 @@ def test_floats_to_integers_truncate_and_saturate(name: str, lanes: int, integer
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-@pytest.mark.parametrize("source", [INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("source", [*INTEGERS, FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
 def test_to_bool_is_not_zero_and_from_bool_is_one(lanes: int, source: DType) -> None:
-    values = np.array([0, 1, -1, 3, 0, 0], dtype=NUMPY[source.name])
+    values = np.array([0, 1, wrap(-1, source) if source.is_int else -1, 3, 0, 0], dtype=NUMPY[source.name])
     want = [False, True, True, True, False, False]
     if source.is_float:
         values[4:] = -0.0, np.nan
@@ -218,10 +218,13 @@ def test_to_bool_is_not_zero_and_from_bool_is_one(lanes: int, source: DType) -> 
     assert converted(truth, BOOL, source, lanes, Target.host()).astype(float).tolist() == [float(w) for w in want]
 
 
-def test_integer_casts_wrap() -> None:
-    values = np.array([2**31, -(2**31) - 1, 2**32 + 7, -1], np.int64)
-    assert converted(values, INT64, INT32, 1, Target.host()).tolist() == [-(2**31), 2**31 - 1, 7, -1]
-    assert converted(np.array([-5], np.int32), INT32, INT64, 1, Target.host()).tolist() == [-5]
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("source", INTEGERS, ids=str)
+def test_integer_casts_wrap(source: DType, lanes: int) -> None:
+    numbers = [n for n in [*NUMBERS, 2**32 + 7, -5] if source.least <= n <= source.greatest]
+    values = np.array(numbers, NUMPY[source.name])
+    for to in INTEGERS:
+        assert converted(values, source, to, lanes, Target.host()).tolist() == [wrap(n, to) for n in numbers]
 
 
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.nodes import Binary, Broadcast, Call, Compare, Const, Expr, Ramp, Select, Type, Unary
 from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import elementwise
-from tests.codegen.llvm.test_conversions import NUMPY
+from tests.codegen.llvm.test_conversions import INTEGERS, NUMPY
 
 LANES = [1, 4]
 FLOATS = [FLOAT32, FLOAT64]
+INTS = [0, 1, -1, 2, 3, -3, 7, -7, 8, -8, 100, 12345, -12345, 2**31 - 1, -(2**31)]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.1, 3.5, math.inf, -math.inf, math.nan, 1e-45, 1e-310, 3e38, 7.25, -2.5]
 
 
@@ -30,6 +31,11 @@ def run(of: object, inputs: list[NDArray], types: list[DType], output: DType, la
     result = np.empty(len(padded[0]), NUMPY[output.name])
     assert kernel(*padded, result, n=len(result) // lanes) == 0
     return result[:count]
+
+
+def extremes(dtype: DType) -> list[int]:
+    """Integers of a type, the ends of its range among them."""
+    return [n for n in dict.fromkeys([*INTS, dtype.greatest, dtype.least]) if dtype.least <= n <= dtype.greatest]
 
 
 def pairs(values: list[float], dtype: DType) -> tuple[NDArray, NDArray]:
@@ -87,10 +93,10 @@ def test_a_product_and_a_sum_are_not_contracted_but_fma_is(lanes: int, target: s
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", [INT32, INT64, FLOAT32, BOOL], ids=str)
+@pytest.mark.parametrize("dtype", [*INTEGERS, FLOAT32, BOOL], ids=str)
 @pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_comparisons(op: str, dtype: DType, lanes: int) -> None:
-    values = SPECIAL if dtype.is_float else [0, 1] if dtype is BOOL else [0, 1, -1, 2**31 - 1, -(2**31)]
+    values = SPECIAL if dtype.is_float else [0, 1] if dtype is BOOL else extremes(dtype)
     x, y = pairs(values, dtype)
     compare = {
         "eq": "equal",
@@ -104,45 +110,39 @@ def test_comparisons(op: str, dtype: DType, lanes: int) -> None:
     assert np.array_equal(run(lambda a, c: Compare(op, a, c), [x, y], [dtype] * 2, BOOL, lanes, "host"), want)
 
 
-INTS = [0, 1, -1, 2, 3, -3, 7, -7, 8, -8, 100, 12345, -12345, 2**31 - 1, -(2**31)]
-
-
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "min", "max", "and", "or", "xor"])
 def test_integer_arithmetic_wraps(op: str, dtype: DType, lanes: int) -> None:
-    extremes = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
-    x, y = pairs(extremes, dtype)
+    x, y = pairs(extremes(dtype), dtype)
     numpy = {"add": "add", "sub": "subtract", "mul": "multiply", "min": "minimum", "max": "maximum"}
     with np.errstate(over="ignore"):
         want = getattr(np, numpy.get(op, f"bitwise_{op}"))(x, y)
     assert np.array_equal(run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, "host"), want)
 
 
-def floored(x: int, y: int, op: str, width: int) -> int:
-    value = x // y if op == "floordiv" else x % y
-    return (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+def floored(x: int, y: int, op: str, dtype: DType) -> int:
+    return wrap(x // y if op == "floordiv" else x % y, dtype)
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", ["floordiv", "mod"])
 def test_division_floors_for_any_divisor(op: str, dtype: DType, lanes: int) -> None:
-    extremes = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
-    cases = [(x, y) for x in extremes for y in extremes if y != 0]
+    cases = [(x, y) for x in extremes(dtype) for y in extremes(dtype) if y != 0]
     x, y = (np.array(side, NUMPY[dtype.name]) for side in zip(*cases, strict=True))
-    want = [floored(p, q, op, dtype.bits) for p, q in cases]
+    want = [floored(p, q, op, dtype) for p, q in cases]
     assert run(lambda a, c: Binary(op, a, c), [x, y], [dtype] * 2, dtype, lanes, "host").tolist() == want
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", ["floordiv", "mod"])
 @pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, 1000, -1, -2, -7])
 def test_division_floors_for_constant_divisors(divisor: int, op: str, dtype: DType, lanes: int) -> None:
-    values = INTS if dtype is INT32 else [*INTS, 2**63 - 1, -(2**63)]
+    values, divisor = extremes(dtype), wrap(divisor, dtype)
     x = np.array(values, NUMPY[dtype.name])
-    want = [floored(v, divisor, op, dtype.bits) for v in values]
+    want = [floored(v, divisor, op, dtype) for v in values]
     of = Const(divisor, Type(dtype, lanes))
     assert run(lambda a: Binary(op, a, of), [x], [dtype], dtype, lanes, "host").tolist() == want
 
@@ -152,10 +152,12 @@ def test_unary_and_select(lanes: int) -> None:
     x = np.array(SPECIAL, np.float32)
     got = run(lambda a: Unary("neg", a), [x], [FLOAT32], FLOAT32, lanes, "host")
     assert np.array_equal(bits(got), bits(x) ^ np.uint32(1 << 31))
-    n = np.array(INTS, np.int32)
-    with np.errstate(over="ignore"):
-        assert np.array_equal(run(lambda a: Unary("neg", a), [n], [INT32], INT32, lanes, "host"), -n)
-    assert np.array_equal(run(lambda a: Unary("not", a), [n], [INT32], INT32, lanes, "host"), ~n)
+    for dtype in INTEGERS:
+        n = np.array(extremes(dtype), NUMPY[dtype.name])
+        with np.errstate(over="ignore"):
+            assert np.array_equal(run(lambda a: Unary("neg", a), [n], [dtype], dtype, lanes, "host"), -n)
+            assert np.array_equal(run(lambda a: Call("abs", (a,)), [n], [dtype], dtype, lanes, "host"), np.abs(n))
+        assert np.array_equal(run(lambda a: Unary("not", a), [n], [dtype], dtype, lanes, "host"), ~n)
     t = np.array([True, False, True])
     assert np.array_equal(run(lambda a: Unary("not", a), [t], [BOOL], BOOL, lanes, "host"), ~t)
     h = np.array([1, 2, 3], np.float16)
@@ -194,15 +196,15 @@ def test_library_functions(function: str, dtype: DType, lanes: int, target: str)
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
-@pytest.mark.parametrize("dtype", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize(("base", "stride"), [(0, 1), (5, -3), (-7, 2**29)])
 def test_ramps_and_broadcasts_are_values_too(base: int, stride: int, dtype: DType, lanes: int) -> None:
     x = np.zeros(lanes, NUMPY[dtype.name])
-    t = Type(dtype)
+    t, base, stride = Type(dtype), wrap(base, dtype), wrap(stride, dtype)
     got = run(
         lambda a: Binary("add", a, Ramp(Const(base, t), Const(stride, t), lanes)), [x], [dtype], dtype, lanes, "host"
     )
-    want = [floored(base + stride * k, 1, "floordiv", dtype.bits) for k in range(lanes)]
+    want = [wrap(base + stride * k, dtype) for k in range(lanes)]
     assert got.tolist() == want
     got = run(lambda a: Binary("add", a, Broadcast(Const(base, t), lanes)), [x], [dtype], dtype, lanes, "host")
     assert got.tolist() == [base] * lanes

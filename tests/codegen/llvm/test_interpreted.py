@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from opgen.codegen.llvm.target import Target
-from opgen.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from opgen.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType, wrap
 from opgen.loop import build as b
 from opgen.loop.interpret import interpret
 from opgen.loop.nodes import (
@@ -45,7 +45,7 @@ from tests.codegen.llvm.jit import Compiled
 from tests.codegen.llvm.kernels import tile
 from tests.codegen.llvm.test_conversions import NUMPY
 
-TYPES = [BOOL, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64]
+TYPES = list(DTYPES.values())
 COUNT = 48
 FLOAT_OPS: Sequence[BinaryOp] = ("add", "sub", "mul", "div", "min", "max")
 INT_OPS: Sequence[BinaryOp] = ("add", "sub", "mul", "min", "max", "and", "or", "xor", "floordiv", "mod")
@@ -67,7 +67,7 @@ class Maker:
     def leaf(self, t: DType) -> Expr:
         if self.rng.random() < 0.25:
             value = self.rng.choice([0, 1, -1, 3, 7, 100, -13]) * (self.rng.choice([1, 0.3]) if t.is_float else 1)
-            return b.const(value, t, self.lanes)
+            return b.const(wrap(value, t) if t.is_int else value, t, self.lanes)
         mask = self.mask() if self.rng.random() < 0.2 else None
         if self.lanes > 1 and self.rng.random() < 0.3:
             stride = self.rng.choice([0, 2, 3, -1, 5])
@@ -101,7 +101,7 @@ class Maker:
 
     def truth(self, depth: int) -> Expr:
         if self.rng.random() < 0.6:
-            t = self.rng.choice([INT32, INT64, FLOAT32, FLOAT64])
+            t = self.rng.choice([d for d in TYPES if d.compute_type == d != BOOL])
             return Compare(self.rng.choice(COMPARES), self.make(t, depth - 1), self.make(t, depth - 1))
         return Binary(self.rng.choice(BOOL_OPS), self.make(BOOL, depth - 1), self.make(BOOL, depth - 1))
 
@@ -109,7 +109,7 @@ class Maker:
         op = self.rng.choice(FLOAT_OPS if t.is_float else INT_OPS)
         right = self.make(t, depth - 1)
         if op in ("floordiv", "mod"):
-            constant = b.const(self.rng.choice([1, 2, 3, 8, 10, -1, -4, -7]), t, self.lanes)
+            constant = b.const(wrap(self.rng.choice([1, 2, 3, 8, 10, -1, -4, -7]), t), t, self.lanes)
             right = constant if self.rng.random() < 0.5 else Binary("or", right, b.const(1, t, self.lanes))
         return Binary(op, self.make(t, depth - 1), right)
 
@@ -121,8 +121,8 @@ def inputs(rng: np.random.Generator) -> dict[str, NDArray]:
             values = rng.random(COUNT) < 0.5
         elif t.is_int:
             info = np.iinfo(NUMPY[t.name])
-            wide = rng.integers(info.min, info.max, COUNT)
-            values = np.where(rng.random(COUNT) < 0.5, rng.integers(-50, 50, COUNT), wide)
+            wide = rng.integers(info.min, info.max, COUNT, dtype=NUMPY[t.name])
+            values = np.where(rng.random(COUNT) < 0.5, rng.integers(-50, 50, COUNT).astype(wide.dtype), wide)
         else:
             values = rng.standard_normal(COUNT) * np.where(rng.random(COUNT) < 0.6, 4, 1e30)
             values[rng.integers(0, COUNT, 6)] = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40]

@@ -1,0 +1,175 @@
+"""Elements of every scalar type: in Python, C, C++, CUDA C and by the interpreter as numpy has them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tempfile
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from opgen.dtypes import DTYPES, DType, wrap
+from opgen.loop.interpret import interpret
+from opgen.passes.legalize import legalize
+from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.devices import emulation
+from opgen.runtime.devices.emulation import run_emulated
+from opgen.schedule.default import scheduled
+from tests.bindings.c.library import OK, Library, built, of
+from tests.bindings.cpp.library import COMPILERS, Call, call_all
+from tests.bindings.modules import ROOT, generated, spec
+from tests.harness import Call as Lowered
+from tests.loop.test_arithmetic import rounded
+
+Array = npt.NDArray[np.generic]
+SCALARS = ROOT / "tests" / "specs" / "scalars.op"
+INTEGERS = tuple(d for d in DTYPES.values() if d.is_int)
+TYPES = {
+    "Arithmetic": INTEGERS,
+    "Totals": INTEGERS,
+    "Matches": (DTYPES["uint8"],),
+    "Words": (DTYPES["uint64"],),
+    "Converted": tuple(DTYPES.values()),
+}
+CASES = [(op, dtype) for op, types in TYPES.items() for dtype in types]
+FEW = ("int8", "uint32", "uint64", "bool", "bfloat16")
+"""In C and C++, whose libraries take a while to build."""
+_folder = tempfile.TemporaryDirectory(prefix="opgen-scalars-")
+
+
+def values(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Elements of a type: small ones, any ones, and the ends of its range (of floats: of those of integers)."""
+    if not dtype.is_float:
+        small = rng.integers(max(dtype.least, -9), min(dtype.greatest, 9), shape, endpoint=True)
+        large = rng.integers(dtype.least, dtype.greatest, shape, numpy_dtype(dtype), endpoint=True)
+        ends = np.array([dtype.least, dtype.greatest], large.dtype)
+        return np.where(
+            rng.random(shape) < 0.3,
+            small.astype(large.dtype),
+            np.where(rng.random(shape) < 0.2, rng.choice(ends, shape), large),
+        )
+    with np.errstate(over="ignore"):
+        ends = np.array(
+            [float(n) for d in INTEGERS for n in (d.least, d.greatest + 1)] + [np.nan, np.inf, -np.inf, -0.5]
+        )
+        found = np.where(rng.random(shape) < 0.4, rng.choice(ends, shape), rng.standard_normal(shape) * 200)
+        return found.astype(numpy_dtype(dtype))
+
+
+def converted(x: Array, to: DType) -> Array:
+    """Every element as one of another type, by exact numbers."""
+    exact = [v if isinstance(v, int) else float(v) for v in x.tolist()]
+    return np.array([_converted(v, to) for v in exact], numpy_dtype(to))
+
+
+def _converted(v: float, to: DType) -> float:
+    if to.kind == "bool":
+        return v != 0
+    if to.is_int and isinstance(v, int):
+        return wrap(v, to)
+    if not np.isfinite(v):
+        return v if to.is_float else 0 if v != v else to.greatest if v > 0 else to.least
+    if to.is_int:
+        return min(max(int(v), to.least), to.greatest)
+    return math.copysign(rounded(Fraction(v), to), v)
+
+
+@functools.cache
+def case(op: str, dtype: DType, seed: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Inputs, and the results that numpy gives for them."""
+    rng = np.random.default_rng([seed, list(DTYPES).index(dtype.name)])
+    if op == "Arithmetic":
+        a, b = (values(rng, dtype, (61,)) for _ in range(2))
+        results = (a + b, a - b, a * b, -a, np.abs(a), np.maximum(a, b), np.minimum(a, b), a < b)
+        return {"a": a, "b": b}, dict(zip(_outputs(op), results, strict=True))
+    if op == "Totals":
+        x = values(rng, dtype, (5, 37))
+        wide = x.astype(np.int64).sum(1)
+        results = (x.sum(1, x.dtype), wide, x.prod(1, x.dtype), x.max(1), x.min(1))
+        return {"x": x}, dict(zip(_outputs(op), results, strict=True))
+    if op == "Matches":
+        a, b = values(rng, dtype, (7, 33)), values(rng, DTYPES["int8"], (33, 70))
+        zero = values(rng, dtype, (7,))
+        y = (a.astype(np.int32) - zero.astype(np.int32)[:, None]) @ b.astype(np.int32)
+        return {"a": a, "zero": zero, "b": b}, {"y": y}
+    x = values(rng, dtype, (67,))
+    if op == "Words":
+        return {"x": x}, {"y": np.where(x == dtype.greatest, np.uint64(2**63), np.uint64(dtype.greatest))}
+    return {"x": x}, {o.name: converted(x, DTYPES[o.dtype]) for o in spec(SCALARS).op(op).outputs}
+
+
+def _outputs(op: str) -> list[str]:
+    return [o.name for o in spec(SCALARS).op(op).outputs]
+
+
+def assert_right(op: str, dtype: DType, seed: int, found: Mapping[str, Array]) -> None:
+    for name, right in case(op, dtype, seed)[1].items():
+        assert found[name].dtype == right.dtype, name
+        wide = (a.astype(np.float64) if DTYPES[a.dtype.name].is_float else a for a in (found[name], right))
+        np.testing.assert_array_equal(*wide, err_msg=f"{op} of {dtype}, seed {seed}: {name}")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("op", "dtype"), CASES, ids=str)
+def test_python(op: str, dtype: DType, seed: int) -> None:
+    arrays, right = case(op, dtype, seed)
+    found = getattr(generated(SCALARS), op.lower())(**arrays)
+    assert_right(op, dtype, seed, dict(zip(right, found if len(right) > 1 else (found,), strict=True)))
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES, ids=str)
+def test_python_out(op: str, dtype: DType) -> None:
+    """Results written where the caller says."""
+    arrays, right = case(op, dtype, 3)
+    out = [np.full_like(value, 1) for value in right.values()]
+    getattr(generated(SCALARS), op.lower())(**arrays, out=tuple(out) if len(out) > 1 else out[0])
+    assert_right(op, dtype, 3, dict(zip(right, out, strict=True)))
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES, ids=str)
+def test_loop_ir_and_cuda(op: str, dtype: DType) -> None:
+    arrays, _ = case(op, dtype, 4)
+    shapes = {n: a.shape for n, a in arrays.items()}
+    kernel, parameters = Lowered(spec(SCALARS), spec(SCALARS).op(op), shapes, dtype=dtype.name).kernel()
+    assert_right(op, dtype, 4, interpret(kernel, arrays, parameters))
+    if emulation.compiler() is not None and dtype.name in FEW:
+        fast = legalize(scheduled(kernel, "cuda")[1])
+        assert_right(op, dtype, 4, run_emulated(fast, arrays, parameters))
+
+
+@functools.cache
+def few() -> Path:
+    """The spec with fewer types."""
+    text = SCALARS.read_text()
+    text = re.sub(r"(?<=type T in \{)[^}]*(?=\})", lambda m: ", ".join(t for t in FEW if t in m[0].split(", ")), text)
+    path = Path(_folder.name) / "few.op"
+    path.write_text(text)
+    return path
+
+
+SOME = [(op, dtype) for op, dtype in CASES if dtype.name in FEW or op in ("Matches", "Words")]
+
+
+@pytest.mark.parametrize(("op", "dtype"), SOME, ids=str)
+def test_c(op: str, dtype: DType) -> None:
+    arrays, right = case(op, dtype, 5)
+    library, made = Library(spec(few()), built(few())), spec(few()).op(op)
+    results = {r: np.full_like(value, 1) for r, value in right.items()}
+    status = library.run(made, [of(arrays[i.name]) for i in made.inputs], {}, [of(r) for r in results.values()])
+    assert status == OK, library.error()
+    assert_right(op, dtype, 5, results)
+
+
+@pytest.mark.skipif("g++" not in COMPILERS, reason="needs g++")
+def test_cpp() -> None:
+    made = [(spec(few()).op(op), case(op, dtype, 6)[0]) for op, dtype in SOME]
+    answers = call_all(few(), "eager", [Call(op, tuple(arrays[i.name] for i in op.inputs), {}) for op, arrays in made])
+    for (op, dtype), answer in zip(SOME, answers, strict=True):
+        assert not answer.message
+        assert_right(op, dtype, 6, dict(zip(case(op, dtype, 6)[1], answer.results, strict=True)))
