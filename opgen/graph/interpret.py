@@ -11,12 +11,12 @@ import numpy as np
 from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, bound
 from opgen.graph.nodes import Array, Graph, Op, Value
-from opgen.loop.bind import bind as with_integers
 from opgen.loop.interpret import interpret as interpret_kernel
 from opgen.lower import Variant, lower
 from opgen.passes.simplify import simplify
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_aligned, numpy_dtype
+from opgen.runtime.kernel import CompiledKernel
 from opgen.runtime.limits import CheckedKernel
 from opgen.runtime.specialize import build
 
@@ -63,14 +63,12 @@ def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, 
 
 
 def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The results of a call by a kernel made for its sizes, which adds in another order than the definition."""
+    """The results of a call by the op's kernel for all sizes, which may add in another order than the definition."""
     checked = _lowered(call.op, call.variant)
-    generic = checked.lowered.kernel
+    kernel = _kernel(call.op, call.variant)
     values = checked.values(call.environment)
-    integers = {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float}
-    kernel = build(simplify(with_integers(generic, integers)))
     arrays = _read(call, tensors)
-    held = [np.ascontiguousarray(arrays[b.name]) for b in generic.inputs]
+    held = [np.ascontiguousarray(arrays[b.name]) for b in kernel.kernel.inputs]
     results = tuple(empty_aligned(shape, dtype) for dtype, shape in call.results)
     kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
     return results
@@ -84,3 +82,8 @@ def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:
 @lru_cache(maxsize=1024)
 def _lowered(op: Op, variant: Variant) -> CheckedKernel:
     return CheckedKernel(op.spec, lower(op.module, op.spec, variant))
+
+
+@lru_cache(maxsize=256)
+def _kernel(op: Op, variant: Variant) -> CompiledKernel:
+    return build(simplify(_lowered(op, variant).lowered.kernel))

@@ -78,12 +78,15 @@ class Constant:
     data: Data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Op:
     """An op, with the shape functions that it calls, each before its callers (`op_of` makes one)."""
 
     spec: OpSpec
     functions: tuple[Function, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Op({self.spec.name})"
 
     @cached_property
     def module(self) -> Module:
@@ -149,7 +152,20 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     output_names: tuple[str, ...] = ()
-    """What the caller knows the outputs by; empty: by the names of their values."""
+    """What the caller knows the outputs by; empty: by the names of their values (`result_names`)."""
+
+    @cached_property
+    def result_names(self) -> tuple[str, ...]:
+        """What the caller knows the outputs by; each name once, with numbers for one value several times."""
+        if self.output_names:
+            return self.output_names
+        found: dict[str, None] = {}
+        for name in self.outputs:
+            unlike, number = name, 1
+            while unlike in found:
+                number, unlike = number + 1, f"{name}.{number + 1}"
+            found[unlike] = None
+        return tuple(found)
 
     @cached_property
     def value(self) -> dict[str, Value]:

@@ -1,0 +1,31 @@
+"""What is there twice is there once: constants with the same elements, nodes that compute the same of the same."""
+
+from __future__ import annotations
+
+from opgen.graph.edit import edited
+from opgen.graph.nodes import Constant, Graph, Node
+from opgen.graph.passes.base import Pass, Report
+
+
+def _apply(graph: Graph, report: Report) -> Graph:
+    instead: dict[str, str] = {}
+    constants: dict[str, Constant] = {}
+    for constant in graph.constants:
+        first = constants.setdefault(constant.data.digest, constant)
+        if first is not constant:
+            instead[constant.value.name] = first.value.name
+            report.note(COMMON.name, constant.value.name, f"has the elements of '{first.value.name}'")
+    nodes: dict[object, Node] = {}
+    for node in graph.nodes:
+        inputs = tuple(instead.get(name, name) for name in node.inputs)
+        # Python calls attributes equal that are not the same: 0.0 and -0.0.
+        same = nodes.setdefault((node.op, node.types, repr(node.attributes), inputs), node)
+        if same is not node:
+            instead.update(zip(node.outputs, same.outputs, strict=True))
+            report.note(COMMON.name, node.name, f"computes what '{same.name}' does")
+    if not instead:
+        return graph
+    return edited(graph, list(nodes.values()), instead, constants.values())
+
+
+COMMON = Pass("common", "Equal constants become one, and so do nodes that compute the same.", _apply)

@@ -1,0 +1,74 @@
+"""What depends on constants alone is worked out now, and is a constant.
+
+Where a result is much larger than what it is made of (a number repeated, say), it stays to be computed: it would be
+read from memory in place of being made.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from weakref import WeakValueDictionary
+
+from opgen.graph.bound import Bound, bound
+from opgen.graph.edit import edited
+from opgen.graph.interpret import by_definition, compiled
+from opgen.graph.nodes import Constant, Data, Graph, Node
+from opgen.graph.passes.base import Pass, Report
+
+LARGE = 1 << 20
+"""Bytes of a result that is only worked out if what it is made of is as large."""
+
+SMALL = 1 << 10
+"""Elements up to which the interpreter is quicker than building a kernel."""
+
+_found: WeakValueDictionary[tuple[object, ...], Data] = WeakValueDictionary()
+"""What was worked out and is still held: a model whose sizes change folds the same weights each time."""
+
+
+def _apply(graph: Graph, report: Report) -> Graph:
+    known = {c.value.name: c.data for c in graph.constants}
+    constants = list(graph.constants)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        call = bound(graph, node)
+        read = [t.shape_only or name in known for name, t in zip(node.inputs, node.op.spec.tensors, strict=True)]
+        if not all(read):
+            nodes.append(node)
+        elif _is_inflated(graph, node):
+            nodes.append(node)
+            report.note(FOLD.name, node.name, "depends on constants alone, but its result is much larger than they")
+        else:
+            found = _results(node, call, [known.get(name) for name in node.inputs])
+            known |= zip(node.outputs, found, strict=True)
+            constants += (Constant(graph.value[n], data) for n, data in zip(node.outputs, found, strict=True))
+            report.note(FOLD.name, node.name, "depends on constants alone")
+    return graph if len(nodes) == len(graph.nodes) else edited(graph, nodes, constants=constants)
+
+
+def _is_inflated(graph: Graph, node: Node) -> bool:
+    made = sum(_bytes(graph, name) for name in node.outputs)
+    return made > LARGE and made > 2 * sum(_bytes(graph, name) for name in node.inputs)
+
+
+def _bytes(graph: Graph, name: str) -> int:
+    value = graph.value[name]
+    return prod(value.shape) * value.dtype.bytes
+
+
+def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...]:
+    """The results of a node, which may have been worked out before."""
+    digests = tuple(None if d is None else d.digest for d in tensors)
+    shapes = tuple(call.environment.shapes.items())
+    keys = [(node.op, node.types, repr(node.attributes), digests, shapes, name.name) for name in node.op.spec.outputs]
+    known = [_found.get(key) for key in keys]
+    found = tuple(d for d in known if d is not None)
+    if len(found) == len(keys):
+        return found
+    arrays = [None if d is None else d.array for d in tensors]
+    size = sum(a.size for a in arrays if a is not None) + sum(prod(shape) for _, shape in call.results)
+    results = tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
+    _found.update(zip(keys, results, strict=True))
+    return results
+
+
+FOLD = Pass("fold", "What depends on constants alone becomes a constant, unless it would be much larger.", _apply)

@@ -1,0 +1,156 @@
+"""Each pass changes nothing of what a graph means, on random graphs, and does what it says on small ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from opgen.diagnostics import InternalError
+from opgen.graph.interpret import interpret
+from opgen.graph.nodes import Graph
+from opgen.graph.passes.base import Pass, Report, run_passes
+from opgen.graph.passes.common import COMMON
+from opgen.graph.passes.dead import DEAD
+from opgen.graph.passes.fold import FOLD
+from opgen.graph.text import print_node
+from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
+from tests.graph.steps import Steps
+
+PASSES = (DEAD, COMMON, FOLD)
+
+
+def checked(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
+    """The graph after passes, which means the same to its caller."""
+    after = run_passes(graph, passes)
+    assert after.inputs == graph.inputs
+    assert after.result_names == graph.result_names
+    inputs = random_inputs(graph)
+    assert_same(interpret(graph, inputs), interpret(after, inputs))
+    return after
+
+
+@pytest.mark.parametrize("each", PASSES, ids=lambda p: p.name)
+def test_a_pass_changes_no_result(each: Pass) -> None:
+    @campaign(150)
+    def run(graph: Graph) -> None:
+        checked(graph, (each,))
+
+    run()
+
+
+@campaign(150, passes=st.lists(st.sampled_from(PASSES), max_size=5))
+def test_passes_in_any_order_change_no_result(graph: Graph, passes: list[Pass]) -> None:
+    checked(graph, tuple(passes))
+
+
+@campaign(150)
+def test_afterwards_nothing_is_left_to_do(graph: Graph) -> None:
+    after = run_passes(graph, (FOLD, COMMON, DEAD))
+    again = run_passes(after, (FOLD, COMMON, DEAD))
+    assert again == after
+    assert {c.value.name for c in after.constants} <= set(after.taken())
+
+
+def nodes_of(graph: Graph) -> list[str]:
+    return [print_node(graph, node) for node in graph.nodes]
+
+
+def notes(each: Pass, graph: Graph) -> list[str]:
+    report = Report()
+    each.run(graph, report)
+    return list(map(str, report.notes))
+
+
+def test_dead_ends_go_and_inputs_stay() -> None:
+    steps = Steps()
+    x, unused = steps.input(2, 3), steps.input(4)
+    kept, dead = steps.several("Parts", x, module=MODULE)
+    steps("Negate1", unused, module=MODULE)
+    steps("Negate1", steps.random(5), module=MODULE)
+    graph = steps.graph(kept)
+    after = DEAD.run(graph)
+    assert [n.name for n in after.nodes] == ["n0"]
+    assert [v.name for v in after.values] == [kept, dead]
+    assert after.constants == ()
+    assert after.inputs == graph.inputs
+    assert notes(DEAD, graph) == ["dead: n1: no output depends on it", "dead: n2: no output depends on it"]
+    assert DEAD.run(after) is after
+
+
+def test_nodes_and_constants_that_are_there_twice() -> None:
+    steps = Steps()
+    x, ones = steps.input(2, 3), np.ones(3, np.float32)
+    one = steps("Scale", x, steps.constant(ones), steps.constant(np.zeros(3, np.float32)), module=MODULE)
+    two = steps("Scale", x, steps.constant(ones.copy()), steps.constant(-np.zeros(3, np.float32)), module=MODULE)
+    three = steps("Scale", x, "c2", "c1", module=MODULE)
+    half = steps("Halve", x, module=MODULE, factor=0.0)
+    other = steps("Halve", x, module=MODULE, factor=-0.0)
+    after = COMMON.run(steps.graph(one, two, three, half, other))
+    assert after.outputs == (one, two, one, half, other)
+    assert after.result_names == (one, two, three, half, other)
+    assert [c.value.name for c in after.constants] == ["c0", "c1", "c3"]
+    assert notes(COMMON, steps.graph(one, three)) == [
+        "common: c2: has the elements of 'c0'",
+        "common: n2: computes what 'n0' does",
+    ]
+
+
+def test_what_depends_on_constants_and_shapes_alone_is_worked_out() -> None:
+    steps = Steps()
+    x = steps.input(2, 3)
+    weights = steps("Scale", steps.random(2, 3), steps.random(3), steps.random(3), module=MODULE)
+    summed = steps("Add", x, weights, module=MODULE)
+    columns = steps("Count", x, module=MODULE)
+    after = DEAD.run(FOLD.run(steps.graph(summed, columns)))
+    assert nodes_of(after) == [f"n1: {summed}: float32[2, 3] = Add<T = float32>(x0, {weights})"]
+    assert after.constant[columns].data.array.tolist() == [3]
+    again = FOLD.run(steps.graph(summed, columns))
+    assert again.constant[weights].data is after.constant[weights].data
+
+
+@pytest.mark.parametrize("size", [100, 3000])
+def test_what_is_worked_out_is_what_the_definition_says(size: int) -> None:
+    """The larger one by a kernel."""
+    steps = Steps()
+    result = steps("Scale", steps.random(2, size), steps.random(size), steps.random(size), module=MODULE)
+    graph = steps.graph(result)
+    assert FOLD.run(graph).nodes == ()
+    np.testing.assert_allclose(interpret(FOLD.run(graph), {})[0], interpret(graph, {})[0], rtol=1e-6)
+
+
+def test_a_number_repeated_is_not_kept_in_memory() -> None:
+    steps = Steps()
+    large = steps("Refill", steps.random(1), module=MODULE, shape=(1024, 1024))
+    graph = steps.graph(large)
+    assert FOLD.run(graph) == graph
+    assert notes(FOLD, graph) == ["fold: n0: depends on constants alone, but its result is much larger than they"]
+
+
+def test_a_planted_fault_is_found() -> None:
+    """Random graphs tell of one that the verifier cannot see; the verifier says which pass broke a graph."""
+
+    def changed(graph: Graph, _: Report) -> Graph:
+        nodes = [
+            replace(n, attributes=(("factor", -float(str(n.attributes[0][1]))),)) if n.op.spec.name == "Halve" else n
+            for n in graph.nodes
+        ]
+        return replace(graph, nodes=tuple(nodes))
+
+    @campaign(300)
+    def run(graph: Graph) -> None:
+        checked(graph, (Pass("planted", "Changes a factor.", changed),))
+
+    with pytest.raises(AssertionError):
+        run()
+    steps = Steps()
+    flags = steps("Less", steps.input(2, 3), steps.input(2, 3), module=MODULE)
+    graph = steps.graph(steps("Choose", flags, "x0", "x1", module=MODULE))
+
+    def broken(graph: Graph, _: Report) -> Graph:
+        return replace(graph, nodes=tuple(replace(n, inputs=n.inputs[::-1]) for n in graph.nodes))
+
+    with pytest.raises(InternalError, match=r"^graph 'steps' after 'planted': node 'n1': Choose: argument 'flag': "):
+        Pass("planted", "Turns inputs round.", broken).run(graph)
