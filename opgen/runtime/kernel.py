@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -95,7 +96,36 @@ class CompiledKernel:
         return BoundKernel(self, parameters, alone)
 
 
-class BoundKernel:
+class Launchable(ABC):
+    """What calls are launched on by way of packed arguments: a kernel, or a program of many."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def address(self) -> int:
+        """Where the code is: a function of the arguments that returns a status."""
+
+    @property
+    @abstractmethod
+    def first(self) -> int:
+        """Which word of the arguments is the first tensor's address; the others' follow."""
+
+    @property
+    @abstractmethod
+    def generation(self) -> int:
+        """The `threads.generation` that the threads in `packed` are of."""
+
+    @abstractmethod
+    def packed(self) -> Words:
+        """The arguments, new, for the number of threads that is set now; the tensors' addresses are 0."""
+
+    @abstractmethod
+    def __call__(self, addresses: list[ctypes.c_int64 | int]) -> None:
+        """Run on these tensors, inputs then outputs."""
+
+
+class BoundKernel(Launchable):
     """A kernel whose arguments are packed but for the buffers' addresses.  Many threads may call it at once."""
 
     __slots__ = ("_count", "_end", "_function", "_generation", "_kernel", "_parameters", "_spare")
@@ -115,8 +145,11 @@ class BoundKernel:
         return self._kernel.address
 
     @property
+    def first(self) -> int:
+        return FIRST_BUFFER
+
+    @property
     def generation(self) -> int:
-        """The `threads.generation` that the threads in `packed` are of."""
         return self._generation
 
     def packed(self) -> Words:

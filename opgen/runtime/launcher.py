@@ -23,7 +23,7 @@ from opgen.runtime import launch_ir
 from opgen.runtime.locks import BUILD
 
 if TYPE_CHECKING:
-    from opgen.runtime.kernel import BoundKernel
+    from opgen.runtime.kernel import Launchable
     from opgen.runtime.library import Library
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -69,7 +69,7 @@ class _Loaded:
     method: Method
 
 
-def make(kernel: BoundKernel, slots: Sequence[Slot], tensors: int) -> Launcher | None:
+def make(kernel: Launchable, slots: Sequence[Slot], tensors: int) -> Launcher | None:
     """What launches a kernel on arrays: `tensors` slots for tensors, the others for results; None if there is no way.
 
     It is good until the number of threads is changed: then it gives None for every call.

@@ -23,7 +23,6 @@ from opgen.runtime.launcher import Launcher, Slot, make
 from opgen.runtime.lending import for_caller, lent
 from opgen.runtime.tensors import READABLE, Array, as_out, check_out, contiguous, native
 from opgen.runtime.views import arrays, learn
-from opgen.runtime.words import FIRST_BUFFER
 
 Out: TypeAlias = "Sequence[object] | None"
 """What the caller gave as `out`, one thing for each result."""
@@ -130,10 +129,12 @@ class Plan:
         return self._launcher
 
     def _made(self) -> Launcher:
-        from opgen.runtime.kernel import BoundKernel
+        from opgen.runtime.kernel import Launchable
 
         kernel = self._launch.run
-        found = make(kernel, self._slots(), len(self.tensors)) if isinstance(kernel, BoundKernel) else None
+        if not isinstance(kernel, Launchable):
+            return _never
+        found = make(kernel, self._slots(kernel.first), len(self.tensors))
         if found is None:
             return _never
         return self._reusing(found) if len(self.results) == 1 and self.results[0].nbytes >= LARGE else found
@@ -160,9 +161,10 @@ class Plan:
         found = self.launcher()(*tensors, *given)
         return None if found is None else cast("tuple[Array, ...]", tuple(given))
 
-    def _slots(self) -> tuple[Slot, ...]:
-        words = {position: FIRST_BUFFER + k for k, position in enumerate(self._reads)}
-        first = FIRST_BUFFER + len(self._reads)
+    def _slots(self, start: int) -> tuple[Slot, ...]:
+        """Every array of a call; the first one's address is the kernel's word `start`."""
+        words = {position: start + k for k, position in enumerate(self._reads)}
+        first = start + len(self._reads)
         return (
             *(Slot(t.dtype, t.shape, READABLE, words.get(k, UNREAD)) for k, t in enumerate(self.tensors)),
             *(Slot(r.dtype, r.shape, READABLE | WRITEABLE, first + k) for k, r in enumerate(self.results)),

@@ -144,20 +144,21 @@ def _known() -> known.Host:
 @functools.lru_cache(maxsize=1)
 def emitter_fingerprint() -> str:
     """A hash of the source of the emitter and what it goes by: another never meets the code of this one in a cache."""
-    return _fingerprint("loop", "passes", "codegen/llvm")
+    return fingerprint("loop", "passes", "codegen/llvm")
 
 
 @functools.lru_cache(maxsize=1)
 def compiler_fingerprint() -> str:
     """A hash of the source of everything between a spec and object code: what decides which code a call gets."""
     own = ("dtypes.py", "diagnostics.py")
-    return _fingerprint(
+    return fingerprint(
         *own, "machine", "spec", "grad", "loop", "lower", "passes", "schedule", "codegen/llvm", "runtime"
     )
 
 
-def _fingerprint(*rooms: str) -> str:
-    """A hash over the files of some rooms: their names and contents."""
+@functools.lru_cache(maxsize=16)
+def fingerprint(*rooms: str) -> str:
+    """A hash over the files of some rooms (or single files): their names and contents."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
     inside = (p for room in rooms for p in (root / room, *(root / room).rglob("*")))

@@ -1,13 +1,18 @@
-"""Memory of local buffers: on the stack, where LLVM promotes it to registers, or on the heap."""
+"""Memory of local buffers: on the stack, where LLVM promotes it to registers, or on the heap.
+
+What is on the heap comes from the C library, or out of a room that the caller gives (`Function.room`): there buffers
+lie one behind the other, and what was acquired last is released first.  A room is large enough (`room.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import prod
 
 from opgen.codegen.llvm.affine import constant_of, materialise, poly
-from opgen.codegen.llvm.function import Function
+from opgen.codegen.llvm.function import Function, Room
 from opgen.codegen.llvm.types import memory_type, sanitised
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Alloc, Buffer
@@ -41,6 +46,8 @@ def acquire(fn: Function, buffer: Buffer) -> str:
 def _acquired(fn: Function, name: str, size: str) -> str:
     """A pointer to the first line in a new block."""
     w = fn.writer
+    if fn.room is not None:
+        return _from_room(fn, fn.room, name, size)
     malloc = fn.module.declare("malloc", "noalias ptr @malloc(i64) nobuiltin nounwind")
     block = w.define(f"{name}.block", f"call ptr {malloc}(i64 {size})")
     failed, ready = w.name(f"{name}.failed"), w.name(f"{name}.ready")
@@ -52,6 +59,15 @@ def _acquired(fn: Function, name: str, size: str) -> str:
     mask = fn.module.declare("llvm.ptrmask.p0.i64", "ptr @llvm.ptrmask.p0.i64(ptr, i64)")
     fn.live.append(block)
     return w.define(name, f"call ptr {mask}(ptr {up}, i64 {-ALIGNMENT})")
+
+
+def _from_room(fn: Function, room: Room, name: str, size: str) -> str:
+    """The place that is free; a size has ALIGNMENT - 1 to spare, so that it can be rounded down to whole lines."""
+    w = fn.writer
+    lines = w.pure(f"{name}.lines", f"and i64 {size}, {-ALIGNMENT}")
+    fn.live.append(room.top)
+    fn.room = replace(room, top=w.define(f"{name}.end", f"getelementptr i8, ptr {room.top}, i64 {lines}"))
+    return w.define(name, f"getelementptr i8, ptr {room.top}, i64 0")  # places are remembered by a pointer's name
 
 
 def blocks(fn: Function, s: Alloc) -> list[list[Buffer]]:
@@ -85,7 +101,11 @@ def _size(fn: Function, buffer: Buffer) -> int | None:
 
 def release(fn: Function) -> None:
     """Free the block acquired last."""
-    _free(fn, fn.live.pop())
+    block = fn.live.pop()
+    if fn.room is not None:
+        fn.room = replace(fn.room, top=block)
+    else:
+        _free(fn, block)
 
 
 def leave(fn: Function) -> None:

@@ -10,6 +10,10 @@ sign-extended).  parallel_for is
 
 and calls `body` on ranges that together are [begin, end).
 
+Buffers on the heap come from the C library, or out of a `room` that the caller gives (`opgen.codegen.llvm.room` tells
+its size): then three more words follow the parameters, where the room is (at a multiple of 64 bytes), where the parts
+of a parallel loop's threads begin, and the bytes of each part.  Such a kernel allocates nothing, and its status is 0.
+
 The text is written directly, not through llvmlite's object model: that takes several times as long to build and print;
 here names come from the loop variables and buffers, equal instructions are written once, and the same kernel gives the
 same bytes.
@@ -19,13 +23,15 @@ from __future__ import annotations
 
 from opgen.codegen.llvm import conversions, memory, signature, statements, streams, tiles
 from opgen.codegen.llvm.expressions import evaluate
-from opgen.codegen.llvm.function import Function, Module, Threads
+from opgen.codegen.llvm.function import Function, Module, Room, Threads
 from opgen.codegen.llvm.target import Target, data_layout
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.dtypes import FLOAT64, INT64
 from opgen.loop.nodes import Kernel, Type
 from opgen.loop.walk import loops_in
 
+_ROOM = (("room", "ptr"), ("parts", "ptr"), ("part_bytes", "i64"))
+"""The words that tell where a room is."""
 _LIBRARY = frozenset(
     [
         "malloc",
@@ -57,12 +63,15 @@ def entry_name(kernel: Kernel) -> str:
     return f"{name}_" if name.removesuffix("f") in _LIBRARY or name in _LIBRARY else name
 
 
-def emit(kernel: Kernel, target: Target) -> str:
-    """The LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError)."""
+def emit(kernel: Kernel, target: Target, room: bool = False) -> str:
+    """The LLVM IR of a kernel for a target; loops other than serial and parallel are refused (InternalError).
+
+    With `room` its buffers on the heap come out of memory that the caller gives.
+    """
     module = Module(entry_name(kernel), target)
     threaded = any(s.kind == "parallel" for s in loops_in(kernel.body))
-    work = _emit_work(module, kernel, threaded)
-    entry = _emit_entry(module, kernel, threaded)
+    work = _emit_work(module, kernel, threaded, room)
+    entry = _emit_entry(module, kernel, threaded, room)
     return "\n\n".join(
         [
             _preamble(kernel, target),
@@ -87,7 +96,7 @@ def _attributes(target: Target) -> str:
     return f'nounwind "no-builtins"{width}'
 
 
-def _emit_work(module: Module, kernel: Kernel, threaded: bool) -> str:
+def _emit_work(module: Module, kernel: Kernel, threaded: bool, room: bool) -> str:
     """The kernel as a function of its buffers and parameters."""
     fn = Function(module, evaluate)
     w = fn.writer
@@ -95,6 +104,10 @@ def _emit_work(module: Module, kernel: Kernel, threaded: bool) -> str:
     if threaded:
         fn.threads = Threads(w.value("parallel_for"), w.value("threads"))
         declared += [f"ptr {fn.threads.parallel_for}", f"i64 {fn.threads.count}"]
+    rooms: list[str] = []
+    if room:
+        fn.room = Room(w.value("room"), w.value("parts"), w.value("part_bytes"))
+        rooms = [f"ptr noalias {fn.room.top}", f"ptr {fn.room.parts}", f"i64 {fn.room.part_bytes}"]
     pointers = [w.value(sanitised(b.name)) for b in kernel.buffers]
     scalars = [signature.scalar(fn, p.name, p.var.type, signature.promised(p)) for p in kernel.parameters]
     for k, (b, ref) in enumerate(zip(kernel.buffers, pointers, strict=True)):
@@ -104,11 +117,11 @@ def _emit_work(module: Module, kernel: Kernel, threaded: bool) -> str:
     tiles.release(fn)
     w.line("ret i32 0")
     declared += [signature.pointer(fn, fn.memories[b.name]) for b in kernel.buffers]
-    declared += scalars
+    declared += [*scalars, *rooms]
     return fn.writer.text(signature.HEADER.format(name=f"{module.name}.work", parameters=", ".join(declared)))
 
 
-def _emit_entry(module: Module, kernel: Kernel, threaded: bool) -> str:
+def _emit_entry(module: Module, kernel: Kernel, threaded: bool, room: bool) -> str:
     """The entry: unpack the words, convert the parameters, call the work."""
     fn = Function(module, evaluate)
     w = fn.writer
@@ -127,6 +140,9 @@ def _emit_entry(module: Module, kernel: Kernel, threaded: bool) -> str:
         raw, text = (FLOAT64, "double") if p.dtype.is_float else (INT64, "i64")
         value = Value(word(k, sanitised(p.name), text), Type(raw), text)
         operands.append(conversions.convert(fn, value, p.dtype).typed)
+    first = 2 + len(kernel.buffers) + len(kernel.parameters)
+    for k, (hint, text) in enumerate(_ROOM if room else (), first):
+        operands.append(f"{text} {word(k, hint, text)}")
     status = w.define("status", f"call i32 @{module.name}.work({', '.join(operands)})")
     w.line(f"ret i32 {status}")
     return w.text(f"define i32 @{module.name}(ptr {arguments}) #0")

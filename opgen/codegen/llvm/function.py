@@ -48,6 +48,17 @@ class Threads:
     count: str
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory of the caller's for buffers on the heap, as value names: where what is free begins; where the parts of a
+    parallel loop's threads begin, and the bytes of each.
+    """
+
+    top: str
+    parts: str
+    part_bytes: str
+
+
 @dataclass
 class Tiles:
     """A buffer in tile registers: the nests on it by identity, the register of each tile, and what the registers for
@@ -96,12 +107,13 @@ class Function:
     function's entry.
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
-    each other.  `threads` is None where parallel loops run serially.
+    each other.  `threads` is None where parallel loops run serially, `room` where buffers come from the C library.
     """
 
     module: Module
     evaluate: Callable[[Function, Expr], Value]
     threads: Threads | None = None
+    room: Room | None = None
     writer: Writer = field(default_factory=Writer)
     values: dict[str, Value] = field(default_factory=dict)
     polys: dict[str, Poly] = field(default_factory=dict)

@@ -4,7 +4,8 @@
     void kernel.y.chunk(ptr context, i64 begin, i64 end)          what parallel_for calls: unpacks the context
 
 The context lies on the caller's stack, in 64-bit words: first the status (0, or 1 once a range ran out of memory), then
-a word for each captured buffer and value.
+a word for each captured buffer and value.  Where buffers come out of a room, a range that allocates takes one more
+argument, its part of it; and three more words are where the parts begin, their bytes, and which are taken (`parts.py`).
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opgen.codegen.llvm import allocation, memory, signature, streams, tiles
-from opgen.codegen.llvm.function import Function, Memory, Threads
+from opgen.codegen.llvm import allocation, memory, parts, signature, streams, tiles
+from opgen.codegen.llvm.function import Function, Memory, Room, Threads
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.codegen.llvm.writer import Writer
 from opgen.loop.nodes import Alloc, For, Load, Prefetch, Store, Var
 from opgen.loop.walk import distinct_exprs, free_vars, walk
 
 EmitLoop = Callable[[Function, For, str, str], None]
+_PARTS = [("parts", "ptr"), ("part_bytes", "i64"), ("taken", "ptr")]
+"""The last words of the context of a loop whose ranges allocate out of a room."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,13 @@ class _Captured:
     buffers: tuple[Memory, ...]
     stored: frozenset[str]
     allocates: bool
+    room: Room | None = None
+    """Where its own buffers come from; None: from the C library, or it has none."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether a range may run out of memory."""
+        return self.allocates and self.room is None
 
     @property
     def operands(self) -> list[str]:
@@ -44,7 +54,7 @@ def outline(fn: Function, s: For, start: str, stop: str, emit_loop: EmitLoop) ->
     _emit_range(fn, s, name, captured, emit_loop)
     _emit_chunk(fn, name, captured)
     status = _emit_call(fn, fn.threads, name, captured, start, stop)
-    if captured.allocates:
+    if captured.fails:
         w = fn.writer
         failed, passed = w.name("failed"), w.name("passed")
         w.line(f"br i1 {w.define('is', f'icmp ne i32 {status}, 0')}, label %{failed}, label %{passed}")
@@ -55,17 +65,17 @@ def outline(fn: Function, s: For, start: str, stop: str, emit_loop: EmitLoop) ->
 
 def _capture(fn: Function, s: For) -> _Captured:
     nodes = list(distinct_exprs(s.body))
-    parts = list(walk(s.body))
+    inside = list(walk(s.body))
     loaded = {e.buffer for e in nodes if isinstance(e, Load)}
-    stored = frozenset(p.buffer for p in parts if isinstance(p, Store))
+    stored = frozenset(p.buffer for p in inside if isinstance(p, Store))
     used = {e.name for e in nodes if isinstance(e, Var)}
-    wanted = loaded | stored | {p.buffer for p in parts if isinstance(p, Prefetch)}
+    wanted = loaded | stored | {p.buffer for p in inside if isinstance(p, Prefetch)}
     buffers = tuple(m for name, m in fn.memories.items() if name in wanted)
     for m in buffers:
         used.update(*(free_vars(extent) for extent in m.buffer.shape))
     values = tuple((name, v) for name, v in fn.values.items() if name in used)
-    allocates = any(isinstance(p, Alloc) and p.space == "heap" for p in parts)
-    return _Captured(values, buffers, stored, allocates)
+    allocates = any(isinstance(p, Alloc) and p.space == "heap" for p in inside)
+    return _Captured(values, buffers, stored, allocates, fn.room if allocates else None)
 
 
 def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop: EmitLoop) -> None:
@@ -74,6 +84,8 @@ def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop:
     w = inner.writer
     pointers = [w.value(sanitised(m.buffer.name)) for m in captured.buffers]
     scalars = [signature.scalar(inner, variable, v.type) for variable, v in captured.values]
+    room = w.value("room") if captured.room is not None else None
+    inner.room = None if room is None else Room(room, "null", "0")
     begin, end = w.value("begin"), w.value("end")
     for m, ref in zip(captured.buffers, pointers, strict=True):
         memory.bind(inner, m.buffer, ref, m.alignment, readonly=m.buffer.name not in captured.stored)
@@ -83,23 +95,32 @@ def _emit_range(fn: Function, s: For, name: str, captured: _Captured, emit_loop:
     w.line("ret i32 0")
     fn.loaded |= inner.loaded
     declared = [signature.pointer(inner, inner.memories[m.buffer.name]) for m in captured.buffers]
-    declared += [*scalars, f"i64 {begin}", f"i64 {end}"]
+    declared += [*scalars, *([] if room is None else [f"ptr noalias {room}"]), f"i64 {begin}", f"i64 {end}"]
     header = signature.HEADER.format(name=name, parameters=", ".join(declared))
     fn.module.functions.append(w.text(header))
 
 
 def _emit_chunk(fn: Function, name: str, captured: _Captured) -> None:
-    w = Writer()
+    module, w = fn.module, Writer()
     context, begin, end = w.value("context"), w.value("begin"), w.value("end")
-    arguments = []
     hints = [(sanitised(m.buffer.name), "ptr") for m in captured.buffers]
     hints += [(sanitised(variable), v.text) for variable, v in captured.values]
+    hints += _PARTS if captured.room is not None else []
+    words = []
     for k, (hint, text) in enumerate(hints, 1):
         slot = w.define(f"{hint}.word", f"getelementptr i64, ptr {context}, i64 {k}")
-        arguments.append(f"{text} {w.define(hint, f'load {text}, ptr {slot}, align 8')}")
-    operands = ", ".join([*arguments, f"i64 {begin}", f"i64 {end}"])
+        words.append((text, w.define(hint, f"load {text}, ptr {slot}, align 8")))
+    part = ""
+    if captured.room is not None:
+        (_, start), (_, size), (_, taken) = words[-len(_PARTS) :]
+        part = parts.take(module, w, taken)
+        before = w.define("before", f"mul i64 {part}, {size}")
+        words[-len(_PARTS) :] = [("ptr", w.define("room", f"getelementptr i8, ptr {start}, i64 {before}"))]
+    operands = ", ".join([*(f"{text} {ref}" for text, ref in words), f"i64 {begin}", f"i64 {end}"])
     status = w.define("status", f"call i32 @{name}({operands})")
-    if captured.allocates:
+    if captured.room is not None:
+        parts.give(module, w, taken, part)
+    if captured.fails:
         report, done = w.name("report"), w.name("done")
         w.line(f"br i1 {w.define('failed', f'icmp ne i32 {status}, 0')}, label %{report}, label %{done}")
         w.label(report)
@@ -108,14 +129,19 @@ def _emit_chunk(fn: Function, name: str, captured: _Captured) -> None:
         w.label(done)
     w.line("ret void")
     header = f"define internal void @{name}.chunk(ptr {context}, i64 {begin}, i64 {end}) #0"
-    fn.module.functions.append(w.text(header))
+    module.functions.append(w.text(header))
 
 
 def _emit_call(fn: Function, threads: Threads, name: str, captured: _Captured, start: str, stop: str) -> str:
     """Call parallel_for where there are threads and at least two iterations, else the loop itself: the status."""
     w = fn.writer
     operands = captured.operands
-    context = w.alloca("context", f"[{len(operands) + 1} x i64], align 8")
+    passed, alone_operands = operands, operands
+    if captured.room is not None:
+        taken = w.alloca("taken", f"[{parts.WORDS} x i64], align 8")
+        passed = [*operands, f"ptr {captured.room.parts}", f"i64 {captured.room.part_bytes}", f"ptr {taken}"]
+        alone_operands = [*operands, f"ptr {captured.room.parts}"]
+    context = w.alloca("context", f"[{len(passed) + 1} x i64], align 8")
     shared, alone, joined = w.name("shared"), w.name("alone"), w.name("joined")
     second = w.define("second", f"add i64 {start}, 1")
     several = w.define("several", f"icmp slt i64 {second}, {stop}")
@@ -124,7 +150,9 @@ def _emit_call(fn: Function, threads: Threads, name: str, captured: _Captured, s
     able = w.define("able", f"and i1 {present}, {many}")
     w.line(f"br i1 {w.define('fork', f'and i1 {able}, {several}')}, label %{shared}, label %{alone}")
     w.label(shared)
-    for k, operand in enumerate(["i64 0", *operands]):
+    if captured.room is not None:
+        parts.opened(fn.module, w, taken, threads.count)
+    for k, operand in enumerate(["i64 0", *passed]):
         slot = w.define("word", f"getelementptr i64, ptr {context}, i64 {k}")
         w.line(f"store {operand}, ptr {slot}, align 8")
     bounds = f"i64 {start}, i64 {stop}"
@@ -133,7 +161,7 @@ def _emit_call(fn: Function, threads: Threads, name: str, captured: _Captured, s
     together = w.define("status", f"trunc i64 {reported} to i32")
     w.line(f"br label %{joined}")
     w.label(alone)
-    by_itself = w.define("status", f"call i32 @{name}({', '.join([*operands, bounds])})")
+    by_itself = w.define("status", f"call i32 @{name}({', '.join([*alone_operands, bounds])})")
     w.line(f"br label %{joined}")
     w.label(joined)
     return w.define("status", f"phi i32 [ {together}, %{shared} ], [ {by_itself}, %{alone} ]")

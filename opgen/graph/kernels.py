@@ -1,0 +1,201 @@
+"""The kernels of programs: from a call of an op to object code, once for equal calls, kept in the cache.
+
+A kernel is made for the sizes of a call (`special`), or for all sizes of its variant.  It differs from those that
+calls from Python run (`opgen.runtime.specialize`) only in where its temporary results lie: in room that the program
+gives it.  What is kept says all that a program needs to know, so that one that is in the cache is loaded without
+lowering or scheduling anything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from opgen.codegen.llvm.emit import emit
+from opgen.codegen.llvm.room import RoomNeeded, room_of
+from opgen.graph.bound import Bound
+from opgen.graph.nodes import Op
+from opgen.loop.analysis.bounds import kept_proofs
+from opgen.loop.bind import bind
+from opgen.loop.canonical import canonical
+from opgen.loop.nodes import Kernel, Parameter
+from opgen.loop.print import print_kernel
+from opgen.loop.walk import loops_in
+from opgen.lower import Variant, lower
+from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
+from opgen.runtime import cache, pickled, toolchain, tuned
+from opgen.runtime.algorithms import mode
+from opgen.runtime.choose import Chooser
+from opgen.runtime.library import Library, load_library
+from opgen.runtime.limits import CheckedKernel
+from opgen.runtime.locks import BUILD
+from opgen.runtime.sharing import Work, is_for_one, work_of
+from opgen.schedule.fallback import unless_broken
+
+LOADED = 1024
+"""How many kernels stay loaded when no program holds them."""
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """A kernel that was made: the key of its object code, and what is to be known to call it.
+
+    `reads` are the positions, among the op's tensors, of those that it takes; `parameters` are those that it is given.
+    `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
+    whether that is so for given parameters.
+    """
+
+    key: str
+    symbol: str
+    reads: tuple[int, ...]
+    parameters: tuple[Parameter, ...]
+    room: RoomNeeded | None
+    alone: bool
+    work: Work | None
+
+
+@dataclass(frozen=True)
+class _Object:
+    """What is kept of a kernel whatever op it came from."""
+
+    room: RoomNeeded | None
+    parallel: bool
+    code: bytes
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A kernel for a call: for its sizes (`special`), or for any.  `key` is equal for calls that one kernel serves."""
+
+    call: Bound
+    special: bool
+    key: str
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel's address, good for as long as this object lives."""
+
+    code: KernelCode
+    address: int
+    library: Library
+
+
+# What is wanted --------------------------------------------------------------------------------------------------
+
+
+def wanted(call: Bound, special: bool) -> Wanted:
+    """The kernel for a call, by everything that decides what it is."""
+    spec, environment = call.op.spec, call.environment
+    decides = special and bool(spec.algorithms)  # whether an algorithm is for a call may depend on any number of it
+    floats = () if decides else tuple(a.name for a in spec.attrs if a.kind == "float")
+    numbers = {n: v for n, v in environment.attrs.items() if n not in floats} if special else {}
+    identity = {
+        "op": repr(spec),
+        "functions": repr(call.op.functions),
+        "variant": repr((sorted(call.variant.types.items()), sorted(call.variant.values.items()))),
+        "attributes": repr(sorted(numbers.items())),
+        "shapes": repr(sorted(environment.shapes.items())) if special else "",
+        "symbols": repr(sorted(environment.symbols.items())) if special else "",
+        "algorithms": mode(),
+        **machine_identity(),
+    }
+    return Wanted(call, special, cache.key_of(identity))
+
+
+def machine_identity() -> dict[str, str]:
+    """What decides the code of every kernel, whatever it computes."""
+    host = toolchain.host()
+    return {
+        "compiler": toolchain.compiler_fingerprint(),
+        "kernels": toolchain.fingerprint("graph/kernels.py"),
+        "llvm": toolchain.llvm_version(),
+        "target": repr(host),
+        "machine": repr(host.machine),
+        "tuned": tuned.digest(),
+    }
+
+
+@lru_cache(maxsize=256)
+def lowered(op: Op, variant: Variant) -> CheckedKernel:
+    """The generic kernel of a variant of an op."""
+    return CheckedKernel(op.spec, lower(op.module, op.spec, variant))
+
+
+# Making ----------------------------------------------------------------------------------------------------------
+
+
+def kept(want: Wanted) -> KernelCode | None:
+    """The kernel if it was made before, by any process, and its code is there."""
+    found = pickled.take(want.key, KernelCode)
+    return found if found is not None and loaded(found) is not None else None
+
+
+def make(want: Wanted) -> tuple[KernelCode, bytes]:
+    """The kernel and its object code: built, unless an equal one of another op was."""
+    call = want.call
+    checked = lowered(call.op, call.variant)
+    generic = checked.lowered.kernel
+    with BUILD, kept_proofs():
+        kernel = _chosen(want, checked) if want.special else simplify(generic)
+        target = toolchain.host()
+        text = print_kernel(canonical(kernel))
+        key = cache.key_of({**cache.code_identity(target, text), **machine_identity(), "room": "yes"})
+        made = pickled.take(key, _Object)
+        symbol = f"kernel_{key[:16]}"
+        if made is None:
+            made = _built(replace(kernel, name=symbol))
+            pickled.put(key, made)
+        alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
+        work = None if kernel.is_bound or not made.parallel else work_of(generic, target.machine)
+    tensors = [t.name for t in call.op.spec.tensors]
+    reads = tuple(tensors.index(b.name) for b in generic.inputs)
+    code = KernelCode(key, symbol, reads, kernel.parameters, made.room, alone or not made.parallel, work)
+    pickled.put(want.key, code)
+    return code, made.code
+
+
+def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
+    """The kernel for a call's sizes, by the definition or by a faster algorithm."""
+    call, generic = want.call, checked.lowered.kernel
+    values = checked.values(call.environment)
+    integers = {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float}
+    chooser = Chooser(call.op.module, call.op.spec, call.variant)
+    return chooser.choose(bind(generic, integers), call.environment)
+
+
+def _built(kernel: Kernel) -> _Object:
+    target = toolchain.host()
+
+    def finished(scheduled: Kernel) -> _Object:
+        legal = legalize(scheduled, check=False)
+        room = room_of(legal)
+        code = toolchain.object_code(emit(legal, target, room is not None), target, kernel.is_bound)
+        return _Object(room, any(s.kind == "parallel" for s in loops_in(legal.body)), code)
+
+    return tuned.build(kernel, target, finished)
+
+
+# Loading ---------------------------------------------------------------------------------------------------------
+
+_loaded: OrderedDict[str, LoadedKernel] = OrderedDict()
+"""By the key of the code, those used last at the end."""
+
+
+def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
+    """A kernel in the process, from its object code or from the cache; None if the code is not there any more."""
+    with BUILD:
+        found = _loaded.get(code.key)
+        if found is None:
+            kept = None if given is not None else pickled.take(code.key, _Object)
+            bytes_ = given if kept is None else kept.code
+            if bytes_ is None:
+                return None
+            library = load_library(bytes_, code.symbol)
+            found = _loaded[code.key] = LoadedKernel(code, library.address(code.symbol), library)
+            while len(_loaded) > LOADED:
+                _loaded.popitem(last=False)
+        _loaded.move_to_end(code.key)
+        return found

@@ -1,0 +1,134 @@
+"""A program in the process, ready to run: its kernels and entry loaded, its weights in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from math import prod
+
+import numpy as np
+
+from opgen.diagnostics import InternalError
+from opgen.graph.arena import ArenaPool, arena_code
+from opgen.graph.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
+from opgen.graph.kernels import LoadedKernel, loaded
+from opgen.graph.nodes import Array
+from opgen.graph.plan.lives import ALIGNMENT
+from opgen.graph.program import ENTRY, Program
+from opgen.runtime import threads
+from opgen.runtime.address import address
+from opgen.runtime.kernel import Launchable, Words
+from opgen.runtime.library import load_library
+from opgen.runtime.words import OK
+
+_TRIES = 100
+"""How often a run looks for an arena again that other runs took from it."""
+
+
+class MissingKernelError(InternalError):
+    """A kernel of a program is not in the cache any more."""
+
+
+class LoadedProgram:
+    """A program, and what its entry is given: the addresses of its kernels and weights."""
+
+    def __init__(self, program: Program, weights: Sequence[Array], pool: ArenaPool) -> None:
+        """Raises MissingKernelError if the code of a kernel is gone."""
+        self.program = program
+        self.pool = pool
+        self._kernels = [self._kernel(i) for i in range(len(program.kernels))]
+        self._weights = [_in_line(a) for a in weights]
+        self._library = load_library(program.code, ENTRY)
+        self._records: dict[int, Words] = {}
+        self._kernel_table = _table(k.address for k in self._kernels)
+        self._weight_table = _table(address(a) for a in self._weights)
+
+    def _kernel(self, number: int) -> LoadedKernel:
+        found = loaded(self.program.kernels[number])
+        if found is None:
+            raise MissingKernelError(f"kernel {number} of program '{self.program.name}' is gone")
+        return found
+
+    def bind(self) -> BoundProgram:
+        """The program as something that calls are launched on."""
+        return BoundProgram(self)
+
+    def record(self, count: int) -> Words:
+        """What a run by so many threads goes by (`opgen.graph.arena_ir`); it stays where it is, as runs may read it."""
+        found = self._records.get(count)
+        if found is None:
+            entry = self._library.address(ENTRY)
+            tables = (ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table))
+            words = (entry, *tables, self.pool.address, self.program.arena_bytes(count))
+            found = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
+        return found
+
+
+class BoundProgram(Launchable):
+    """A program that is launched as a kernel is.  Many threads may call it at once: each run has an arena."""
+
+    __slots__ = ("_count", "_generation", "_program", "_record", "_run")
+
+    def __init__(self, program: LoadedProgram) -> None:
+        self._program = program
+        self._generation = -1
+        self._settle()
+
+    def _settle(self) -> None:
+        """Go by the number of threads that is set now."""
+        if self._generation != threads.generation():
+            self._generation = threads.generation()
+            self._count = threads.get_num_threads()
+            self._record = self._program.record(self._count)
+
+    @property
+    def first(self) -> int:
+        return FIRST_TENSOR
+
+    @property
+    def address(self) -> int:
+        return arena_code().run
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    def packed(self) -> Words:
+        self._settle()
+        program = self._program.program
+        count = len(program.inputs) + len(program.outputs)
+        parallel = threads.parallel_for().address if self._count > 1 else 0
+        return (ctypes.c_int64 * (FIRST_TENSOR + count))(parallel, self._count, ctypes.addressof(self._record))
+
+    def __call__(self, addresses: Sequence[ctypes.c_int64 | int]) -> None:
+        """Run on the inputs' and outputs' memory.  Raises MemoryError if there is no memory for an arena."""
+        words = self.packed()
+        words[FIRST_TENSOR:] = list(addresses)
+        needed = int(self._record[RECORD_WORDS - 1])
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self.address)
+        for _ in range(_TRIES):
+            status = function(ctypes.addressof(words))
+            if status != NO_ARENA:
+                break
+            self._program.pool.grow(needed)
+        if status == NO_ARENA:
+            raise MemoryError("too many runs at once")
+        if status != OK:
+            node = self._program.program.nodes[status - 1]
+            raise MemoryError(f"node {node} of '{self._program.program.name}' has no memory for temporary results")
+
+
+def _table(addresses: Iterable[int]) -> ctypes.Array[ctypes.c_int64]:
+    found = list(addresses)
+    return (ctypes.c_int64 * max(1, len(found)))(*found)
+
+
+def _in_line(array: Array) -> Array:
+    """An array that starts on a cache line, as kernels read fastest."""
+    if address(array) % ALIGNMENT == 0 or not prod(array.shape):
+        return array
+    found = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -address(found) % ALIGNMENT
+    copy = found[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

@@ -1,0 +1,127 @@
+"""Which results are views: the bytes of an input under another shape.
+
+A result is one if its op only reads, element by element, and the element at each place is the one at the same place of
+the input, counted in the order of memory.  That is looked at for every element, with the node's sizes in place: of most
+ops that are no views the first few tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opgen.graph.bound import Bound
+from opgen.spec import model as m
+from opgen.spec.environment import evaluate, evaluate_int
+from opgen.spec.walk import subexpressions
+
+COUNTED = 1 << 26
+"""Elements up to which each is looked at; a larger result is computed, which is right as well."""
+
+_FEW = 256
+_MANY = 1 << 18
+"""Elements that are looked at together: first, and then."""
+
+_Places: TypeAlias = "npt.NDArray[np.int64]"
+
+
+def view_of(call: Bound) -> int | None:
+    """The position, among the op's tensors, of the one that the only result of a call is a view of; else None."""
+    spec = call.op.spec
+    if len(spec.outputs) != 1 or len(spec.definitions) != 1:
+        return None
+    definition = spec.definitions[0]
+    read = definition.value
+    position = next((i for i, t in enumerate(spec.tensors) if isinstance(read, m.Read) and t.name == read.tensor), None)
+    if position is None or not isinstance(read, m.Read):
+        return None
+    tensor, (dtype, shape) = spec.tensors[position], call.results[0]
+    count = prod(shape)
+    if call.variant.dtype(tensor.dtype) != dtype or prod(call.environment.shapes[tensor.name]) != count:
+        return None
+    if count > COUNTED:
+        return None
+    source = _Place(call, tensor, read.indices)
+    target = _Place(call, spec.outputs[0], definition.subscripts)
+    return position if all(_agree(source, target, v) for v in _values(call, definition)) else None
+
+
+def _agree(source: _Place, target: _Place, values: Mapping[str, _Places]) -> bool:
+    one, other = source.of(values), target.of(values)
+    return one is not None and other is not None and bool(np.all(one == other))
+
+
+def _values(call: Bound, definition: m.Definition) -> Iterator[Mapping[str, _Places]]:
+    """All values of a definition's indices, few first, then many at once."""
+    extents = [evaluate_int(r.extent, call.environment) for r in definition.indices]
+    start, count, step = 0, prod(extents), _FEW
+    while start < count:
+        number = np.arange(start, min(start + step, count), dtype=np.int64)
+        found = np.unravel_index(number, extents) if extents else ()
+        yield {r.name: np.asarray(v, np.int64) for r, v in zip(definition.indices, found, strict=True)}
+        start, step = start + step, _MANY
+
+
+class _Place:
+    """The place of an element of a tensor in memory, counted in elements, for the indices at which it is accessed."""
+
+    def __init__(self, call: Bound, tensor: m.Tensor, indices: Sequence[m.Expr]) -> None:
+        self._call = call
+        shape = call.environment.shapes[tensor.name]
+        order = call.variant.permutation(call.op.spec, tensor.layout, tensor.rank)
+        self._axes = [(indices[axis], shape[axis]) for axis in order]
+
+    def of(self, values: Mapping[str, _Places]) -> _Places | None:
+        """None if some element is none of the tensor's, or an index is made of what is not known here."""
+        place: _Places = np.zeros((), np.int64)
+        for index, size in self._axes:
+            found = self._evaluated(index, values)
+            if found is None or np.any(found < 0) or np.any(found >= size):
+                return None
+            place = place * size + found
+        return place
+
+    def _evaluated(self, e: m.Expr, values: Mapping[str, _Places]) -> _Places | None:
+        if isinstance(e, m.Index):
+            return values[e.name]
+        parts = list(subexpressions(e))
+        if any(isinstance(p, m.Read) for p in parts):
+            return None
+        if not any(isinstance(p, m.Index) for p in parts):
+            return np.asarray(evaluate(e, self._call.environment)).astype(np.int64)
+        match e:
+            case m.Operation() if e.op in _OPERATIONS:
+                left, right = self._evaluated(e.left, values), self._evaluated(e.right, values)
+                if left is None or right is None or (e.op in ("//", "%") and np.any(right == 0)):
+                    return None
+                return _OPERATIONS[e.op](left, right)
+            case m.Negate():
+                operand = self._evaluated(e.operand, values)
+                return None if operand is None else -operand
+            case m.Conditional():
+                holds, yes, no = (self._evaluated(x, values) for x in (e.condition, e.if_true, e.if_false))
+                return None if holds is None or yes is None or no is None else np.where(holds != 0, yes, no)
+        return None
+
+
+_OPERATIONS: Mapping[str, Callable[[_Places, _Places], _Places]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "//": np.floor_divide,
+    "%": np.mod,
+    "min": np.minimum,
+    "max": np.maximum,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}

@@ -1,0 +1,186 @@
+"""A graph as one program: kernels, a plan, and an entry in machine code that runs them.
+
+A `Program` is data: it is kept in the cache, from which another process starts without lowering or scheduling
+anything, and it is what ahead-of-time libraries hold.  `LoadedProgram` is one that may be run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from opgen.graph.bound import Bound, bound
+from opgen.graph.kernels import KernelCode, lowered, machine_identity, wanted
+from opgen.graph.making import Progress, made
+from opgen.graph.nodes import Graph, Value
+from opgen.graph.plan.places import Place
+from opgen.graph.plan.plan import Plan, plan
+from opgen.graph.plan.views import view_of
+from opgen.graph.program_ir import Entry, Launch, Moved, entry_ir
+from opgen.runtime import cache, pickled, toolchain
+from opgen.runtime.run import evaluate
+from opgen.runtime.sharing import WORTH_SHARING, Work
+from opgen.runtime.words import parameter_words
+
+ENTRY = "opgen_program"
+"""The name of the entry in its object code."""
+
+Number: TypeAlias = "int | float | bool"
+
+
+@dataclass(frozen=True)
+class Program:
+    """`inputs`, `weights` (constants, in the order of the entry's table) and `outputs` as the caller knows them.
+
+    `nodes` tells for each launch of the entry the node whose kernel it is, by number; `views` are the nodes that cost
+    nothing.  `arena` are the bytes of the plan, `part` those that each thread needs behind it; `bound` is the largest
+    sum of bytes needed at one step.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    weights: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    kernels: tuple[KernelCode, ...]
+    entry: Entry
+    nodes: tuple[int, ...]
+    views: tuple[int, ...]
+    arena: int
+    part: int
+    bound: int
+    code: bytes
+
+    def arena_bytes(self, threads: int) -> int:
+        """The bytes of the arena of a run by so many threads."""
+        return self.arena + threads * self.part
+
+
+def key_of(graph: Graph, special: str) -> str:
+    """What a graph's program is kept by: everything but the constants' elements.  `special` says which nodes get
+    kernels for just their sizes.
+    """
+    number = {name: i for i, name in enumerate(graph.value)}
+    texts: dict[int, str] = {}
+    nodes = [
+        (
+            texts.setdefault(id(node.op), f"{node.op!r}"),
+            node.types,
+            repr(node.attributes),
+            [number[name] for name in (*node.inputs, *node.outputs)],
+        )
+        for node in graph.nodes
+    ]
+    numbers = {text: i for i, text in enumerate(dict.fromkeys(texts.values()))}
+    identity = {
+        "ops": "\n".join(numbers),
+        "nodes": repr([(numbers[text], *rest) for text, *rest in nodes]),
+        "values": repr([(v.dtype.name, v.shape) for v in graph.value.values()]),
+        "names": repr((graph.name, [v.name for v in graph.inputs], _output_names(graph))),
+        "outputs": repr(([number[name] for name in graph.outputs], len(graph.inputs), len(graph.constants))),
+        "special": special,
+        "graph": toolchain.fingerprint("graph"),
+        **machine_identity(),
+    }
+    return cache.key_of(identity)
+
+
+def program(
+    graph: Graph, special: Sequence[bool] | None = None, progress: Progress | None = None, anew: bool = False
+) -> Program:
+    """The program of a graph: from the cache, unless it shall be `anew`, or made.
+
+    `special` says of each node whether its kernel is for its sizes (None: all are), or for any.  `progress` is told how
+    many kernels are done, of how many, while they are built.
+    """
+    key = key_of(graph, "all" if special is None else repr([int(s) for s in special]))
+    found = None if anew else pickled.take(key, Program)
+    if found is None:
+        found = _made(graph, special or [True] * len(graph.nodes), progress)
+        pickled.put(key, found)
+    return found
+
+
+# Making ----------------------------------------------------------------------------------------------------------
+
+
+def _made(graph: Graph, special: Sequence[bool], progress: Progress | None) -> Program:
+    calls = [bound(graph, node) for node in graph.nodes]
+    views = _views(graph, calls)
+    running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
+    wants = {i: wanted(calls[i], special[i]) for i in running}
+    codes = made([wants[i] for i in running], progress)
+    kernels = list(dict.fromkeys(codes[wants[i].key] for i in running))
+    launched = {i: _Launched(calls[i], codes[wants[i].key]) for i in running}
+    found = plan(
+        graph,
+        views,
+        [launched[i].code.reads if i in launched else () for i in range(len(graph.nodes))],
+        [launched[i].room if i in launched else 0 for i in range(len(graph.nodes))],
+    )
+    entry = Entry(
+        tuple(launched[s.node].launch(kernels.index(launched[s.node].code), s.places, s.room) for s in found.steps),
+        _moved(found),
+        len(graph.inputs),
+        found.bytes,
+    )
+    target = toolchain.host()
+    return Program(
+        graph.name,
+        graph.inputs,
+        tuple(c.value for c in graph.constants),
+        tuple(_renamed(graph.value[n], o) for n, o in zip(graph.outputs, _output_names(graph), strict=True)),
+        tuple(kernels),
+        entry,
+        tuple(s.node for s in found.steps),
+        tuple(i for i in range(len(graph.nodes)) if i not in launched),
+        found.bytes,
+        max((x.part for x in launched.values()), default=0),
+        found.bound,
+        toolchain.object_code(entry_ir(ENTRY, entry, target), target, bound=True),
+    )
+
+
+def _output_names(graph: Graph) -> tuple[str, ...]:
+    return graph.output_names or graph.outputs
+
+
+def _renamed(value: Value, name: str) -> Value:
+    return Value(name, value.dtype, value.shape)
+
+
+def _views(graph: Graph, calls: Sequence[Bound]) -> dict[str, str]:
+    """For each result that is a view the value that it views."""
+    found: dict[str, str] = {}
+    for node, call in zip(graph.nodes, calls, strict=True):
+        position = view_of(call)
+        if position is not None:
+            found[node.outputs[0]] = node.inputs[position]
+    return found
+
+
+def _moved(found: Plan) -> tuple[Moved, ...]:
+    return tuple(Moved(found.place[c.source], Place("output", c.output), c.bytes) for c in found.copies)
+
+
+class _Launched:
+    """A call, with the numbers that its kernel is given."""
+
+    def __init__(self, call: Bound, code: KernelCode) -> None:
+        self.code = code
+        self.values = lowered(call.op, call.variant).values(call.environment)
+        self.room, self.part = 0, 0
+        if code.room is not None:
+            given = {p.name: self.values[p.name] for p in code.parameters}
+            self.room, self.part = (evaluate(e, given) for e in (code.room.shared, code.room.each))
+
+    def launch(self, kernel: int, places: tuple[Place, ...], room: int) -> Launch:
+        values = [self.values[p.name] for p in self.code.parameters]
+        words = parameter_words(self.code.parameters, values)
+        alone = self.code.alone or (self.code.work is not None and _is_small(self.code.work, self.values))
+        return Launch(kernel, places, words, not alone, None if self.code.room is None else (room, self.part))
+
+
+def _is_small(work: Work, values: Mapping[str, Number]) -> bool:
+    operations, touched = (evaluate(e, values) for e in (work.operations, work.bytes))
+    return work.always + work.per_operation * operations + work.per_byte * touched < WORTH_SHARING

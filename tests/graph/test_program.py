@@ -1,0 +1,195 @@
+"""A program computes what its graph's nodes do one by one, bit for bit, in an arena of any contents."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from opgen import algorithms
+from opgen.dtypes import FLOAT32
+from opgen.graph import compiled as compiled_model
+from opgen.graph.bound import Kind
+from opgen.graph.compiled import CompiledModel
+from opgen.graph.interpret import compiled, interpret
+from opgen.graph.nodes import Array, Graph
+from opgen.runtime.errors import ArgumentError
+from opgen.runtime.threads import get_num_threads, set_num_threads
+from tests.graph.random_graphs import assert_same, campaign, random_inputs
+from tests.graph.steps import NN, Steps, uniform
+
+
+def results(model: CompiledModel, inputs: dict[str, Array]) -> tuple[Array, ...]:
+    found = model(*inputs.values())
+    return found if isinstance(found, tuple) else (found,)
+
+
+@campaign(60)
+def test_random_graphs(graph: Graph) -> None:
+    inputs = random_inputs(graph)
+    model = CompiledModel.of_graph(graph)
+    expected = interpret(graph, inputs, compiled)
+    for _ in range(2):
+        assert_same(results(model, inputs), expected)
+        for arena in model.pool.arenas:
+            arena[...] = 0xFF
+
+
+def convolutions(channels: int, size: int) -> Graph:
+    """Convolutions that pack, pad and keep what they need for themselves, with a residual."""
+    steps = Steps()
+    x = steps.input(1, size, size, channels)
+    first = steps.random(3, 3, channels, channels)
+    second = steps.random(1, 1, channels, channels)
+    h = steps("Conv2D", x, first, module=NN, strides=(1, 1, 1, 1), padding="SAME")
+    h = steps("Conv2D", h, second, module=NN, strides=(1, 2, 2, 1), padding="VALID")
+    h = steps("Conv2D", h, first, module=NN, strides=(1, 1, 1, 1), padding="SAME")
+    return steps.graph(h)
+
+
+def test_kernels_have_their_room_in_the_arena() -> None:
+    """An algorithm works on blocks, of which each thread has one of its own."""
+    graph = convolutions(64, 56)
+    inputs = dict(uniform(graph.inputs))
+    with algorithms("default"):
+        model = CompiledModel.of_graph(graph)
+    (program,) = (p.program for p in model.programs)
+    assert any(x.room is not None and x.room[1] > 0 for x in program.entry.launches), "no thread has a part of its own"
+    assert all(k.room is not None for k in program.kernels)
+    (expected,) = interpret(graph, inputs, compiled)
+    before = get_num_threads()
+    found = set()
+    try:
+        for count in (1, 2, 3, 70):
+            set_num_threads(count)
+            for _ in range(3):
+                (result,) = results(model, inputs)
+                found.add(result.tobytes())
+                for arena in model.pool.arenas:
+                    arena[...] = 0xFF
+    finally:
+        set_num_threads(before)
+    assert len(found) == 1, "the same bits for any number of threads, whatever the arena held"
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+def chain(length: int, rows: int = 5, columns: int = 7) -> Graph:
+    """Additions one after the other."""
+    steps = Steps()
+    x = steps.input(rows, columns)
+    y = steps.input(1, columns)
+    for _ in range(length):
+        x = steps("Add", x, y)
+    return steps.graph(x)
+
+
+def of_any_size(length: int) -> CompiledModel:
+    """The chain for any number of rows and columns."""
+
+    def prepare(given: dict[str, Kind]) -> Graph:
+        (_, (rows, columns)) = given["x0"]
+        return chain(length, rows, columns)
+
+    return CompiledModel("chain", {"x0": FLOAT32, "x1": FLOAT32}, prepare)
+
+
+def test_an_arena_is_as_large_as_what_is_alive_at_once() -> None:
+    model = CompiledModel.of_graph(chain(9, 64, 64))
+    (program,) = (p.program for p in model.programs)
+    assert program.bound == 2 * 64 * 64 * 4
+    assert program.arena == program.bound
+
+
+def test_outputs_that_are_inputs_constants_or_given_twice() -> None:
+    steps = Steps()
+    x, c = steps.input(3, 4), steps.random(3, 4)
+    h = steps("Add", x, c)
+    graph = steps.graph(h, x, c, h)
+    inputs = dict(uniform(graph.inputs))
+    model = CompiledModel.of_graph(graph)
+    assert_same(results(model, inputs), interpret(graph, inputs, compiled))
+    assert_same(results(model, inputs), interpret(graph, inputs, compiled))
+
+
+def test_results_are_written_where_the_caller_wants_them() -> None:
+    model = CompiledModel.of_graph(chain(3))
+    x, y = np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)
+    out = np.zeros((5, 7), np.float32)
+    for _ in range(3):
+        out[...] = 0
+        assert model(x, y, out=out) is out
+        assert (out == 4).all()
+    with pytest.raises(ArgumentError, match=r"^steps: argument 'out': expected memory apart from the inputs'"):
+        model(x, y, out=x)
+    with pytest.raises(
+        ArgumentError, match=r"^steps: argument 'out': expected float32\[5, 7\], given float32\[5, 6\]$"
+    ):
+        model(x, y, out=np.zeros((5, 6), np.float32))
+    assert (x == 1).all()
+
+
+def test_calls_by_name_and_from_lists() -> None:
+    model = CompiledModel.of_graph(chain(2, 1, 2))
+    found = model.run({"x1": [[1.0, 2.0]], "x0": [[0.5, 0.25]]})
+    assert {n: a.tolist() for n, a in found.items()} == {"v1_z": [[2.5, 4.25]]}
+    reversed_view = np.array([[2.0, 1.0]], np.float32)[:, ::-1]
+    assert model(reversed_view, reversed_view).tolist() == [[3.0, 6.0]]
+
+
+def test_wrong_inputs_are_named() -> None:
+    model = CompiledModel.of_graph(chain(2))
+    x, y = np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)
+    for call, message in (
+        (lambda: model(x), r"steps: argument 'tensors': expected 2 \(x0, x1\), given 1"),
+        (lambda: model(x, y[0]), r"steps: argument 'x1': expected float32\[1, 7\], given float32\[7\]"),
+        (lambda: model(x.astype(np.float64), y), r"steps: argument 'x0': expected float32, given float64\[5, 7\]"),
+        (lambda: model.run({"x0": x}), "steps: argument 'x1': expected a tensor, given nothing"),
+        (lambda: model.run({"x0": x, "z": y}), "steps: argument 'z': expected one of x0, x1, given it"),
+    ):
+        with pytest.raises(ArgumentError, match=f"^{message}$"):
+            call()
+
+
+def test_runs_at_the_same_time() -> None:
+    model = CompiledModel.of_graph(chain(40, 30, 50))
+    rng = np.random.default_rng(0)
+    given = [(rng.random((30, 50), np.float32), rng.random((1, 50), np.float32)) for _ in range(8)]
+    expected = [model(*g).tobytes() for g in given]
+
+    def run(k: int) -> bool:
+        return all(model(*given[k]).tobytes() == expected[k] for _ in range(200))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(run, range(8)))
+    assert 1 <= len(model.pool.arenas) <= 8
+
+
+def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_model, "PROGRAMS", 4)
+    monkeypatch.setattr(compiled_model, "SPECIAL", 3)
+    model = of_any_size(3)
+    rng = np.random.default_rng(1)
+    largest = 0
+    for _ in range(3):
+        for rows in (3, 4, 90, 5, 6, 7, 8):
+            x, y = rng.random((rows, 5), np.float32), rng.random((1, 5), np.float32)
+            np.testing.assert_allclose(model(x, y), x + 3 * y, rtol=1e-6)
+            assert len(model.programs) <= 4
+            largest = max(p.program.arena_bytes(get_num_threads()) for p in model.programs)
+            assert sum(a.nbytes for a in model.pool.arenas) <= largest
+    kernels = {k.key for p in model.programs for k in p.program.kernels}
+    assert len(kernels) == 1, "sizes beyond the first few share one kernel"
+
+
+def test_a_model_calls_while_another_runs() -> None:
+    inner = CompiledModel.of_graph(chain(2))
+    outer = CompiledModel("outer", {"x0": FLOAT32, "x1": FLOAT32}, lambda _: nested(inner))
+    x, y = np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)
+    assert (outer(x, y) == 4).all()
+
+
+def nested(inner: CompiledModel) -> Graph:
+    """A graph that is made by running a model."""
+    assert (inner(np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)) == 3).all()
+    return chain(3)
