@@ -1,21 +1,26 @@
-"""Intermediates that need no memory: a `let` that is read once, element for element, becomes part of its reader."""
+"""Intermediates that need no memory: a `let` that one reader reads, element for element, becomes part of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from opgen.lower.repeated import reads_taken, reductions
 from opgen.spec.model import Definition, Expr, Index, Read, Reduce
 from opgen.spec.walk import depth, operands, reads, subexpressions, substitute_indices, transform, with_operands
 
 DEEPEST = 64
 """Most nodes within each other that lets make: what comes after walks down expressions."""
 
+LARGEST = 512
+"""Most nodes of a value that stands in several places: each may double what it becomes part of."""
+
 
 def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """Put each `let` that only one definition reads, once, outside any reduction and at all of that definition's
-    indices, into its reader.  The value is computed just as often and rounded just the same.
+    """Put each `let` that only one definition reads, outside any reduction and at all of that definition's indices,
+    into its reader.  The value is rounded just the same; where it stands several times, who lowers it computes its
+    reductions once.
 
-    A value that would become deeper than `DEEPEST` stays apart.
+    A value that would become deeper than `DEEPEST`, or repeated and larger than `LARGEST`, stays apart.
     """
     result = dict(enumerate(definitions))
     readers: dict[str, set[int]] = {}
@@ -43,9 +48,11 @@ def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
 
 def _fits(let: Definition, user: Definition) -> bool:
     found = [r for r in reads(user.value) if r.tensor == let.tensor]
-    if len(found) != 1 or not all(isinstance(s, Index) for s in let.subscripts):
+    if len({r.indices for r in found}) != 1 or not all(isinstance(s, Index) for s in let.subscripts):
         return False
-    if any(found[0] is inner for reduce in _reductions(user.value) for inner in reads(reduce)):
+    if any(r is inner for reduce in reductions(user.value) for inner in reads(reduce) for r in found):
+        return False
+    if len(found) > 1 and not _may_stand_often(let, user, len(found)):
         return False
     subscripts = found[0].indices
     names = [s.name for s in subscripts if isinstance(s, Index)]
@@ -54,9 +61,16 @@ def _fits(let: Definition, user: Definition) -> bool:
     return len(names) == len(subscripts) and sorted(names) == sorted(extents) and same_box
 
 
+def _may_stand_often(let: Definition, user: Definition, times: int) -> bool:
+    """Whether a value may stand in several places: small, and its reductions are to be computed in any case."""
+    if sum(1 for _ in subexpressions(let.value)) * times > LARGEST:
+        return False
+    return not reductions(let.value) or any(r.tensor == let.tensor for r in reads_taken(user.value))
+
+
 def _inlined(let: Definition, user: Definition) -> Definition:
-    bound = {r.name for reduce in _reductions(let.value) for r in reduce.indices}
-    taken = {r.name for r in user.indices} | {r.name for reduce in _reductions(user.value) for r in reduce.indices}
+    bound = {r.name for reduce in reductions(let.value) for r in reduce.indices}
+    taken = {r.name for r in user.indices} | {r.name for reduce in reductions(user.value) for r in reduce.indices}
     value = _rename_bound(let.value, {n: f"{let.tensor}_{n}" for n in bound & taken})
 
     def replaced(e: Expr) -> Expr:
@@ -66,10 +80,6 @@ def _inlined(let: Definition, user: Definition) -> Definition:
         return substitute_indices(value, dict(zip(names, e.indices, strict=True)))
 
     return replace(user, value=transform(replaced, user.value))
-
-
-def _reductions(e: Expr) -> list[Reduce]:
-    return [n for n in subexpressions(e) if isinstance(n, Reduce)]
 
 
 def _rename_bound(e: Expr, names: dict[str, str]) -> Expr:

@@ -204,7 +204,7 @@ class _Lowering:
         compute = self._variant.dtype(definition.dtype).compute_type
         statements: list[Stmt] = []
         for choice in expanded.copies():
-            value = mathematics.value(expanded.settle(definition.value, choice), compute, scope)
+            value = mathematics.definition(expanded.settle(definition.value, choice), compute, scope)
             subscripts = [expanded.settle(definition.subscripts[axis], choice) for axis in access.order]
             place = tuple(self._scalars.lower(e, scope.indices) for e in subscripts)
             store: Stmt = Store(access.buffer.name, place, b.cast(access.buffer.dtype, value))

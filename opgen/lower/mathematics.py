@@ -15,6 +15,7 @@ from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Sto
 from opgen.loop.walk import free_vars, walk_expr
 from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
+from opgen.lower.repeated import repeated
 from opgen.lower.scalars import COMPARE, Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
@@ -121,6 +122,7 @@ class Mathematics:
         self._shared: dict[tuple[Expr, DType, tuple[loop.Expr, ...]], Load] = {}
         self._rooms: dict[DType, Buffer] = {}
         self._proved: dict[tuple[int, loop.Expr], tuple[Context, bool]] = {}
+        self._once: dict[Expr, loop.Expr] = {}
 
     # Types ------------------------------------------------------------------------------------------
 
@@ -189,9 +191,19 @@ class Mathematics:
             case Element():
                 return self._element(e, want, scope)
             case Reduce():
+                if e in self._once:
+                    return self._once[e]
                 found = terms(e)
                 return self._reduce(e, want, scope) if found is None else self._sum(found, want, scope)
         return b.cast(want, self.condition(e, scope))
+
+    def definition(self, e: Expr, want: DType, scope: Scope) -> loop.Expr:
+        """The value of a definition; a reduction that stands in it several times is computed once, before it."""
+        self._once.clear()
+        for reduce in repeated(e):
+            if self.type_of(reduce) == want:
+                self._once[reduce] = self.value(reduce, want, scope)
+        return self.value(e, want, scope)
 
     def _seldom(self, e: Conditional, condition: loop.Expr, want: DType, scope: Scope) -> loop.Expr:
         """A value of which one side is computed where it is taken alone."""
