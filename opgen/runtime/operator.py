@@ -8,6 +8,8 @@ A call goes through three stages, each remembered by the next:
 * *resolve* finds the kernel for the call's types and sizes (`opgen.runtime.specialize`).
 * *run* allocates the results and calls the kernel.
 
+A call with a symbol in the place of a tensor is not run, but handed to it (`opgen.runtime.recording`).
+
 A call with tensors on a CUDA device, or inside `opgen.device("cuda")`, is checked each time and then handed to what
 runs calls on devices (`opgen.runtime.device_calls`).
 
@@ -37,11 +39,13 @@ from opgen.runtime.launcher import Launcher
 from opgen.runtime.lending import for_caller, lent
 from opgen.runtime.placement import chosen, chosen_device
 from opgen.runtime.plan import Out, Plan, Prepared, PreparedSeveral
+from opgen.runtime.recording import symbol_among
 from opgen.runtime.tensors import READABLE, Array
 from opgen.runtime.views import arrays, learn
 
 if TYPE_CHECKING:
     from opgen.runtime.devices.cuda_driver import Device
+    from opgen.spec.model import Module
 
 __all__ = ["PLANS", "Call", "Launch", "Operator", "fingerprint"]
 
@@ -77,7 +81,7 @@ class Operator:
     """One op of a generated module.  `check` is its generated check, `resolve` finds its kernels.
 
     `elsewhere` gives, when it is first needed, what runs its calls on devices; without it they are refused.  `refuse`
-    gives the error of a call whose integers cannot be computed.
+    gives the error of a call whose integers cannot be computed; `module` the spec that the op is of.
     """
 
     def __init__(
@@ -87,7 +91,9 @@ class Operator:
         resolve: Resolve,
         elsewhere: Callable[[], Elsewhere] | None = None,
         refuse: Refuse | None = None,
+        module: Callable[[], Module] | None = None,
     ) -> None:
+        self.module = module
         self._refuse = refuse
         self.name = name
         self._elsewhere = elsewhere
@@ -118,11 +124,11 @@ class Operator:
 
     def prepare(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Prepared:
         """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
-        return Prepared(self.name, self._plan(self._checked(tensors, rest)))
+        return Prepared(self.name, self._plan(self.checked(tensors, rest)))
 
     def prepare_several(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> PreparedSeveral:
         """A handle for calls like this one of an op that has several results."""
-        return PreparedSeveral(self.name, self._plan(self._checked(tensors, rest)))
+        return PreparedSeveral(self.name, self._plan(self.checked(tensors, rest)))
 
     def _again(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: Out) -> tuple[Array, ...]:
         """Run a call that is not the last one with its attributes: perhaps one that was made before."""
@@ -143,11 +149,13 @@ class Operator:
         It is remembered only if the attributes are still what they were: a kernel may take long to build, and another
         thread may have changed a list meanwhile.
         """
+        if (symbol := symbol_among(tensors)) is not None:
+            return cast("tuple[Array, ...]", symbol.called(self, tensors, rest, out))
         if self._elsewhere is not None and any(map(is_device_array, tensors)):
             return self._in_place(self._elsewhere(), tensors, rest, out)
         key = _plain_key(rest)
         if self._elsewhere is not None and (device := chosen_device()) is not None:
-            call = self._checked(tensors, rest)
+            call = self.checked(tensors, rest)
             return cast("tuple[Array, ...]", self._elsewhere().copied(call, out, device))
         call, plan = self._planned(tensors, rest)
         given = tuple(cast("Array", a) for a in call.tensors.values())
@@ -168,7 +176,7 @@ class Operator:
         array or a list meanwhile.
         """
         before = _look(tensors)
-        call = self._checked(tensors, rest)
+        call = self.checked(tensors, rest)
         for _ in range(_LOOKS):
             key = (asked(), call_key(call))
             plan = self._plans.get(key)
@@ -177,7 +185,7 @@ class Operator:
             if before == _look(tensors) and (known or not others(tensors)):
                 return call, plan
             before = _look(tensors)
-            call = self._checked(tensors, rest)
+            call = self.checked(tensors, rest)
             if before == _look(tensors) and (asked(), call_key(call)) == key:
                 return call, plan
         name = next(iter(call.tensors), "name")
@@ -188,10 +196,11 @@ class Operator:
     ) -> tuple[Array, ...]:
         """Run a call with tensors on a device, which are borrowed as they are checked."""
         with Loans() as loans:
-            call = self._checked(tuple(Loan(t, loans) if is_device_array(t) else t for t in tensors), rest)
+            call = self.checked(tuple(Loan(t, loans) if is_device_array(t) else t for t in tensors), rest)
             return cast("tuple[Array, ...]", elsewhere.in_place(call, out, loans))
 
-    def _checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
+    def checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
+        """The call, if its arguments fit together; an ArgumentError if not."""
         try:
             call = self._check(*tensors, *rest)
         except ZeroDivisionError as error:

@@ -115,7 +115,7 @@ class Library:
     def operator(self, name: str, check: Check) -> Operator:
         """The operator of an op, to be made once."""
         kernels = self.kernels[name] = Kernels(self, name)
-        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls, kernels.refuse)
+        made = self.operators[name] = Operator(name, check, kernels, kernels.device_calls, kernels.refuse, self.module)
         kernels.forget_plans = made.forget
         return made
 
