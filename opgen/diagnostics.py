@@ -114,6 +114,18 @@ class InternalError(OpgenError):
     """A broken invariant of opgen: a bug in opgen, never in its input."""
 
 
+class CheckFailed(OpgenError):
+    """A check of a kernel on the elements that it was given does not hold: its number, and the value that it reports.
+
+    Who knows the op that the kernel is of tells the user in its words.
+    """
+
+    def __init__(self, number: int, value: int) -> None:
+        self.number = number
+        self.value = value
+        super().__init__(f"check {number} of a kernel does not hold: {value}")
+
+
 _COMPARED = 60
 """Letters of a name that is compared with others: the time grows with their square."""
 

@@ -34,7 +34,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
-from opgen.spec.walk import conjuncts, index_names, reads, substitute_indices
+from opgen.spec.walk import conjuncts, index_names, reads, reads_values, substitute_indices
 
 TERMS = 48
 """Most terms of a sum within each other: a tensor may be read a thousand times, and every stage walks down values."""
@@ -232,6 +232,9 @@ class _Adjoint:
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         value: Expr = ZERO
         for number, piece in enumerate(pieces, 1):
+            if any(map(reads_values, piece.read.indices)):
+                message = f"'{tensor}' is read at elements of another tensor: there is no gradient with respect to it"
+                raise refused(message, piece.read.span)
             equations = [
                 Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
@@ -320,7 +323,7 @@ class _Adjoint:
         found: set[Expr] = set()
         for read in present:
             for axis, subscript in enumerate(read.indices):
-                if read.outside is None:
+                if read.outside is None and not reads_values(subscript):
                     found.update(within(subscript, self._size(read.tensor, axis)))
         return found
 
@@ -329,6 +332,8 @@ class _Adjoint:
         extents = {r.name: r.extent for r in ranges}
         for axis, (before, after) in enumerate(zip(guard.indices, moved.indices, strict=True)):
             size = self._size(guard.tensor, axis)
+            if reads_values(before) and guard.outside is None:
+                continue  # it is inside, or the call is refused
             if not (isinstance(before, Index) and extents.get(before.name) == size):
                 yield from within(after, size)
 

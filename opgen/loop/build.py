@@ -170,6 +170,14 @@ def both(a: Expr, b: Expr) -> Expr:
     return Binary("and", a, b)
 
 
+def all_of(conditions: Iterable[Expr]) -> Expr:
+    """All of some conditions together; true if there are none."""
+    together: Expr = TRUE
+    for c in conditions:
+        together = both(together, c)
+    return together
+
+
 def either(a: Expr, b: Expr) -> Expr:
     if a == FALSE or b == TRUE:
         return b

@@ -25,6 +25,7 @@ assume: "assume" expr _NL
 suite: _NL _INDENT item+ _DEDENT
 ?item: "pass" _NL -> pass
     | "barrier" _NL -> barrier
+    | "check" expr "else" LITERAL ":" expr _NL -> check
     | "prefetch" name "[" indices "]" _NL -> prefetch
     | "block" ":" suite -> block
     | LOOP_KIND? "for" name "in" expr ".." expr ":" suite -> loop

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import CheckFailed, InternalError
 from opgen.loop.arithmetic import NUMPY, Array
 from opgen.loop.interpreter.expressions import NAMESPACE, ExpressionWriter, Names
 from opgen.loop.interpreter.memory import Memory
@@ -48,7 +48,7 @@ def interpret(
 
     `arrays` holds an array for each input, of its type (`ml_dtypes.bfloat16` for bfloat16) and the shape that callers
     know.  `seed`: run loops that are said to have independent iterations in an order drawn with it.  `complete`: every
-    element of every output must have been written.
+    element of every output must have been written.  Raises CheckFailed where a check does not hold.
     """
     values = {p.name: _parameter(p, parameters or {}) for p in kernel.parameters}
     _check_assumptions(kernel, values)
@@ -148,6 +148,7 @@ def _compile(
         "threads": threads,
         "finish": finish,
         "counters": counters,
+        "CheckFailed": CheckFailed,
     }
     writer.emit(0, "def run():")
     for p in kernel.parameters:

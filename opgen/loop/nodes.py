@@ -380,6 +380,19 @@ class Barrier(_Remembering):
 
 
 @dataclass(frozen=True, slots=True)
+class Check(_Remembering):
+    """Ends the kernel here, and reports `number` and the value, unless the condition holds.
+
+    It stands outside all loops and conditions, before anything is stored to an output: what a caller gave does not make
+    sense, and nothing is half-written.  `value` counts only where the condition does not hold.
+    """
+
+    condition: Expr
+    number: int
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Prefetch(_Remembering):
     """A hint that the line of memory around an element will be read.  It has no effect and reads nothing: the place may
     lie outside the buffer, counted on from its rows.
@@ -389,7 +402,7 @@ class Prefetch(_Remembering):
     indices: tuple[Expr, ...]
 
 
-Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier | Prefetch
+Stmt: TypeAlias = Store | For | If | Let | Alloc | Block | Barrier | Check | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

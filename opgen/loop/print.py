@@ -20,6 +20,7 @@ from opgen.loop.nodes import (
     Buffer,
     Call,
     Cast,
+    Check,
     Compare,
     Const,
     Dot,
@@ -138,6 +139,8 @@ def _statement(s: Stmt, scope: _Scope, last: bool) -> Iterator[str]:
             yield f"{_access(s.buffer, s.indices, s.mask, scope)} = {_expr(s.value, scope)}"
         case Barrier():
             yield "barrier"
+        case Check():
+            yield f"check {_expr(s.condition, scope)} else {s.number}: {_expr(s.value, scope)}"
         case Prefetch():
             yield f"prefetch {_access(s.buffer, s.indices, None, scope)}"
         case For():

@@ -20,6 +20,7 @@ from opgen.loop.nodes import (
     Buffer,
     Call,
     Cast,
+    Check,
     Compare,
     Const,
     Dot,
@@ -196,6 +197,11 @@ class Reader:
         match item.data:
             case "barrier":
                 return Barrier()
+            case "check":
+                number = self.literal(token_of(item, 1), "")
+                if number.type != Type(DTYPES["int64"]):
+                    self.mistake("loop-literal", "a check is known by an integer", token_of(item, 1))
+                return Check(self.expr(child(item, 0)), int(number.value), self.expr(child(item, 2)))
             case "prefetch":
                 buffer = self.name(child(item, 0))
                 self.known(buffer, self.buffers, "buffer", child(item, 0))

@@ -83,7 +83,21 @@ LITERAL = (
 )
 """A constant without its sign: `3`, `3i32`, `0.5f32x16`, `inf_f64`, `true`, `false_x8`."""
 
-_STATEMENTS = ("kernel", "assume", "for", "in", "let", "alloc", "if", "else", "pass", "barrier", "prefetch", "block")
+_STATEMENTS = (
+    "kernel",
+    "assume",
+    "for",
+    "in",
+    "let",
+    "alloc",
+    "if",
+    "else",
+    "pass",
+    "barrier",
+    "check",
+    "prefetch",
+    "block",
+)
 _WORDS = ("parallel", "unroll", "vector", "and", "or", "xor", "not")
 RESERVED = frozenset(_STATEMENTS + _WORDS)
 """Words that a name must be quoted to be."""

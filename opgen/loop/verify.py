@@ -22,6 +22,7 @@ from opgen.loop.nodes import (
     Binary,
     Block,
     Buffer,
+    Check,
     Const,
     Expr,
     For,
@@ -36,7 +37,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.print import print_expr
 from opgen.loop.typecheck import Declarations, access_problems, type_problems
-from opgen.loop.walk import declares, expressions, free_vars, loads, loops_in, outermost, touched, walk_expr
+from opgen.loop.walk import declares, expressions, free_vars, loads, loops_in, outermost, touched, walk, walk_expr
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def problems(kernel: Kernel, *, bounds: bool = False, before: Kernel | None = No
     to be 0 (looked for only in kernels without other problems).
     """
     checker = _Checker(kernel, frozenset() if before is None else _shared(kernel, before))
-    found = [*_header(kernel), *checker.statement(kernel.body, _declarations(kernel), _Place())]
+    found = [*_header(kernel), *_late(kernel), *checker.statement(kernel.body, _declarations(kernel), _Place())]
     if bounds and not found:
         found += _bounds(kernel)
     return list(dict.fromkeys(found))
@@ -116,6 +117,17 @@ def _header(kernel: Kernel) -> Iterator[Problem]:
         yield from (Problem(m, place) for m in type_problems(a, names))
         if a.type != Type(BOOL):
             yield Problem(f"the assumption '{print_expr(a)}' is {a.type}, not bool", place)
+
+
+def _late(kernel: Kernel) -> Iterator[Problem]:
+    """Checks after which not everything can be as it was: an output is stored to before."""
+    outputs = {o.name for o in kernel.outputs}
+    written: str | None = None
+    for s in walk(kernel.body):
+        if isinstance(s, Store) and s.buffer in outputs:
+            written = s.buffer
+        elif isinstance(s, Check) and written is not None:
+            yield Problem(f"check {s.number} stands after a store to the output '{written}'", "the body")
 
 
 def _name(name: str) -> Iterator[str]:
@@ -188,6 +200,8 @@ class _Checker:
                 yield from (Problem(m, str(place)) for m in self._prefetch(s, names))
             case Barrier():
                 yield from (Problem(m, str(place)) for m in self._barrier(place))
+            case Check():
+                yield from (Problem(m, str(place)) for m in _check(s, place))
 
     def _store(self, s: Store, names: Declarations) -> Iterator[str]:
         yield from access_problems(s.buffer, s.indices, s.mask, s.value.type.dtype, names)
@@ -262,6 +276,15 @@ class _Checker:
             yield "a barrier outside block and thread loops"
         elif place.divergent:
             yield "a barrier that some threads may not reach"
+
+
+def _check(s: Check, place: _Place) -> Iterator[str]:
+    if place.titles:
+        yield "a check stands in a loop or a condition"
+    if s.condition.type != Type(BOOL) or s.value.type != INDEX:
+        yield f"a check is of {s.condition.type} and {s.value.type}, not bool and {INDEX}"
+    if s.number < 0:
+        yield f"a check has the number {s.number}"
 
 
 def _nesting(s: For, place: _Place) -> Iterator[str]:

@@ -15,6 +15,7 @@ from opgen.loop.nodes import (
     Buffer,
     Call,
     Cast,
+    Check,
     Compare,
     Const,
     Dot,
@@ -161,6 +162,8 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:
             return s.buffers[0].shape if len(s.buffers) == 1 else tuple([e for o in s.buffers for e in o.shape])
         case Prefetch():
             return s.indices
+        case Check():
+            return (s.condition, s.value)
         case Block() | Barrier():
             return ()
 
@@ -185,6 +188,8 @@ def with_expressions(s: Stmt, new: tuple[Expr, ...]) -> Stmt:
             return Alloc(tuple(shaped), s.body)
         case Prefetch():
             return Prefetch(s.buffer, new)
+        case Check():
+            return Check(new[0], s.number, new[1])
         case Block() | Barrier():
             return s
 
@@ -205,6 +210,7 @@ _PARTS: Mapping[type, Callable[..., tuple[Stmt, ...]]] = {
     Let: _body,
     Alloc: _body,
     Barrier: _none,
+    Check: _none,
     Prefetch: _none,
 }
 
@@ -219,7 +225,7 @@ def with_parts(s: Stmt, new: tuple[Stmt, ...]) -> Stmt:
     if _same(parts(s), new):
         return s
     match s:
-        case Store() | Barrier() | Prefetch():
+        case Store() | Barrier() | Check() | Prefetch():
             return s
         case For():
             return For(s.var, s.start, s.stop, new[0], s.kind)

@@ -15,7 +15,7 @@ tensors are heap allocations around all, those of one case around what is done i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from opgen.diagnostics import InternalError
@@ -26,6 +26,7 @@ from opgen.loop.nodes import Buffer, For, Kernel, Stmt, Store, Var
 from opgen.loop.walk import free_vars
 from opgen.lower.cases import ByCases, Cases, Part
 from opgen.lower.constants import Expansion, expansion, quotient
+from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
 from opgen.lower.mathematics import Mathematics, Names, Scope, TensorAccess
@@ -50,7 +51,7 @@ from opgen.spec.model import (
     Tensor,
 )
 from opgen.spec.narrow import narrow_op
-from opgen.spec.walk import subexpressions
+from opgen.spec.walk import reads, subexpressions
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | N
     return _Lowering(narrowed, variant, algorithm.definitions, algorithm.name).run()
 
 
+@dataclass(frozen=True)
+class _Numbered:
+    """A check and the number by which a kernel reports it."""
+
+    number: int
+    check: ElementCheck
+
+
 class _Lowering:
     def __init__(
         self, op: OpSpec, variant: Variant, definitions: tuple[Definition, ...], algorithm: str | None = None
@@ -93,7 +102,7 @@ class _Lowering:
             raise InternalError(f"op {op.name} has no mathematics: derive the gradients of a module first")
         inputs = tuple(self._argument(t) for t in op.tensors if not t.shape_only)
         outputs = tuple(self._argument(t) for t in op.outputs)
-        body = self._body(self._definitions)
+        body = self._body(self._definitions, element_checks(op) if self._algorithm is None else ())
         if self._algorithm is not None:
             plain = self._body(inline_lets(op.definitions))
             body = b.block((body, unless_finite(outputs, plain, self._names)))
@@ -108,13 +117,18 @@ class _Lowering:
         )
         return Lowered(kernel, self._parameters.values)
 
-    def _body(self, definitions: tuple[Definition, ...]) -> Stmt:
-        """One nest a definition, within the allocations of the intermediates."""
+    def _body(self, definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...] = ()) -> Stmt:
+        """The checks, and one nest a definition, within the allocations of the intermediates."""
         lets = [self._let(d) for d in definitions if not d.is_output]
         nests: list[Stmt] = []
         cases = ByCases(self._condition, _named_integers(self._op))
-        for definition in definitions:
-            part = cases.of(definition)
+        for step in _in_order(definitions, checks):
+            if isinstance(step, _Numbered):
+                made, checked = self._check(step)
+                lets += made
+                nests += checked
+                continue
+            part = cases.of(step)
             if isinstance(part, Cases):
                 nests.append(self._chosen(part))
             else:
@@ -122,6 +136,26 @@ class _Lowering:
                 lets += made
                 nests += [self._nest(d) for d in parts]
         return b.alloc(lets, b.block(nests))
+
+    def _check(self, step: _Numbered) -> tuple[list[Buffer], list[Stmt]]:
+        """What a check computes, and where it keeps it: the least distance from an end, negative for one outside.
+
+        Only then the least subscript is looked for: it is outside, or the one that goes farthest beyond the other end.
+        """
+        buffers: list[Buffer] = []
+        nests: list[Stmt] = []
+        for value, name in ((step.check.measure, "inside"), (step.check.least, "least")):
+            tensor = self._tensor_names.fresh(f"{name}_{step.number}")
+            definition = Definition(tensor, (), (), value, "int64", (), False, span=step.check.read.span)
+            buffers.append(self._let(definition))
+            nests.append(self._nest(definition))
+        inside, least = (loop.Load(buffer.name, (), buffer.dtype) for buffer in buffers)
+        size = self._scalars.lower(step.check.size, {})
+        beyond = b.sub(b.sub(size, 1), inside)
+        settled = Store(buffers[1].name, (), b.select(b.compare("lt", least, 0), least, beyond))
+        holds = b.compare("ge", inside, 0)
+        failed = b.when(b.negate(holds), b.block((nests[1], settled)))
+        return buffers, [nests[0], failed, loop.Check(holds, step.number, least)]
 
     def _chosen(self, part: Part) -> Stmt:
         """The nests of each case under its condition, with what they need for themselves."""
@@ -189,7 +223,7 @@ class _Lowering:
         nest = self._copies(definition, expanded, extents, scope, mathematics)
         for index in reversed(variables):
             nest = For(variables[index].name, b.index(0), stops[index], nest)
-        return nest
+        return b.when(b.all_of(dict.fromkeys(scope.around)), nest)
 
     def _copies(
         self,
@@ -241,6 +275,25 @@ class _Lowering:
         ]
         conditions = [c for c in (*required, *stretched) if c is not None and c != b.TRUE]
         return tuple(c for c in conditions if free_vars(c) <= found)
+
+
+def _in_order(
+    definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...]
+) -> Iterator[Definition | _Numbered]:
+    """Definitions and checks, these first: each after what it is made of, and before anything is written."""
+    left = {d.tensor: d for d in definitions if not d.is_output}
+
+    def needed(names: Iterable[str]) -> Iterator[Definition]:
+        for name in names:
+            definition = left.pop(name, None)
+            if definition is not None:
+                yield from needed(dict.fromkeys(r.tensor for r in reads(definition.value)))
+                yield definition
+
+    for number, check in enumerate(checks):
+        yield from needed(sorted(check.tensors))
+        yield _Numbered(number, check)
+    yield from (d for d in definitions if d.is_output or d.tensor in left)
 
 
 def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> loop.Expr | None:

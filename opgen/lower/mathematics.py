@@ -16,7 +16,7 @@ from opgen.loop.walk import free_vars, walk_expr
 from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
 from opgen.lower.repeated import repeated
-from opgen.lower.scalars import COMPARE, Scalars, has_floats
+from opgen.lower.scalars import COMPARE, INTEGER, Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
     Apply,
@@ -62,7 +62,8 @@ class Scope:
 
     `allocs` and `before` are filled while an expression is lowered; `conditions` is None outside a reduction, else it
     gathers the conditions under which the term is there at all: those on values stand in `late`, for they load.
-    `path` are the conditions under which the expression is taken.
+    `around` are conditions on sizes alone without which there is nothing to compute: all has been checked.  `path` are
+    the conditions under which the expression is taken.
     """
 
     indices: Mapping[str, Var]
@@ -71,6 +72,7 @@ class Scope:
     allocs: list[Buffer] = field(default_factory=list)
     before: list[Stmt] = field(default_factory=list)
     late: list[loop.Expr] = field(default_factory=list)
+    around: list[loop.Expr] = field(default_factory=list)
     path: tuple[loop.Expr, ...] = ()
 
     def under(self, condition: loop.Expr) -> Scope:
@@ -87,7 +89,7 @@ class Scope:
         """Leave the term out unless these hold, as far as the expression is taken."""
         assert self.conditions is not None
         for c in conditions:
-            wanted = b.either(b.negate(_all(self.path)), c)
+            wanted = b.either(b.negate(b.all_of(self.path)), c)
             loads = any(isinstance(n, Load) for n in walk_expr(wanted))
             (self.late if loads else self.conditions).append(wanted)
 
@@ -246,6 +248,8 @@ class Mathematics:
         if e.op in COMPARE or e.op in ("and", "or"):
             return b.cast(want, self.condition(e, scope))
         if want == INT64 and e.op not in _ARITHMETIC:
+            if reads_values(e):
+                return INTEGER[e.op](self.value(e.left, want, scope), self.value(e.right, want, scope))
             return self._scalars.lower(e, scope.indices)
         left, right = self.value(e.left, want, scope), self.value(e.right, want, scope)
         if e.op == "pow":
@@ -266,14 +270,18 @@ class Mathematics:
 
     def _read(self, e: Read, scope: Scope) -> loop.Expr:
         access = self._tensors[e.tensor]
-        subscripts = [self._scalars.lower(i, scope.indices) for i in e.indices]
+        subscripts = [self._subscript(i, scope) for i in e.indices]
         sizes: list[loop.Expr] = [b.index(0)] * len(subscripts)
         for position, axis in enumerate(access.order):
             sizes[axis] = access.buffer.shape[position]
         outside: list[loop.Expr] = []
         for axis, stretched in enumerate(access.stretched):
             size = sizes[axis] if stretched is None else stretched
-            outside += self._unproved(subscripts[axis], size, scope.context)
+            if reads_values(e.indices[axis]):
+                outside += self._beyond(subscripts[axis], size, e.outside is None, scope)
+                subscripts[axis] = b.maximum(b.minimum(subscripts[axis], b.sub(size, 1)), b.index(0))
+            else:
+                outside += self._unproved(subscripts[axis], size, scope.context)
             if stretched is not None:
                 subscripts[axis] = b.minimum(subscripts[axis], b.sub(sizes[axis], 1))
         load = Load(access.buffer.name, tuple(subscripts[axis] for axis in access.order), access.buffer.dtype)
@@ -282,9 +290,13 @@ class Mathematics:
             fragile = scope.reached and any(_is_fragile(s) for s in subscripts)
             return self._guarded(value, [], b.const(0, value.type.dtype), scope) if fragile else value
         if e.outside is not None:
-            beyond = scope.under(b.negate(_all(outside)))
+            beyond = scope.under(b.negate(b.all_of(outside)))
             return self._guarded(value, outside, self.value(e.outside, value.type.dtype, beyond), scope)
-        if scope.conditions is None and self._partial:
+        made = any(reads_values(i) for i in e.indices)
+        if scope.conditions is None and made and not scope.path and not self._partial:
+            scope.around += outside
+            return value
+        if scope.conditions is None and (self._partial or made):
             return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
         if scope.conditions is None:
             raise InternalError(f"{e.span}: a read of {e.tensor!r} outside a reduction is not proved to stay inside")
@@ -296,6 +308,19 @@ class Mathematics:
             taken = taken.with_condition(condition)
         scope.require(half for half in outside if not taken.proves(half))
         return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
+
+    def _subscript(self, e: Expr, scope: Scope) -> loop.Expr:
+        """A subscript: an integer of the shape language, or one that is made of elements."""
+        return self.value(e, INT64, scope) if reads_values(e) else self._scalars.lower(e, scope.indices)
+
+    def _beyond(self, subscript: loop.Expr, size: loop.Expr, checked: bool, scope: Scope) -> list[loop.Expr]:
+        """What is to be asked of a subscript that is made of elements, which is then kept inside all the same.
+
+        If it was checked before, all are inside, unless there is nothing that they could be inside of.
+        """
+        some = b.compare("ge", size, 1)
+        asked = [] if scope.context.proves(some) else [some]
+        return asked if checked else [*asked, b.compare("ge", subscript, 0), b.compare("lt", subscript, size)]
 
     def _unproved(self, subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
         """The halves of 0 <= subscript < size that do not follow from the context."""
@@ -312,7 +337,7 @@ class Mathematics:
         """
         buffer = Buffer(self._names.fresh("element"), value.type.dtype, (), "register")
         scope.allocs.append(buffer)
-        condition = _all([*scope.reached, *inside])
+        condition = b.all_of([*scope.reached, *inside])
         scope.before.append(b.when(condition, Store(buffer.name, (), value), Store(buffer.name, (), otherwise)))
         return Load(buffer.name, (), buffer.dtype)
 
@@ -331,7 +356,7 @@ class Mathematics:
         inner = Scope({**scope.indices, **variables}, context, [])
         if e.condition is not None:
             on_values = [c for c in conjuncts(e.condition) if reads_values(c)]
-            condition = _all([self.condition(c, inner) for c in conjuncts(e.condition) if c not in on_values])
+            condition = b.all_of([self.condition(c, inner) for c in conjuncts(e.condition) if c not in on_values])
             inner.conditions = [c for c in _conjuncts(condition) if not context.proves(c)]
             inner.context = context.with_condition(condition)
             inner.late += [self.condition(c, inner) for c in on_values]
@@ -382,7 +407,7 @@ class Mathematics:
         place = (b.index(sum(known == dtype for _, known, _ in self._shared)),)
         room = self._rooms[dtype].name
         if inner.late:
-            value = Select(_all(inner.late), value, b.const(0, dtype))
+            value = Select(b.all_of(inner.late), value, b.const(0, dtype))
         computed = b.block((*inner.before, Store(room, place, value)))
         zero = Store(room, place, b.const(0, dtype))
         scope.before.append(_when_all([*reached, *dict.fromkeys(inner.conditions or [])], computed, zero))
@@ -414,7 +439,7 @@ class Mathematics:
         else:
             total = loop.Binary(_STEP[e.kind], so_far, self.value(e.body, dtype, scope))
         if scope.late:
-            total = Select(_all(scope.late), total, so_far)
+            total = Select(b.all_of(scope.late), total, so_far)
         return Store(accumulator.name, (), total)
 
 
@@ -491,14 +516,7 @@ def _multiplied(number: loop.Expr, value: loop.Expr, total: loop.Expr | None) ->
 
 
 def _when_all(conditions: list[loop.Expr], body: Stmt, otherwise: Stmt | None = None) -> Stmt:
-    return b.when(_all(conditions), body, otherwise)
-
-
-def _all(conditions: Iterable[loop.Expr]) -> loop.Expr:
-    together: loop.Expr = b.TRUE
-    for c in conditions:
-        together = b.both(together, c)
-    return together
+    return b.when(b.all_of(conditions), body, otherwise)
 
 
 def _neutral(kind: str, dtype: DType) -> loop.Expr:

@@ -30,7 +30,7 @@ from opgen.spec.walk import subexpressions
 
 COMPARE: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
-_INTEGER = {
+INTEGER = {
     "+": b.add,
     "-": b.sub,
     "*": b.mul,
@@ -83,8 +83,8 @@ class Scalars:
 
     def _operation(self, e: Operation, indices: Mapping[str, loop.Var]) -> loop.Expr:
         left, right = self.lower(e.left, indices), self.lower(e.right, indices)
-        if e.op in _INTEGER:
-            return _INTEGER[e.op](left, right)
+        if e.op in INTEGER:
+            return INTEGER[e.op](left, right)
         if e.op in COMPARE:
             return b.compare(COMPARE[e.op], left, right)
         if e.op == "and":

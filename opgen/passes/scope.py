@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Barrier, Block, For, If, Let, Prefetch, Stmt, Store
+from opgen.loop.nodes import Alloc, Barrier, Block, Check, For, If, Let, Prefetch, Stmt, Store
 
 
 def entered(s: Stmt, context: Context) -> Iterator[tuple[Stmt, Context]]:
     """The direct substatements (as `walk.parts`), each with what is known inside it."""
     match s:
-        case Store() | Barrier() | Prefetch():
+        case Store() | Barrier() | Check() | Prefetch():
             return
         case Block():
             for p in s.statements:

@@ -21,6 +21,7 @@ from opgen.loop.nodes import (
     Barrier,
     Binary,
     Block,
+    Check,
     Const,
     Expr,
     For,
@@ -138,10 +139,16 @@ class _Simplifier:
                 return self._let(s, context, values)
             case Alloc():
                 return self._alloc(s, context, values)
+            case Check():
+                return self._check(s, context, values)
             case Prefetch():
                 return with_expressions(s, tuple([self.expr(e, context, values) for e in s.indices]))
             case Barrier():
                 return s
+
+    def _check(self, s: Check, context: Context, values: Values) -> Stmt:
+        new = tuple([self.expr(e, context, values) for e in expressions(s)])
+        return b.EMPTY if new[0] == b.TRUE else with_expressions(s, new)
 
     def _block(self, s: Block, context: Context, values: Values) -> Stmt:
         new = tuple(self.stmt(p, context, values) for p in s.statements)

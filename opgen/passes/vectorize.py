@@ -33,6 +33,7 @@ from opgen.loop.nodes import (
     Buffer,
     Call,
     Cast,
+    Check,
     Compare,
     Const,
     Dot,
@@ -165,6 +166,8 @@ class _Vectorizer:
                 return self._let(s, scope)
             case Prefetch():
                 return self._prefetch(s, scope)
+            case Check():
+                raise InternalError(f"a check inside the vector loop '{self._var}'")
             case Barrier():
                 raise InternalError(f"a barrier inside the vector loop '{self._var}'")
 

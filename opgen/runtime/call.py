@@ -8,6 +8,8 @@ from ctypes import c_int64
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from opgen.diagnostics import CheckFailed
+from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.tensors import Given
 
 Value: TypeAlias = "int | float | bool | tuple[int, ...] | tuple[float, ...]"
@@ -46,12 +48,17 @@ Run: TypeAlias = "Callable[[list[c_int64 | int]], None]"
 """Takes the addresses of the tensors that a kernel reads, then those of its results."""
 
 
+Refused: TypeAlias = "Callable[[CheckFailed], ArgumentValueError]"
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A kernel ready to run, and the names of the tensors that it reads, in order."""
 
     run: Run
     reads: tuple[str, ...]
+    refused: Refused | None = None
+    """The error of a call for which a check of the kernel does not hold."""
 
 
 Resolve: TypeAlias = Callable[[Call], Launch]

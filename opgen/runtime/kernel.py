@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, SupportsIndex
 
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import CheckFailed, InternalError
 from opgen.loop import build as b
 from opgen.loop import walk
 from opgen.loop.nodes import Kernel
+from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import cache, threads, toolchain
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
-from opgen.runtime.words import FIRST_BUFFER, OK, OUT_OF_MEMORY, parameter_words
+from opgen.runtime.words import FIRST_BUFFER, parameter_words
 
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
@@ -29,7 +30,9 @@ MEMO_LIMIT = 1024
 """How many kernels stay loaded when nothing else holds them."""
 
 
-def _raise_for(status: int, name: str) -> None:
+def _raise_for(status: int, name: str, words: Words) -> None:
+    if status >= FIRST_CHECK:
+        raise CheckFailed(status - FIRST_CHECK, words[0])
     if status == OUT_OF_MEMORY:
         raise MemoryError(f"kernel {name}: not enough memory for its temporary buffers")
     raise InternalError(f"kernel {name} returned status {status}")
@@ -82,11 +85,13 @@ class CompiledKernel:
     ) -> None:
         """Run on buffers (inputs, then outputs) and parameters; other Python threads run meanwhile.
 
-        `threads` overrides the number that is set.  Raises MemoryError if temporary buffers cannot be had.
+        `threads` overrides the number that is set.  Raises MemoryError if temporary buffers cannot be had, CheckFailed
+        if a check of the kernel does not hold.
         """
-        status = self._function(self.words(addresses, parameters, threads))
+        words = self.words(addresses, parameters, threads)
+        status = self._function(words)
         if status != OK:
-            _raise_for(status, self.name)
+            _raise_for(status, self.name, words)
 
     def bind(self, parameters: Sequence[SupportsIndex | float], alone: bool = False) -> BoundKernel:
         """The kernel with its parameters fixed, for many calls in which only the buffers change.
@@ -173,9 +178,9 @@ class BoundKernel(Launchable):
             words = self.packed()
         words[FIRST_BUFFER : self._end] = addresses
         status = self._function(words)
+        if status != OK:  # the words are not what they were: another call packs its own
+            _raise_for(status, self._kernel.name, words)
         spares.append(words)
-        if status != OK:
-            _raise_for(status, self._kernel.name)
 
 
 # Building --------------------------------------------------------------------------------------------------------

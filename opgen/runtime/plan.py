@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from opgen.diagnostics import CheckFailed
 from opgen.dtypes import DTYPES
 from opgen.runtime.address import address
 from opgen.runtime.blocks import LARGE, teach
@@ -64,9 +65,17 @@ class Plan:
         self.results = tuple(Typed(r.name, r.shape, numpy_dtype(DTYPES[r.dtype])) for r in call.results)
 
     def run(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
-        """Run on arrays that fit.  Raises CallMemoryError if there is no memory for what is computed on the way."""
+        """Run on arrays that fit.
+
+        Raises CallMemoryError if there is no memory for what is computed on the way, ArgumentValueError if elements of
+        an argument are no subscripts of what they are to subscript; then nothing was written.
+        """
         try:
             self._launch.run([*(address(arrays[i]) for i in self._reads), *(address(r) for r in results)])
+        except CheckFailed as failed:
+            if self._launch.refused is None:
+                raise
+            raise self._launch.refused(failed) from None
         except MemoryError as error:
             raise CallMemoryError(f"{self._op}: not enough memory for temporary results") from error
 

@@ -23,6 +23,7 @@ kind, and how many kinds of calls took them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 from collections import OrderedDict
@@ -31,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from opgen.diagnostics import UserError, did_you_mean
+from opgen.diagnostics import CheckFailed, UserError, did_you_mean
 from opgen.runtime.algorithms import mode
 from opgen.runtime.call import Call, Check, Launch
 from opgen.runtime.counters import register
@@ -195,7 +196,8 @@ class Kernels:
             shelved = None if key is None else self._shelved(key)
             if shelved is not None:
                 self.counters.specialized_plans += 1
-                return Launch(shelved.bind(()), tuple(b.name for b in shelved.kernel.inputs))
+                reads = tuple(b.name for b in shelved.kernel.inputs)
+                return Launch(shelved.bind(()), reads, functools.partial(self.refused, call))
             return self._made(call, key)
 
     def _shelf_key(self, call: Call) -> str | None:
@@ -233,7 +235,16 @@ class Kernels:
             self._keep(self._from_shelf, key, compiled)
         alone = compiled is variant.generic and compiled.parallel and _is_small(variant, values)
         bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters], alone)
-        return Launch(bound, tuple(b.name for b in variant.lowered.kernel.inputs))
+        reads = tuple(b.name for b in variant.lowered.kernel.inputs)
+        return Launch(bound, reads, functools.partial(self.refused, call))
+
+    def refused(self, call: Call, failed: CheckFailed) -> ArgumentValueError:
+        """The error of a call for which a check of the kernel does not hold."""
+        from opgen.runtime.elements import refused
+
+        module = self._library.module()
+        op = module.op(self._name)
+        return refused(op, _environment(module, op, call), failed)
 
     def _values(self, call: Call) -> tuple[_Variant, dict[str, Number], Environment]:
         """The variant of a call, the value of each parameter of its generic kernel, and the call itself."""

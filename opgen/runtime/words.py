@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opgen.loop.nodes import Parameter
 
 FIRST_BUFFER = 2
-OK, OUT_OF_MEMORY = 0, 1
 
 _FLOAT = struct.Struct("=d")
 _WORD = struct.Struct("=q")

@@ -7,7 +7,22 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Expr, For, If, Kernel, Let, Load, Prefetch, Stmt, Store
+from opgen.loop.nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+)
 from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.unroll import expand
@@ -133,7 +148,7 @@ class _Sink:
                 return self._let(s, guards)
             case Alloc():
                 return self._alloc(s, guards)
-            case Store() | Barrier() | Prefetch():
+            case Store() | Barrier() | Check() | Prefetch():
                 raise AssertionError("a statement without parts contains no loop")
 
     def _leaf(self, s: Stmt, guards: tuple[Expr, ...]) -> Stmt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from opgen.diagnostics import Span
@@ -21,7 +21,7 @@ from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Readable, Scope
 from opgen.spec.stretch import check_stretched
-from opgen.spec.walk import conjuncts
+from opgen.spec.walk import conjuncts, reads, reads_values
 
 _OWN = (s.TypeDecl, s.WhenDecl, s.ConstantDecl, s.LetDecl, s.DefinitionDecl)
 
@@ -85,6 +85,7 @@ class AlgorithmChecker:
         condition = self._conditions()
         self._believe()
         definitions = tuple(self._definitions())
+        self._refuse_elements((*self.op.definitions, *definitions))
         check_stretched(self.report, self.op, definitions)
         if len(self.report) > before:
             return None
@@ -98,6 +99,14 @@ class AlgorithmChecker:
             "" if self.decl.doc is None else self.decl.doc.value,
             self.decl.span,
         )
+
+    def _refuse_elements(self, definitions: Iterable[m.Definition]) -> None:
+        """Notes reads at indices that are values: what is checked of them is the op's definition's alone."""
+        found = (r for d in definitions for r in reads(d.value) if any(reads_values(i) for i in r.indices))
+        first = next(found, None)
+        if first is not None:
+            message = f"'{first.tensor}' is read at elements of another tensor: an op that does has no algorithms"
+            self.report.add("S063", message, first.span or self.decl.span)
 
     def _names(self) -> None:
         """Notes names declared twice, or that something of the op has."""

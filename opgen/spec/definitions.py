@@ -16,6 +16,7 @@ from opgen.spec.polynomial import digits, inside, same
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.text import plural
+from opgen.spec.walk import reads_values
 
 
 def check_definitions(
@@ -204,7 +205,7 @@ class DefinitionChecker:
             if dims is None or read.span is None:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
-                if not inside(subscript, dim, self.ranges, self._least):
+                if not reads_values(subscript) and not inside(subscript, dim, self.ranges, self._least):
                     message = f"'{read.tensor}' may be read outside its dimension {axis} ({show(dim)})"
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
                     break

@@ -16,6 +16,7 @@ from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
+from opgen.spec.subscripts import SubscriptResolver
 from opgen.spec.text import plural
 
 SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {
@@ -119,7 +120,13 @@ class MathResolver(Resolver):
         return Typed(element, NUMBER if all(v.denominator == 1 for v in constant.values) else REAL)
 
     def _subscript(self, tree: s.Expression) -> m.Expr | None:
-        return Resolver(self.scope).integer(tree)
+        return SubscriptResolver(self.scope, self.resolve, self._whole).integer(tree)
+
+    def _whole(self, value: Typed) -> m.Expr | None:
+        """An element of an integer type as an int64."""
+        if not self.is_integer(value.kind):
+            return None
+        return value.expr if value.kind == "int64" else m.Convert("int64", value.expr, value.expr.span)
 
     def _learn(self, subscript: m.Expr, dim: m.Expr) -> None:
         """Notes what a subscript tells of the ranges of its indices."""
@@ -280,6 +287,23 @@ class MathResolver(Resolver):
         if variable is not None:
             return all(d.is_float for d in variable.allowed)
         return kind == REAL or (kind in DTYPES and DTYPES[kind].is_float)
+
+    def is_integer(self, kind: Kind) -> bool:
+        """Whether values of a kind are elements of an integer type, whichever of its types a variable stands for."""
+        variable = self.scope.type_variables.get(kind)
+        if variable is not None:
+            return all(d.is_int for d in variable.allowed)
+        return kind in DTYPES and DTYPES[kind].is_int
+
+    def unify(self, left: Typed, right: Typed) -> tuple[Typed, Typed] | None:
+        """As everywhere; of an element of an integer type and an int64, or an integer of shapes, both are int64."""
+        found = super().unify(left, right)
+        if found is not None or not {INT, "int64"} & {left.kind, right.kind}:
+            return found
+        whole = [e.expr if e.kind == INT else self._whole(e) for e in (left, right)]
+        if whole[0] is None or whole[1] is None:
+            return None
+        return Typed(whole[0], "int64"), Typed(whole[1], "int64")
 
     def _why_not_float(self, kind: Kind) -> str:
         variable = self.scope.type_variables.get(kind)

@@ -296,10 +296,11 @@ class Resolver:
 
     def _no_index(self, function: str, arguments: Iterable[m.Expr], span: Span) -> None:
         """Notes a function of integers asked for at each index: a kernel gets its values from the call."""
-        found = next((e for a in arguments for e in everything_in(a) if isinstance(e, m.Index)), None)
+        found = next((e for a in arguments for e in everything_in(a) if isinstance(e, m.Index | m.Read)), None)
         if found is not None:
             help = "write it with + - * // %, min and max"
-            self.report.add("S013", f"'{function}' is worked out before the op runs: not for an index", span, help)
+            what = "an index" if isinstance(found, m.Index) else "an element"
+            self.report.add("S013", f"'{function}' is worked out before the op runs: not for {what}", span, help)
 
     def _reduction(self, tree: s.Reduction) -> Typed | None:
         self.report.add("S013", f"'{tree.kind}[...]' belongs to the mathematics, not to shapes", tree.span)

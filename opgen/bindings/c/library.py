@@ -12,9 +12,11 @@ from opgen.bindings.c.expressions import CPrinter
 from opgen.bindings.c.limits import LimitsView, limits_view
 from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.scope import LibraryScope, OpScope, symbols
-from opgen.bindings.c.text import one_line, paragraphs
+from opgen.bindings.c.text import one_line, paragraphs, string
 from opgen.diagnostics import UserError
 from opgen.lower import Lowered, Variant, lower, structural_attrs, variants
+from opgen.lower.element_words import words_of
+from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.limits import limits_of, origin, uncomputed
 from opgen.spec.model import Expr, Function, FunctionCall, Module, OpSpec, ShapeLet, Sizes
 from opgen.spec.names import why_no_prefix
@@ -54,6 +56,14 @@ class Word:
 
 
 @dataclass(frozen=True)
+class ElementsView:
+    """A check of an op in C: what is said of elements, and the size of what they subscript."""
+
+    row: str
+    size: str
+
+
+@dataclass(frozen=True)
 class OpView:
     """An op in C.  `parameters` are, list by list, the values that kernels are given; `pick` the number of a
     variant.
@@ -78,6 +88,7 @@ class OpView:
     lists: tuple[int, ...]
     pick: str
     first: int
+    elements: tuple[ElementsView, ...] = ()
 
     @property
     def longest(self) -> int:
@@ -217,9 +228,18 @@ def _op(library: LibraryScope, op: OpSpec, found: Sequence[VariantView], first: 
             [[p.dtype.is_float for p in v.lowered.kernel.parameters] for v in found],
         ),
         lists=tuple(v.parameters for v in found),
+        elements=tuple(_elements(op, printer, check) for check in element_checks(op)),
         pick=_pick(scope),
         first=first,
     )
+
+
+def _elements(op: OpSpec, printer: CPrinter, check: ElementCheck) -> ElementsView:
+    words = words_of(op, check)
+    subject = string(words.subject) if words.subject else "NULL"
+    wraps = "true" if words.wraps else "false"
+    row = f"{{{string(words.argument)}, {string(words.tensor)}, {words.axis}, {wraps}, {subject}}}"
+    return ElementsView(row, printer.text(check.size))
 
 
 def _typed(found: Sequence[VariantView], arguments: tuple[Expr, ...]) -> Iterator[tuple[Expr, bool]]:

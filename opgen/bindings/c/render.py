@@ -13,6 +13,7 @@ from opgen.bindings.c.library import LibraryView
 from opgen.bindings.c.text import one_line, string
 from opgen.dtypes import DTYPES, DType
 from opgen.loop.analysis.reach import OPERATIONS
+from opgen.loop.status import FIRST_CHECK
 from opgen.runtime.parallel_ir import PIECES
 from opgen.spec.model import Module
 
@@ -69,6 +70,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "levels": table.levels,
         "pieces": PIECES,
         "operations": OPERATIONS,
+        "first_check": FIRST_CHECK,
     }
 
     def text(template: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from opgen.codegen.cuda.nest import holds_bound, is_bound
-from opgen.codegen.cuda.program import Choose, Define, Launch, Repeat, Step, Workspace
+from opgen.codegen.cuda.program import Choose, Define, Demand, Launch, Repeat, Step, Workspace
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
 from opgen.loop import walk as w
-from opgen.loop.nodes import Alloc, Block, Buffer, Expr, For, If, Let, Load, Stmt, Var
+from opgen.loop.nodes import Alloc, Block, Buffer, Check, Expr, For, If, Let, Load, Stmt, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ def partition(s: Stmt, context: Context, launch: MakeLaunch) -> tuple[Step, ...]
             if s.var.type.dtype.is_float:
                 return partition(s.body, context.defining(s), launch)
             return (Define(s.var, s.value, partition(s.body, context.knowing(s.var.name), launch)),)
+        case Check():
+            return (Demand(s),)
         case _:
             raise InternalError(f"{type(s).__name__} cannot run on the host")
 
@@ -82,11 +84,12 @@ def _is_hosts(s: Stmt) -> bool:
         return True
     if is_bound(s) or isinstance(s, Alloc):
         return False
-    return holds_bound(s) or _holds_heap(s)
+    return holds_bound(s) or _holds_hosts(s)
 
 
-def _holds_heap(s: Stmt) -> bool:
-    return any(isinstance(p, Alloc) and p.space == "heap" for p in w.walk(s))
+def _holds_hosts(s: Stmt) -> bool:
+    """Whether a statement holds what is for the host: memory of the space "heap", or a check."""
+    return any(isinstance(p, Check) or (isinstance(p, Alloc) and p.space == "heap") for p in w.walk(s))
 
 
 def _runs(s: Block) -> list[Stmt]:
@@ -94,7 +97,7 @@ def _runs(s: Block) -> list[Stmt]:
     runs: list[Stmt] = []
     joining = False
     for p in s.statements:
-        single = not holds_bound(p) and not _holds_heap(p)
+        single = not holds_bound(p) and not _holds_hosts(p)
         if single and joining:
             runs[-1] = b.block((runs[-1], p))
         else:

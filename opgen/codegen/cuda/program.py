@@ -1,7 +1,8 @@
 """What the emitter hands over: CUDA C source, and what the host does with its functions.
 
 The host's part is a short program of steps.  Their expressions are loop IR over the kernel's parameters and the
-variables of enclosing steps; they never read memory, so that the host can evaluate them before anything runs.
+variables of enclosing steps; but for those of a `Demand` they never read memory, so that the host can evaluate them
+before anything runs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TypeAlias
 
 from opgen.diagnostics import UserError
 from opgen.dtypes import DType
-from opgen.loop.nodes import Buffer, Expr, Kernel, Var
+from opgen.loop.nodes import Buffer, Check, Expr, Kernel, Var
 
 Extents: TypeAlias = tuple[Expr, Expr, Expr]
 """Sizes along x, y and z."""
@@ -87,7 +88,16 @@ class Workspace:
     body: tuple[Step, ...]
 
 
-Step: TypeAlias = Launch | Repeat | Choose | Define | Workspace
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Ends the program, with what the check reports, unless its condition holds.  Only here the host reads memory: one
+    element of some buffers, when all launches before are done.
+    """
+
+    check: Check
+
+
+Step: TypeAlias = Launch | Repeat | Choose | Define | Workspace | Demand
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,22 @@ from opgen.codegen.cuda.types import MEMORY_TYPES, VALUE_TYPES
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, INT64
 from opgen.loop import walk as w
-from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Const, Expr, For, If, Let, Load, Prefetch, Stmt, Store
+from opgen.loop.nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Prefetch,
+    Stmt,
+    Store,
+)
 
 _INDENT = "    "
 _BUILTINS = {"block": "blockIdx", "thread": "threadIdx"}
@@ -44,6 +59,8 @@ class StatementPrinter:
                 return [line for p in s.statements for line in self._in_sequence(p)]
             case Prefetch():
                 return []
+            case Check():
+                raise InternalError("a check reached a device function")
             case Barrier():
                 return ["__syncthreads();"]
 

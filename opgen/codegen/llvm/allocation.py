@@ -16,11 +16,11 @@ from opgen.codegen.llvm.function import Function, Room
 from opgen.codegen.llvm.types import memory_type, sanitised
 from opgen.diagnostics import InternalError
 from opgen.loop.nodes import Alloc, Buffer
+from opgen.loop.status import OUT_OF_MEMORY
 
 ALIGNMENT = 64
 """Of every local buffer, in bytes: a cache line, and the widest vector."""
 
-OUT_OF_MEMORY = 1
 _LARGEST = 2**63 - ALIGNMENT
 
 
@@ -108,11 +108,11 @@ def release(fn: Function) -> None:
         _free(fn, block)
 
 
-def leave(fn: Function) -> None:
-    """Return for want of memory, freeing what is held."""
+def leave(fn: Function, status: int = OUT_OF_MEMORY) -> None:
+    """Return before the end, freeing what is held."""
     for block in reversed(fn.live):
         _free(fn, block)
-    fn.writer.line(f"ret i32 {OUT_OF_MEMORY}")
+    fn.writer.line(f"ret i32 {status}")
 
 
 def _free(fn: Function, block: str) -> None:

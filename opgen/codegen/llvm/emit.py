@@ -1,6 +1,8 @@
 """A scheduled kernel as the text of an LLVM module.
 
-    i32 @<name>(ptr arguments)      0: done, 1: out of memory (the outputs are then undefined, and nothing is leaked)
+    i32 @<name>(ptr arguments)      0: done, 1: out of memory (the outputs are then undefined, and nothing is leaked),
+                                    2 + k: check k does not hold (nothing was written, but the value that it reports in
+                                    place of the first word)
 
 `arguments` points to 64-bit words: the address of parallel_for (0: none) and the number of threads; the address of each
 input, then of each output; a word for each parameter (int64; floats as the bits of a float64; ints and bools
@@ -27,8 +29,8 @@ from opgen.codegen.llvm.function import Function, Module, Room, Threads
 from opgen.codegen.llvm.target import Target, data_layout
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.dtypes import FLOAT64, INT64
-from opgen.loop.nodes import Kernel, Type
-from opgen.loop.walk import loops_in
+from opgen.loop.nodes import Check, Kernel, Type
+from opgen.loop.walk import loops_in, skeleton
 
 _ROOM = (("room", "ptr"), ("parts", "ptr"), ("part_bytes", "i64"))
 """The words that tell where a room is."""
@@ -96,6 +98,11 @@ def _attributes(target: Target) -> str:
     return f'nounwind "no-builtins"{width}'
 
 
+def _checks(kernel: Kernel) -> bool:
+    """Whether the kernel may end before its end."""
+    return any(isinstance(s, Check) for s in skeleton(kernel.body))
+
+
 def _emit_work(module: Module, kernel: Kernel, threaded: bool, room: bool) -> str:
     """The kernel as a function of its buffers and parameters."""
     fn = Function(module, evaluate)
@@ -108,6 +115,9 @@ def _emit_work(module: Module, kernel: Kernel, threaded: bool, room: bool) -> st
     if room:
         fn.room = Room(w.value("room"), w.value("parts"), w.value("part_bytes"))
         rooms = [f"ptr noalias {fn.room.top}", f"ptr {fn.room.parts}", f"i64 {fn.room.part_bytes}"]
+    if _checks(kernel):
+        fn.report = w.value("report")
+        declared.append(f"ptr {fn.report}")
     pointers = [w.value(sanitised(b.name)) for b in kernel.buffers]
     scalars = [signature.scalar(fn, p.name, p.var.type, signature.promised(p)) for p in kernel.parameters]
     for k, (b, ref) in enumerate(zip(kernel.buffers, pointers, strict=True)):
@@ -134,6 +144,8 @@ def _emit_entry(module: Module, kernel: Kernel, threaded: bool, room: bool) -> s
 
     if threaded:
         operands += [f"ptr {word(0, 'parallel_for', 'ptr')}", f"i64 {word(1, 'threads', 'i64')}"]
+    if _checks(kernel):
+        operands.append(f"ptr {arguments}")
     for k, b in enumerate(kernel.buffers, 2):
         operands.append(f"ptr {word(k, sanitised(b.name), 'ptr')}")
     for k, p in enumerate(kernel.parameters, 2 + len(kernel.buffers)):

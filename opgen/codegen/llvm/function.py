@@ -108,6 +108,7 @@ class Function:
 
     `evaluate` emits an expression; it is here so that addressing and arithmetic can use each other without importing
     each other.  `threads` is None where parallel loops run serially, `room` where buffers come from the C library.
+    `report` is where what a check reports is left; None where no check stands.
     """
 
     module: Module
@@ -126,6 +127,7 @@ class Function:
     addresses: dict[tuple[str, int], tuple[Poly, str, int]] = field(default_factory=dict)
     tiles: Tiles | None = None
     configured: bytes | None = None
+    report: str | None = None
 
     def move(self) -> None:
         """To where other places are known: what was written in a branch or a loop may not stand before what follows."""

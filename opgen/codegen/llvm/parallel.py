@@ -18,6 +18,7 @@ from opgen.codegen.llvm.function import Function, Memory, Room, Threads
 from opgen.codegen.llvm.types import Value, sanitised
 from opgen.codegen.llvm.writer import Writer
 from opgen.loop.nodes import Alloc, For, Load, Prefetch, Store, Var
+from opgen.loop.status import OUT_OF_MEMORY
 from opgen.loop.walk import distinct_exprs, free_vars, walk
 
 EmitLoop = Callable[[Function, For, str, str], None]
@@ -124,7 +125,7 @@ def _emit_chunk(fn: Function, name: str, captured: _Captured) -> None:
         report, done = w.name("report"), w.name("done")
         w.line(f"br i1 {w.define('failed', f'icmp ne i32 {status}, 0')}, label %{report}, label %{done}")
         w.label(report)
-        w.line(f"store atomic i64 {allocation.OUT_OF_MEMORY}, ptr {context} monotonic, align 8")
+        w.line(f"store atomic i64 {OUT_OF_MEMORY}, ptr {context} monotonic, align 8")
         w.line(f"br label %{done}")
         w.label(done)
     w.line("ret void")

@@ -9,7 +9,8 @@ from opgen.codegen.llvm.types import Value, sanitised, wrapped
 from opgen.codegen.llvm.writer import Multiple
 from opgen.diagnostics import InternalError
 from opgen.dtypes import INT64
-from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, For, If, Let, Prefetch, Stmt, Store, Type
+from opgen.loop.nodes import INDEX, Alloc, Barrier, Block, Check, For, If, Let, Prefetch, Stmt, Store, Type
+from opgen.loop.status import FIRST_CHECK
 
 FOLDED = 2
 """Up to this an element's number is scaled in an address, at no cost, whatever the element."""
@@ -48,6 +49,8 @@ def _emit(fn: Function, s: Stmt) -> None:
             _alloc(fn, s)
         case Prefetch():
             memory.prefetch(fn, s)
+        case Check():
+            _check(fn, s)
         case Barrier():
             raise InternalError("a barrier reached the CPU emitter")
 
@@ -124,6 +127,20 @@ def _if(fn: Function, s: If) -> None:
             fn.move()  # they may be made of values that stand in this branch
             w.line(f"br label %{done}")
     w.label(done)
+
+
+def _check(fn: Function, s: Check) -> None:
+    """Where the condition does not hold the function leaves the value with the caller, and returns."""
+    if fn.report is None:
+        raise InternalError("a check where there is nobody to report to")
+    w = fn.writer
+    condition, value = fn.value(s.condition), fn.value(s.value)
+    failed, passed = w.name("refused"), w.name("passed")
+    w.line(f"br i1 {condition.ref}, label %{passed}, label %{failed}")
+    w.label(failed)
+    w.line(f"store {value.typed}, ptr {fn.report}, align 8")
+    allocation.leave(fn, FIRST_CHECK + s.number)
+    w.label(passed)
 
 
 def _let(fn: Function, s: Let) -> None:

@@ -25,6 +25,7 @@ from opgen.loop.nodes import (
     Buffer,
     Call,
     Cast,
+    Check,
     Compare,
     Const,
     Expr,
@@ -201,6 +202,9 @@ class _Builder:
             case Store():
                 self._access(s.buffer, s.indices, scope)
                 self._value(s.value, scope)
+            case Check():
+                self._truth(s.condition, scope)
+                self._value(s.value, scope)
             case Alloc() | Block():
                 self.body(s, scope)
 
@@ -225,7 +229,9 @@ class _Builder:
 
     def _access(self, buffer: str, indices: tuple[Expr, ...], scope: _Scope) -> None:
         for e, size in zip(indices, scope.shapes[buffer], strict=True):
-            if not isinstance(e, Const):
+            if _varies(e):  # what is made of elements is kept inside
+                self._value(e, scope)
+            elif not isinstance(e, Const):
                 text = f"the subscript {self._text(e, scope)} of '{buffer}'{_place(scope)}"
                 self._fits(scope, self._integer(e, scope), self._integer(size, scope), text)
 
@@ -246,6 +252,8 @@ class _Builder:
         else:
             for o in operands(e):
                 self._value(o, scope)
+            if isinstance(e, Binary) and e.op in ("floordiv", "mod") and e.type == INDEX and not _varies(e.right):
+                self._nonzero(scope, self._integer(e.right, scope), e)
 
     def _sides(self, e: Select, scope: _Scope, visit: Visit) -> tuple[int, int | None, int | None]:
         """Both values of a select, each where it may be chosen."""

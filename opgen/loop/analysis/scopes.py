@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Alloc, Barrier, Block, For, If, Kernel, Let, Prefetch, Stmt, Store
+from opgen.loop.nodes import Alloc, Barrier, Block, Check, For, If, Kernel, Let, Prefetch, Stmt, Store
 from opgen.loop.walk import parts
 
 
@@ -24,7 +24,7 @@ def inside(s: Stmt, context: Context) -> tuple[Context, ...]:
             return (context.with_buffers(s.buffers),)
         case Block():
             return (context,) * len(s.statements)
-        case Store() | Barrier() | Prefetch():
+        case Store() | Barrier() | Check() | Prefetch():
             return ()
 
 

@@ -18,6 +18,7 @@ from opgen.loop.nodes import (
     Binary,
     Block,
     Call,
+    Check,
     Expr,
     For,
     If,
@@ -114,6 +115,9 @@ class StatementWriter:
                     self.write(part, names, depth, loops, in_thread)
             case Prefetch():
                 self.emit(depth, "pass")
+            case Check():
+                self.emit(depth, f"if not {self.expressions.text(s.condition, names)}:")
+                self.emit(depth + 1, f"raise CheckFailed({s.number}, {self.expressions.text(s.value, names)})")
             case Barrier():
                 self.emit(depth, "yield" if in_thread else "pass")
 

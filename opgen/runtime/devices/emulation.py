@@ -173,6 +173,9 @@ class _Emulation:
     def release(self, buffer: str) -> None:
         del self.memory[buffer]
 
+    def only(self, buffer: str) -> int:
+        return int(self.memory[buffer].reshape(-1)[0])
+
     def launch(self, launch: Launch, grid: Sizes, block: Sizes, scalars: Mapping[str, Scalar]) -> None:
         held = [
             ctypes.c_void_p(self.memory[a.name].ctypes.data) if a.pointer else c_scalar(a.dtype, scalars[a.name])

@@ -15,15 +15,31 @@ from opgen.codegen.cuda.program import (
     Choose,
     CudaProgram,
     Define,
+    Demand,
     DeviceLimitError,
     Launch,
     Repeat,
     Step,
     Workspace,
 )
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import CheckFailed, InternalError
 from opgen.dtypes import DType, wrap
-from opgen.loop.nodes import Binary, Buffer, Cast, Compare, Const, Expr, Kernel, Select, Unary, Var
+from opgen.loop.nodes import (
+    INDEX,
+    Binary,
+    Buffer,
+    Cast,
+    Check,
+    Compare,
+    Const,
+    Expr,
+    Kernel,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from opgen.loop.walk import map_expr
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 
 Scalar: TypeAlias = int | float | bool
@@ -39,11 +55,14 @@ class Backend(Protocol):
 
     def launch(self, launch: Launch, grid: Sizes, block: Sizes, scalars: Mapping[str, Scalar]) -> None: ...
 
+    def only(self, buffer: str) -> int:
+        """The element of a buffer of one int64, when what was launched is done."""
+
 
 def execute(program: CudaProgram, parameters: Mapping[str, Scalar], backend: Backend) -> None:
     """Run a program's steps.  Workspaces are released on every path.
 
-    Raises `DeviceLimitError` for a launch that no device takes.
+    Raises `DeviceLimitError` for a launch that no device takes, `CheckFailed` where a check does not hold.
     """
     _Run(backend).steps(program.steps, check_parameters(program.kernel, parameters))
 
@@ -94,6 +113,8 @@ class _Run:
                 self.steps(step.then if evaluate(step.condition, scalars) else step.otherwise, scalars)
             case Define():
                 self.steps(step.body, {**scalars, step.var.name: evaluate(step.value, scalars)})
+            case Demand():
+                self._demand(step.check, scalars)
             case Workspace():
                 with contextlib.ExitStack() as held:
                     for buffer in step.buffers:
@@ -101,6 +122,19 @@ class _Run:
                         self.backend.allocate(buffer.name, buffer.dtype, elements)
                         held.callback(self.backend.release, buffer.name)
                     self.steps(step.body, scalars)
+
+    def _demand(self, check: Check, scalars: dict[str, Scalar]) -> None:
+        """Both expressions, with the elements that they read in place."""
+
+        def read(e: Expr) -> Expr:
+            if not isinstance(e, Load):
+                return e
+            if e.indices or e.type != INDEX:
+                raise InternalError(f"a check reads more than a number of '{e.buffer}'")
+            return Const(self.backend.only(e.buffer))
+
+        if not evaluate(map_expr(read, check.condition), scalars):
+            raise CheckFailed(check.number, int(evaluate(map_expr(read, check.value), scalars)))
 
     def _launch(self, launch: Launch, scalars: dict[str, Scalar]) -> None:
         gx, gy, gz, bx, by, bz = (int(evaluate(e, scalars)) for e in (*launch.grid, *launch.block))

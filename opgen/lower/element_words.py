@@ -1,0 +1,93 @@
+"""What is said of elements that are no subscripts of what they are to subscript, in every language alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opgen.lower.elements import ElementCheck, checked_definitions
+from opgen.spec.model import Conditional, Convert, Expr, Number, Operation, OpSpec, Read
+from opgen.spec.pretty import render
+from opgen.spec.print_expression import expression
+from opgen.spec.unparse_expression import Expressions
+from opgen.spec.walk import reads, transform
+
+_ONE_LINE = 2**16
+"""The width of a line that nothing breaks."""
+
+
+@dataclass(frozen=True)
+class ElementWords:
+    """`argument` is to blame; `tensor` has the dimension `axis` that is subscripted.
+
+    `subject` is what is subscripted with, if that is more than an element.  `wraps`: negative elements count from the
+    end.
+    """
+
+    argument: str
+    tensor: str
+    axis: int
+    subject: str
+    wraps: bool
+
+    def expected(self, size: int) -> str:
+        """What completes "expected ..." if the dimension has a size."""
+        if size == 0:
+            return f"no elements, as dimension {self.axis} of '{self.tensor}' is empty"
+        numbers = f"from {-size if self.wraps else 0} to {size - 1}"
+        dimension = f"(dimension {self.axis} of '{self.tensor}' has {size})"
+        if self.subject:
+            return f"elements with which {self.subject} is {numbers} {dimension}"
+        return f"integers {numbers} {dimension}"
+
+    def given(self, value: int, size: int) -> str:
+        """What was given if a subscript came out outside."""
+        if self.subject:
+            return f"elements with which it is {value}"
+        return str(value - size if self.wraps and value < 0 else value)
+
+
+def words_of(op: OpSpec, check: ElementCheck) -> ElementWords:
+    """The words for a check of an op."""
+    e = _spelt_out(op, check.subscript)
+    wraps = _wraps(e, check.size)
+    plain = wraps or isinstance(e, Read)
+    subject = "" if plain else _text(op, _bare(check.subscript))
+    return ElementWords(_source(op, check), check.read.tensor, check.axis, subject, wraps)
+
+
+def _text(op: OpSpec, e: Expr) -> str:
+    return render(expression(Expressions({a.name: a for a in op.attrs}).of(e)), _ONE_LINE)
+
+
+def _spelt_out(op: OpSpec, subscript: Expr) -> Expr:
+    """A subscript without casts; an element of an intermediate tensor is what that is."""
+    e = _bare(subscript)
+    if isinstance(e, Read):
+        let = next((d for d in checked_definitions(op) if d.tensor == e.tensor), None)
+        return e if let is None or not isinstance(found := _bare(let.value), Read | Conditional) else found
+    return e
+
+
+def _bare(e: Expr) -> Expr:
+    """An integer without the casts that make int64 of it."""
+    return transform(lambda n: n.operand if isinstance(n, Convert) and n.to == "int64" else n, e)
+
+
+def _wraps(e: Expr, size: Expr) -> bool:
+    """Whether it is `if k < 0 then k + size else k` of an element k."""
+    match e:
+        case Conditional(Operation("<", element, Number(0)), Operation("+", moved, added), otherwise):
+            return isinstance(element, Read) and moved == element == otherwise and added == size
+    return False
+
+
+def _source(op: OpSpec, check: ElementCheck) -> str:
+    """The input whose elements make a subscript, the first if there are several."""
+    given = {t.name for t in op.tensors}
+    lets = {d.tensor: d for d in checked_definitions(op)}
+    pending = [r.tensor for r in reads(check.subscript)]
+    for name in pending:
+        if name in given:
+            return name
+        pending += [r.tensor for r in reads(lets[name].value) if r.tensor not in pending]
+    return check.read.tensor
