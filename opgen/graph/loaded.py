@@ -15,11 +15,11 @@ from opgen.graph.kernels import LoadedKernel, loaded
 from opgen.graph.nodes import Array
 from opgen.graph.plan.lives import ALIGNMENT
 from opgen.graph.program import ENTRY, Program
+from opgen.loop.status import OK
 from opgen.runtime import threads
 from opgen.runtime.address import address
 from opgen.runtime.kernel import Launchable, Words
 from opgen.runtime.library import load_library
-from opgen.runtime.words import OK
 
 _TRIES = 100
 """How often a run looks for an arena again that other runs took from it."""

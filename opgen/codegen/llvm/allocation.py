@@ -110,7 +110,7 @@ def release(fn: Function) -> None:
 
 def leave(fn: Function, status: int = OUT_OF_MEMORY) -> None:
     """Return before the end, freeing what is held."""
-    for block in reversed(fn.live):
+    for block in reversed(fn.live if fn.room is None else ()):
         _free(fn, block)
     fn.writer.line(f"ret i32 {status}")
 
