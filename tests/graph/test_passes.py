@@ -16,12 +16,13 @@ from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.order import CLEANING
+from opgen.graph.passes.shapes import SHAPES
 from opgen.graph.passes.views import VIEWS
-from opgen.graph.text import print_node
+from opgen.graph.text import data_of, parse_graph, print_graph, print_node
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 from tests.graph.steps import Steps
 
-PASSES = (DEAD, COMMON, FOLD, VIEWS)
+PASSES = (DEAD, COMMON, FOLD, SHAPES, VIEWS)
 
 
 def checked(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
@@ -129,6 +130,20 @@ def test_a_number_repeated_is_not_kept_in_memory() -> None:
     graph = steps.graph(large)
     assert FOLD.run(graph) == graph
     assert notes(FOLD, graph) == ["fold: n0: depends on constants alone, but its result is much larger than they"]
+
+
+def test_what_is_taken_for_its_shape_is_not_made() -> None:
+    steps = Steps()
+    x, row = steps.input(2, 3, 4), steps.input(3)
+    twice = steps("Multiply", x, x, module=MODULE)
+    rows, zeros = steps.several("Spread", row, twice, module=MODULE, order="ABC")
+    graph = steps.graph(rows, zeros)
+    after = DEAD.run(SHAPES.run(graph))
+    assert nodes_of(after) == [
+        f'n1: {rows}: float32[2, 3], {zeros}: float32[4] = Spread<T = float32>({row}) {{order = "ABC", x = [2, 3, 4]}}'
+    ]
+    assert notes(SHAPES, graph) == ["shapes: n1: is told the sizes of x"]
+    assert parse_graph(print_graph(after), data_of(after)) == after
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
