@@ -28,12 +28,13 @@ _NAME = 60
 """Letters of the name of a composed op, at most."""
 
 
-def compose(graph: Graph, nodes: Sequence[Node], outside: Collection[str]) -> Node:
+def compose(graph: Graph, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str] = ()) -> Node:
     """One node for several, in the order of the graph; `outside` are the values that are needed beyond them.
 
+    Values that are `inlined` are computed wherever they are read, as far as that changes nothing, and not stored.
     Raises CannotComposeError if there is no such op.
     """
-    return _Composition(graph, nodes, outside).run()
+    return _Composition(graph, nodes, outside, inlined).run()
 
 
 @dataclass
@@ -56,8 +57,9 @@ class _Part:
 
 
 class _Composition:
-    def __init__(self, graph: Graph, nodes: Sequence[Node], outside: Collection[str]) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str]) -> None:
         self.graph = graph
+        self.inlined = inlined
         self.outside = set(outside)
         self.namer = Namer()
         self.equations = Equations(self.namer)
@@ -187,11 +189,17 @@ class _Composition:
     def _definitions(self, of_parts: Sequence[tuple[m.Definition, ...]]) -> tuple[m.Definition, ...]:
         """The mathematics of the parts, one after the other."""
         between = {t.name for v, t in self.made.items() if v not in self.outside} | set(self.copies)
-        intermediates = Intermediates(between, self.copies)
+        inlined = {self.names[v] for v in self.inlined}
+        intermediates = Intermediates(between, self.copies, inlined, self._size)
         for definitions in of_parts:
             for d in definitions:
                 intermediates.add(definition_with(d, self.equations.in_mathematics))
         return tuple(intermediates.definitions)
+
+    def _size(self, tensor: str, axis: int) -> m.Expr | None:
+        """The size of an input's dimension."""
+        found = next((t for t in self.inputs.values() if t.name == tensor), None)
+        return None if found is None else self.equations.in_mathematics(found.dims[axis].size)
 
     def _tidied(self, op: m.OpSpec) -> m.OpSpec:
         """Without what has no effect in the whole; requirements blame what the whole has."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from opgen.graph.inline import Size, put_in
 from opgen.graph.rewrite import in_order, indices_in, product_of
 from opgen.spec import model as m
 from opgen.spec.polynomial import same
@@ -23,11 +24,16 @@ class Intermediates:
     """The definitions of a whole, built one after the other.
 
     `between` are tensors that are outputs of parts and intermediates of the whole; `copies` says for some of them
-    which output has the same elements.
+    which output has the same elements.  The values of `inlined` ones stand wherever they are read; `size` gives the
+    sizes of the whole's inputs.
     """
 
-    def __init__(self, between: Collection[str], copies: Mapping[str, str]) -> None:
+    def __init__(
+        self, between: Collection[str], copies: Mapping[str, str], inlined: Collection[str], size: Size
+    ) -> None:
         self.definitions: list[m.Definition] = []
+        self._inlined = inlined
+        self._size = size
         self._between = between
         self._copies = copies
         self._digits: dict[str, tuple[Digits, ...]] = {}
@@ -35,6 +41,9 @@ class Intermediates:
     def add(self, d: m.Definition) -> None:
         """Takes in the next definition of a part."""
         d = self._reading(d)
+        for let in self.definitions:
+            if let.tensor in self._inlined and not any(isinstance(n, m.Reduce) for n in subexpressions(let.value)):
+                d = put_in(d, let, self._size_of)
         if d.is_output and d.tensor not in self._between:
             self.definitions.append(d)
             return
@@ -43,6 +52,10 @@ class Intermediates:
         if d.tensor in self._copies:
             value = m.Read(d.tensor, tuple(m.Index(r.name) for r in let.indices))
             self.definitions.append(replace(d, tensor=self._copies[d.tensor], value=value))
+
+    def _size_of(self, tensor: str, axis: int) -> m.Expr | None:
+        let = next((d for d in self.definitions if d.tensor == tensor), None)
+        return self._size(tensor, axis) if let is None else let.dims[axis]
 
     def _let(self, d: m.Definition) -> m.Definition:
         """A definition as that of an intermediate."""

@@ -71,10 +71,7 @@ class Resolver:
             return self._unary(tree)
         if isinstance(tree, s.Binary):
             return self._binary(tree)
-        if isinstance(tree, s.Choice):
-            return self._choice(tree)
-        self.report.add("S065", "packs and lists belong to the declarations of ops", tree.span)
-        return None
+        return self._choice(tree)
 
     @staticmethod
     def describe(kind: Kind) -> str:

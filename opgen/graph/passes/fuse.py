@@ -1,0 +1,257 @@
+"""Nodes that make and read values become one, where a value need not be stored for it.
+
+Decided from how values are read, never from what an op is called.  Nodes are looked at from the last to the first; one
+joins the group of those that read it if there is only one such group and the caller does not want the value:
+
+    * what is read element for element goes where it is read: chains of pointwise ops; ops after a product, a window or
+      a reduction, with other operands that stretch or are residuals;
+    * before a reduction that reads each element about once, it is computed where it is read, or by rows;
+    * rows: reductions and what is done with their results, one op (a normalisation of its single steps);
+    * before a window, it is made row by row.
+
+A group has one product or window at most: its nest is arranged for that alone.  What follows a product or window goes
+to it rather than to what comes after.  No circles arise: all that takes a value of a node is in the node's group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from opgen.graph.compose import compose
+from opgen.graph.nodes import Graph, Node
+from opgen.graph.passes.base import Pass, Report
+from opgen.graph.reading import Facts, Reading, facts_of
+from opgen.graph.replace import outside, with_node
+from opgen.graph.settle import CannotComposeError
+
+MOST = 32
+"""Nodes of a group: an op of so many steps is still one that a person can read."""
+
+TENSORS = 48
+"""Values that a group takes."""
+
+WINDOW = 32
+"""Times that a window reads an element; what reads it more often has its operand in memory, packed."""
+
+TWICE = 2
+"""Times that what is cheap may be computed in place of being stored."""
+
+CHEAP = 2
+"""Operations for an element that cost less than storing it and reading it back from the nearest cache."""
+
+
+@dataclass
+class _Group:
+    """Nodes that become one, the last first; `root` makes what comes out."""
+
+    root: Node
+    nodes: list[Node] = field(default_factory=list)
+    heavy: bool = False
+    reduces: bool = False
+
+    def add(self, node: Node, facts: Facts) -> None:
+        self.nodes.append(node)
+        self.heavy |= facts.heavy
+        self.reduces |= facts.reduces
+
+    @property
+    def inputs(self) -> set[str]:
+        made = {v for n in self.nodes for v in n.outputs}
+        return {v for n in self.nodes for v in n.inputs} - made
+
+
+class _Fusion:
+    def __init__(self, graph: Graph, report: Report) -> None:
+        self.graph = graph
+        self.report = report
+        self.facts: dict[str, Facts] = {}
+        self.group: dict[str, _Group] = {}
+        self.groups: list[_Group] = []
+        self.why: dict[str, str] = {}
+        self._follows: dict[str, bool] = {}
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            try:
+                self.facts[node.name] = facts_of(self.graph, node)
+            except CannotComposeError as error:
+                self.why[node.name] = str(error)
+        for node in reversed(self.graph.nodes):
+            self._place(node)
+        result = self.graph
+        for group in self.groups:
+            result = self._composed(result, group)
+        self._explain()
+        return result
+
+    # Groups ---------------------------------------------------------------------------------------
+
+    def _place(self, node: Node) -> None:
+        """Puts a node into the group of its readers, or begins one."""
+        group = self._only_group(node)
+        if group is not None:
+            why = self._why_not(node, group)
+            if why is None:
+                group.add(node, self.facts[node.name])
+                self.group[node.name] = group
+                return
+            self.why[node.name] = why
+        own = _Group(node)
+        self.group[node.name] = own
+        self.groups.append(own)
+        if node.name in self.facts:
+            own.add(node, self.facts[node.name])
+        else:
+            own.nodes.append(node)
+
+    def _readers(self, node: Node) -> list[Node]:
+        return list({r.name: r for v in node.outputs for r in self.graph.readers.get(v, ())}.values())
+
+    def _only_group(self, node: Node) -> _Group | None:
+        """The one group that all that reads a node is in."""
+        readers = self._readers(node)
+        groups = list({id(g): g for g in (self.group[r.name] for r in readers)}.values())
+        if any(v in self.graph.outputs for v in node.outputs):
+            self.why[node.name] = "the caller takes it"
+        elif node.name not in self.facts or not groups:
+            self.why.setdefault(node.name, "nothing reads it")
+        elif len(groups) > 1:
+            self.why[node.name] = f"{len(groups)} nodes read it: " + ", ".join(f"'{g.root.name}'" for g in groups)
+        else:
+            return groups[0]
+        return None
+
+    def _readings(self, node: Node) -> Iterator[tuple[Facts, Reading]]:
+        """How a node's results are read, with the facts of the reader."""
+        for reader in self._readers(node):
+            facts = self.facts[reader.name]
+            yield from ((facts, facts.readings[v]) for v in node.outputs if v in facts.readings)
+
+    def _why_not(self, node: Node, group: _Group) -> str | None:
+        """Why a node does not join the group that reads it; None if it does."""
+        facts = self.facts[node.name]
+        if any(n.name not in self.facts for n in group.nodes):
+            return self.why[group.root.name]
+        if facts.view:
+            return "it moves nothing: a view costs nothing"
+        if len(group.nodes) >= MOST or len(group.inputs | set(node.inputs)) > TENSORS:
+            return "the group is as large as may be"
+        readings = list(self._readings(node))
+        aligned = all(r.aligned for _, r in readings)
+        if facts.heavy:
+            return self._why_no_base(group, aligned)
+        if facts.reduces:
+            if group.heavy:
+                return "a product or window has a nest of its own, without other reductions"
+            straight = all(r.straight for _, r in readings)
+            return None if straight else "it is read at places that are computed"
+        if aligned:
+            return None
+        if facts.moves:
+            return "it moves elements, and is read elsewhere than it is made"
+        if self._follows_heavy(node):
+            return "it belongs to the product or window that it follows"
+        return next((why for why in (self._why_not_before(f, r, group) for f, r in readings) if why is not None), None)
+
+    def _why_no_base(self, group: _Group, aligned: bool) -> str | None:
+        """Why a product or window does not join what reads it."""
+        if group.heavy:
+            return "a product or window has a nest of its own, without another one"
+        if group.reduces:
+            return "a product or window has a nest of its own, without other reductions"
+        return None if aligned else "it is not read element for element"
+
+    def _why_not_before(self, reader: Facts, reading: Reading, group: _Group) -> str | None:
+        """Why what is pointwise is not computed before what reads it."""
+        if reading.aligned:
+            return None
+        if reading.summed:
+            often = reader.heavy and reading.times > WINDOW
+            return f"each element is read {reading.times:.0f} times, from memory" if often else None
+        if not reading.straight:
+            return "it is read at places that are computed"
+        return "it stretches: each element would be computed again" if group.heavy else None
+
+    def _follows_heavy(self, node: Node) -> bool:
+        """Whether a node does something with the result of a product or window, element for element, and alone."""
+        if node.name not in self._follows:
+            self._follows[node.name] = any(
+                self.facts[node.name].readings[v].aligned and self._ends_in_heavy(v) for v in node.inputs
+            )
+        return self._follows[node.name]
+
+    def _ends_in_heavy(self, value: str) -> bool:
+        maker = self.graph.producer.get(value)
+        if maker is None or maker.name not in self.facts or value in self.graph.outputs:
+            return False
+        if len(self._readers(maker)) != 1:
+            return False
+        facts = self.facts[maker.name]
+        return facts.heavy or (not facts.reduces and not facts.view and self._follows_heavy(maker))
+
+    # Results --------------------------------------------------------------------------------------
+
+    def _composed(self, graph: Graph, group: _Group) -> Graph:
+        """The graph with a node for a group, without those of its nodes that cannot be put together with the rest."""
+        while len(group.nodes) > 1:
+            names = {n.name for n in group.nodes}
+            nodes = [n for n in graph.nodes if n.name in names]
+            try:
+                whole = compose(graph, nodes, outside(graph, nodes), self._inlined(group))
+            except CannotComposeError as error:
+                lost = group.nodes.pop()
+                self.why[lost.name] = str(error)
+                continue
+            parts = ", ".join(f"'{n.name}' ({n.op.spec.name})" for n in nodes)
+            self.report.note(FUSE.name, whole.name, f"is one op of {parts}")
+            return with_node(graph, nodes, whole)
+        return graph
+
+    def _inlined(self, group: _Group) -> set[str]:
+        """The values that are computed wherever they are read: in reductions, at one place, or at little cost."""
+        found: dict[str, int] = {}
+        for node in group.nodes:
+            facts = self.facts[node.name]
+            if node is group.root or facts.reduces or facts.moves:
+                continue
+            places = self._places(node, found)
+            if places is not None and (places == 1 or facts.cost <= CHEAP):
+                found.update(dict.fromkeys(node.outputs, places))
+        return set(found)
+
+    def _places(self, node: Node, inlined: Mapping[str, int]) -> int | None:
+        """At how many places a node's results would be computed, some of them in reductions; else None."""
+        places, summed = 0, False
+        for reader in self._readers(node):
+            facts = self.facts[reader.name]
+            for reading in (facts.readings[v] for v in node.outputs if v in facts.readings):
+                if reading.summed and (facts.heavy or reading.times > TWICE * reading.places):
+                    return None
+                through = next((inlined[v] for v in reader.outputs if v in inlined), 0) if reading.aligned else 0
+                summed = summed or reading.summed or through > 0
+                places += through or (1 if reading.aligned else reading.places)
+        return places if summed else None
+
+    def _explain(self) -> None:
+        """Says of each edge between what are two nodes now why they are not one."""
+        for node in self.graph.nodes:
+            for reader in self._readers(node):
+                if self._home(node) is not self._home(reader) or node not in self._home(node).nodes:
+                    self.report.note(
+                        FUSE.name, f"{node.name} -> {reader.name}", f"apart: {self.why.get(node.name, '')}"
+                    )
+
+    def _home(self, node: Node) -> _Group:
+        return self.group[node.name]
+
+
+def _apply(graph: Graph, report: Report) -> Graph:
+    return _Fusion(graph, report).run()
+
+
+FUSE = Pass(
+    "fuse",
+    "Nodes become one op where values between them need not be stored; between half and bfloat16 ones roundings go.",
+    _apply,
+)
