@@ -1,6 +1,7 @@
 """opgen: declarative operator specs to checked, typed APIs and fast CPU and GPU kernels.
 
     load(path)                  the functions of a spec file, as a module
+    compile(source)             a model, a graph or a function that calls generated functions, as one program
     gradient(function, wrt)     the gradient of an op with respect to one of its inputs, as a function
     device("cuda")              a `with` block whose calls run on a CUDA device, numpy arrays copied there and back
     algorithms("off")           a `with` block whose calls are computed by definitions only; "all": by any algorithm
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opgen.bindings.python.live import gradient, load
+    from opgen.compiling import compile
     from opgen.runtime.algorithms import algorithms
     from opgen.runtime.counters import counters
     from opgen.runtime.empty import empty
     from opgen.runtime.placement import device, to_device
     from opgen.runtime.version import VERSION as __version__
 
-__all__ = ["__version__", "algorithms", "counters", "device", "empty", "gradient", "load", "to_device"]
+__all__ = ["__version__", "algorithms", "compile", "counters", "device", "empty", "gradient", "load", "to_device"]
 
 
 def __getattr__(name: str) -> object:
@@ -38,6 +40,10 @@ def __getattr__(name: str) -> object:
         from opgen.runtime.algorithms import algorithms
 
         return algorithms
+    if name == "compile":
+        from opgen.compiling import compile
+
+        return compile
     if name == "counters":
         from opgen.runtime.counters import counters
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -94,6 +95,24 @@ class Trace:
         self._nodes.append(node)
         self._values += made
         return tuple(Traced(self, value) for value in made)
+
+    def inline(self, graph: Graph, inputs: Sequence[object]) -> tuple[Traced, ...]:
+        """Adds the nodes of a graph, given its inputs: symbols, or arrays of their types; its results."""
+        if self._done:
+            raise CaptureError(f"{graph.name}: a symbol outlives the function that it was made for")
+        known = {
+            v.name: self.value(i) if isinstance(i, Symbol) else self.constant(np.asarray(i)).value
+            for v, i in zip(graph.inputs, inputs, strict=True)
+        }
+        known |= {name: self.constant(c.data.array).value for name, c in graph.constant.items()}
+        for node in graph.nodes:
+            outputs = [self._fresh(name) for name in node.outputs]
+            made = [replace(graph.value[old], name=new) for old, new in zip(node.outputs, outputs, strict=True)]
+            inner = [known[name].name for name in node.inputs]
+            self._nodes.append(replace(node, name=self._fresh(node.name), inputs=tuple(inner), outputs=tuple(outputs)))
+            self._values += made
+            known |= zip(node.outputs, made, strict=True)
+        return tuple(Traced(self, known[name]) for name in graph.outputs)
 
     def value(self, symbol: Symbol) -> Value:
         """The value that a symbol stands for; CaptureError if it is another function's."""

@@ -118,6 +118,10 @@ class CompiledModel:
         results = self._results(tensors, out)
         return results[0] if len(results) == 1 else results
 
+    def at_once(self, *tensors: object, out: object = None) -> Found:
+        """The result of a call like the last one; None, and nothing is done, if it is not like it."""
+        return self._short(*tensors, out)
+
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The results by name, given the inputs by name."""
         for name in inputs:
@@ -140,15 +144,19 @@ class CompiledModel:
 
     def _settled(self, tensors: tuple[object, ...]) -> tuple[_Ready, tuple[Array, ...]]:
         """The program for a call, and its tensors as arrays."""
+        given = self._arrays(tensors)
+        return self.ready([a.shape for a in given]), given
+
+    def _arrays(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
+        """The tensors of a call as arrays, each of its input's type."""
         if len(tensors) != len(self._inputs):
             expected = f"{len(self._inputs)} ({', '.join(self._inputs)})"
             raise ArgumentTypeError(self.name, "tensors", expected, str(len(tensors)))
         check = Checks(self.name)
-        given = tuple(
+        return tuple(
             cast("Array", check.typed(name, value, dtype.name))
             for (name, dtype), value in zip(self._inputs.items(), tensors, strict=True)
         )
-        return self.ready([a.shape for a in given]), given
 
     def _outs(self, plan: Plan, out: object) -> Out:
         if out is None:

@@ -10,14 +10,14 @@ import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, bound
+from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Array, Graph, Op, Value
 from opgen.loop.interpret import interpret as interpret_kernel
-from opgen.lower import Variant, lower
+from opgen.lower import Variant
 from opgen.passes.simplify import simplify
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_aligned, numpy_dtype
 from opgen.runtime.kernel import CompiledKernel
-from opgen.runtime.limits import CheckedKernel
 from opgen.runtime.specialize import build
 
 RunNode: TypeAlias = "Callable[[Bound, Sequence[Array | None]], tuple[Array, ...]]"
@@ -56,7 +56,7 @@ def _checked(value: Value, inputs: Mapping[str, Array]) -> Array:
 
 def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     """The results of a call by the interpreter of loop IR, which rounds every operation as its type does."""
-    checked = _lowered(call.op, call.variant)
+    checked = lowered(call.op, call.variant)
     kernel = checked.lowered.kernel
     found = interpret_kernel(kernel, _read(call, tensors), checked.values(call.environment))
     return tuple(found[b.name] for b in kernel.outputs)
@@ -64,7 +64,7 @@ def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, 
 
 def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     """The results of a call by the op's kernel for all sizes, which may add in another order than the definition."""
-    checked = _lowered(call.op, call.variant)
+    checked = lowered(call.op, call.variant)
     kernel = _kernel(call.op, call.variant)
     values = checked.values(call.environment)
     arrays = _read(call, tensors)
@@ -79,11 +79,6 @@ def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:
     return {t.name: a for t, a in zip(call.op.spec.tensors, tensors, strict=True) if a is not None}
 
 
-@lru_cache(maxsize=1024)
-def _lowered(op: Op, variant: Variant) -> CheckedKernel:
-    return CheckedKernel(op.spec, lower(op.module, op.spec, variant))
-
-
 @lru_cache(maxsize=256)
 def _kernel(op: Op, variant: Variant) -> CompiledKernel:
-    return build(simplify(_lowered(op, variant).lowered.kernel))
+    return build(simplify(lowered(op, variant).lowered.kernel))

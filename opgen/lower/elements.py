@@ -134,9 +134,9 @@ def _of_read(e: Read, around: _Around, sizes: Mapping[str, tuple[Expr, ...]]) ->
         yield from _checks(subscript, around, sizes)
     inside = [_inside(i, s) for i, s in zip(e.indices, sizes[e.tensor], strict=True)]
     if e.outside is not None:
-        together = inside[0]
-        for c in inside[1:]:
-            together = Operation("and", together, c)
+        together: Expr = Number(True)  # an element of a scalar is always inside
+        for at, c in enumerate(inside):
+            together = c if at == 0 else Operation("and", together, c)
         yield from _checks(e.outside, around.where(Not(together)), sizes)
         return
     extents = {r.name: r.extent for r in around.ranges}

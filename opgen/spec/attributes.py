@@ -42,7 +42,7 @@ def _raw(report: Report, decl: s.AttrDecl) -> m.Attr | None:
         report.unknown("type of attributes", decl.type.kind.name, decl.type.kind.span, _KINDS)
         return None
     values = _words(report, decl, kind)
-    shape = tuple(int(size) if len(size) < 6 else 0 for size in decl.type.shape)
+    shape = tuple(int(size) if isinstance(size, str) and len(size) < 6 else 0 for size in decl.type.shape)
     if any(not 1 <= size <= 1000 for size in shape) or len(shape) > 2:
         report.add("S030", "a list has one or two dimensions of 1 to 1000 elements", decl.type.span)
         return None

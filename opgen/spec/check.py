@@ -9,14 +9,17 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
 from opgen.spec.examples import check_example
-from opgen.spec.expand import Fragments
+from opgen.spec.expand import Fragments, in_place
 from opgen.spec.functions import Functions
+from opgen.spec.generic.check import check_generics
+from opgen.spec.generic.opens import is_generic
 from opgen.spec.gradients import GradientChecker, check_inheritance, gradient_of, in_order
 from opgen.spec.limits import OPS, ORDER
 from opgen.spec.measure import Measure
 from opgen.spec.names import check_name, snake_case
 from opgen.spec.op import OpChecker
 from opgen.spec.report import Report
+from opgen.spec.versions import versions_of
 
 D = TypeVar("D", s.FunctionDecl, s.FragmentDecl, s.OpDecl)
 
@@ -32,13 +35,18 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     _check_function_names(report, decls)
     for decl in decls[OPS : OPS + 1]:
         report.stop_beyond(len(decls), OPS, "ops", decl.name.span)
-    built = _ops(report, decls, fragments, functions)
-    ops = [built.get(decl.name.name) for decl in decls]
+    open_ = [d for d in decls if is_generic(in_place(d.items, fragments))]
+    plain = [d for d in decls if d not in open_]
+    built = _ops(report, plain, fragments, functions)
+    ops = [built.get(decl.name.name) for decl in plain]
     checked = [functions[d.name.name] for d in items if isinstance(d, s.FunctionDecl)]
     right = tuple(dict.fromkeys(f for f in checked if f is not None))
-    module = m.Module(name, tuple(o for o in ops if o is not None), right, doc)
+    generics = check_generics(report, open_, fragments, right)
+    module = m.Module(
+        name, tuple(o for o in ops if o is not None), right, doc, generics, versions_of(report, decls, fragments)
+    )
     if not len(report):
-        for op, decl in zip(module.ops, decls, strict=True):
+        for op, decl in zip(module.ops, plain, strict=True):
             examples = [i for i in decl.items if isinstance(i, s.ExampleDecl)]
             for example, place in zip(op.examples, examples, strict=False):
                 check_example(report, op, module, example, place)

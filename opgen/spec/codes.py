@@ -34,6 +34,8 @@ CODES = {
     "S062": "mathematics that cannot be differentiated",
     "S063": "an algorithm that does not fit its op",
     "S064": "a specialization that does not fit its op",
+    "S065": "a pack, a list or another thing of generic ops where it cannot be expanded",
+    "S066": "versions that do not fit each other",
 }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
+from lark import Token, Tree
+
 from opgen.spec import syntax as s
 from opgen.spec.tree import Branch, Child, TreeBuilder, as_branch
 
@@ -76,14 +78,13 @@ class FileBuilder(TreeBuilder):
         keyword, name, dtype, dims, *options, doc = node.children
         role: Literal["input", "output"] = "input" if str(keyword) == "input" else "output"
         layouts: list[s.Ident] = []
-        shape_only = False
+        flags: set[str] = set()
         for option in map(as_branch, options):
             if option.data == "layout":
                 layouts.append(self.ident(option.children[0]))
-            elif shape_only:
-                self._report.add("S001", "'shape_only' is given twice", self.span(option))
-            else:
-                shape_only = True
+            elif option.data in flags:
+                self._report.add("S001", f"'{option.data}' is given twice", self.span(option))
+            flags.add(option.data)
         layout = self._once(layouts, "layout")
         return s.TensorDecl(
             self.span(node),
@@ -92,8 +93,9 @@ class FileBuilder(TreeBuilder):
             self.ident(dtype),
             self._dims(dims),
             layout,
-            shape_only,
+            "shape_only" in flags,
             self.doc(doc),
+            "optional" in flags,
         )
 
     def _inherited(self, node: Branch) -> s.InheritedDecl:
@@ -107,8 +109,41 @@ class FileBuilder(TreeBuilder):
         return tuple(self._dim(as_branch(c)) for c in as_branch(child).children if c is not None)
 
     def _dim(self, node: Branch) -> s.Dim:
-        size, broadcast = node.children
-        return s.Dim(self.span(node), self.expression(size), None if broadcast is None else str(broadcast))
+        each, size, broadcast = node.children
+        stretched = None if broadcast is None else str(broadcast)
+        return s.Dim(self.span(node), self.expression(size), stretched, each is not None)
+
+    def _several(self, node: Branch) -> s.SeveralDecl:
+        keyword, name, dtype, dims, _, doc = node.children
+        role: Literal["inputs", "outputs"] = "inputs" if str(keyword) == "inputs" else "outputs"
+        return s.SeveralDecl(
+            self.span(node), role, self.ident(name), self.ident(dtype), self._dims(dims), self.doc(doc)
+        )
+
+    def _static(self, node: Branch) -> s.StaticDecl:
+        _, name, dtype, several, optional, doc = node.children
+        return s.StaticDecl(
+            self.span(node),
+            self.ident(name),
+            self.ident(dtype),
+            several is None,
+            optional is not None,
+            self.doc(doc),
+        )
+
+    def _rank(self, node: Branch) -> s.RankDecl:
+        return s.RankDecl(self.span(node), tuple(self._rank_rule(as_branch(c)) for c in node.children[1:]))
+
+    def _rank_rule(self, node: Branch) -> s.RankRule:
+        if node.data == "most_rank":
+            pack, most = node.children
+            return s.RankRule(self.span(node), self.ident(pack), str(most), None, None)
+        pack, value, tensor = node.children
+        return s.RankRule(self.span(node), self.ident(pack), None, self.expression(value), self.maybe_ident(tensor))
+
+    def _versions(self, node: Branch) -> s.VersionsDecl:
+        _, first, last, op = node.children
+        return s.VersionsDecl(self.span(node), str(first), None if last is None else str(last), self.maybe_ident(op))
 
     def _sizes(self, node: Branch) -> s.SizesDecl:
         name, *forms, doc = node.children
@@ -159,9 +194,21 @@ class FileBuilder(TreeBuilder):
     def _attr_type(self, node: Branch) -> s.AttrType:
         kind, *rest = node.children
         if node.data == "word_type":
-            words = tuple(self._word(as_branch(c)) for c in rest)
-            return s.AttrType(self.span(node), self.ident(kind), (), words)
-        return s.AttrType(self.span(node), self.ident(kind), tuple(str(c) for c in rest if c is not None), ())
+            given = [c for c in rest if isinstance(c, Tree) and c.data == "word"]
+            words = tuple(map(self._word, given))
+            return s.AttrType(self.span(node), self.ident(kind), self._lengths(rest[len(given) :]), words)
+        return s.AttrType(self.span(node), self.ident(kind), self._lengths(rest), ())
+
+    def _lengths(self, children: Sequence[Child]) -> tuple[str | s.Expression, ...]:
+        """The lengths of a list: numbers and "..." as they are written, the rest to be worked out."""
+        lengths: list[str | s.Expression] = []
+        for child in children:
+            if child is None:
+                continue
+            length = str(child) if isinstance(child, Token) else self.expression(child)
+            literal = isinstance(length, s.Constant) and length.text.isdigit()
+            lengths.append(length.text if literal and isinstance(length, s.Constant) else length)
+        return tuple(lengths)
 
     def _word(self, node: Branch) -> s.Word:
         name, payload = node.children
@@ -182,6 +229,11 @@ class FileBuilder(TreeBuilder):
     def _let(self, node: Branch) -> s.LetDecl:
         *names, value = node.children
         return s.LetDecl(self.span(node), tuple(map(self.ident, names)), self.expression(value))
+
+    def _pack_let(self, node: Branch) -> s.PackLet:
+        *names, value = node.children
+        pattern = self.expression(as_branch(value).children[0])
+        return s.PackLet(self.span(node), tuple(map(self.ident, names)), pattern)
 
     def _definition(self, node: Branch) -> s.DefinitionDecl:
         let, target, subscripts, value, *where = node.children
@@ -216,9 +268,11 @@ class FileBuilder(TreeBuilder):
         return s.ConstantDecl(self.span(node), self.ident(name), tuple(map(str, sizes)), self._table(as_branch(table)))
 
     def _table(self, node: Branch) -> s.Table:
-        cells = map(as_branch, node.children)
+        cells = [as_branch(c) for c in as_branch(node.children[0]).children if c is not None]
+        if not cells:
+            self._report.add("S001", "a constant holds at least one number", self.span(node))
         return s.Table(
-            self.span(node), tuple(self._table(c) if c.data == "table" else self.expression(c) for c in cells)
+            self.span(node), tuple(self._table(c) if c.data == "listed" else self.expression(c) for c in cells)
         )
 
     def _when(self, node: Branch) -> s.WhenDecl:
@@ -255,4 +309,9 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "constant_decl": FileBuilder._constant,
     "when_decl": FileBuilder._when,
     "algorithm_decl": FileBuilder._algorithm,
+    "several_decl": FileBuilder._several,
+    "static_decl": FileBuilder._static,
+    "rank_decl": FileBuilder._rank,
+    "versions_decl": FileBuilder._versions,
+    "pack_let": FileBuilder._pack_let,
 }

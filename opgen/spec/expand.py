@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from opgen.spec import syntax as s
 from opgen.spec.limits import FRAGMENT_CHAIN, ITEMS
@@ -23,6 +23,19 @@ def expand(report: Report, items: Iterable[s.Item], fragments: Fragments) -> lis
     Raises DiagnosticError where a module has too many of them.
     """
     return _expand(report, items, fragments, (), set())
+
+
+def in_place(items: Iterable[s.Item], fragments: Fragments) -> Iterator[s.Item]:
+    """The items with those of the fragments that they use, as far as these are there: each fragment once."""
+    waiting, used = list(items)[::-1], set[str]()
+    while waiting:
+        item = waiting.pop()
+        name = item.fragment.name if isinstance(item, s.UseDecl) else ""
+        if name not in fragments:
+            yield item
+        elif name not in used:
+            used.add(name)
+            waiting += fragments[name].items[::-1]
 
 
 def _expand(

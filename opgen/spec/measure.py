@@ -43,7 +43,7 @@ def fits(report: Report, decl: s.OpDecl, items: Sequence[s.Item]) -> bool:
             report.at_most(len(dims), RANK, "dimensions", tensor.name.span)
     for attr in attrs:
         report.at_most(len(attr.type.words), WORDS, "words", attr.name.span)
-        elements = prod(int(size[:9]) for size in attr.type.shape[:2])
+        elements = prod([int(size[:9]) for size in attr.type.shape[:2] if isinstance(size, str)])
         report.at_most(elements, ELEMENTS, "elements of a list", attr.type.span)
     return len(report) == before
 

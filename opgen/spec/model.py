@@ -8,11 +8,13 @@ What expressions mean is said in `expressions.py`.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.dtypes import DType
+from opgen.spec import syntax as s
 from opgen.spec.expressions import *  # noqa: F403  (a model is read together with its expressions)
 from opgen.spec.expressions import Expr, IndexRange
 
@@ -272,16 +274,83 @@ class OpSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class GenericOp:
+    """An op that leaves a form open.  `decl` has the fragments that it uses in place; `functions` are those of its
+    module.  `instances` are those made of it so far, by form.
+    """
+
+    name: str
+    function_name: str
+    decl: s.OpDecl
+    functions: tuple[Function, ...] = field(repr=False)
+    doc: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    instances: OrderedDict[object, object] = field(default_factory=OrderedDict, compare=False, repr=False, hash=False)
+
+    @property
+    def inputs(self) -> tuple[s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, ...]:
+        """What a caller gives besides attributes, in order."""
+        return tuple(
+            i
+            for i in self.decl.items
+            if isinstance(i, s.StaticDecl | s.SizesDecl)
+            or (isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("input", "inputs"))
+        )
+
+    @property
+    def attrs(self) -> tuple[s.AttrDecl, ...]:
+        """The attributes, in the order in which they are declared."""
+        return tuple(i for i in self.decl.items if isinstance(i, s.AttrDecl))
+
+    @property
+    def outputs(self) -> tuple[s.TensorDecl | s.SeveralDecl, ...]:
+        """The outputs, in order."""
+        return tuple(
+            i
+            for i in self.decl.items
+            if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in ("output", "outputs")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """In the versions `first` to `last` (None: all from `first`) of a set of ops, `op` is the op called `name`."""
+
+    name: str
+    op: str
+    first: int
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
-    """The ops of a spec file and of those it imports, with the shape functions they use."""
+    """The ops of a spec file and of those it imports, with the shape functions they use.
+
+    `generics` leave ranks, inputs or lengths open: `opgen.spec.generic.instance` makes plain ops of them.
+    """
 
     name: str
     ops: tuple[OpSpec, ...]
     functions: tuple[Function, ...]
     doc: str = ""
+    generics: tuple[GenericOp, ...] = ()
+    versions: tuple[Version, ...] = ()
 
     def op(self, name: str) -> OpSpec:
         return next(o for o in self.ops if o.name == name)
+
+    def by_version(self, name: str, version: int) -> OpSpec | GenericOp | None:
+        """The op that a version of a set of ops has under a name; None if it has none.
+
+        Of several that hold, it is the newest; an op whose spec names no versions holds for all.
+        """
+        ranges = [v for v in self.versions if v.name == name and v.first <= version]
+        held = [v for v in ranges if v.last is None or version <= v.last]
+        target = max(held, key=lambda v: v.first).op if held else name
+        if not held and any(v.op == name for v in self.versions):
+            return None
+        plain = next((o for o in self.ops if o.name == target), None)
+        return plain or next((g for g in self.generics if g.name == target), None)
 
     def function(self, name: str) -> Function:
         return next(f for f in self.functions if f.name == name)

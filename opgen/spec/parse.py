@@ -21,7 +21,7 @@ MAX_SYNTAX_ERRORS = 10
 
 ITEM_KEYWORDS = (
     "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "specialize",
-    "gradient", "constant", "when", "algorithm",
+    "gradient", "constant", "when", "algorithm", "inputs", "outputs", "static", "rank", "versions",
 )  # fmt: skip
 TOP_KEYWORDS = ("import", "function", "fragment", "op")
 
@@ -148,11 +148,12 @@ _OPERATORS = {
 
 def _expected(error: UnexpectedInput) -> str:
     """What could have stood there, in words: whole classes by their names, single tokens as they are written."""
-    tokens = set(_acceptable(error))
+    found = set(_acceptable(error))
+    tokens = found - {"ELLIPSIS", "EACH"} or found  # what only generic ops have is told where nothing else goes
     parts = []
     if tokens >= _EXPRESSION:
         parts.append("an expression")
-        tokens -= _EXPRESSION | {"PROD", "MAX", "MIN", "NOT", "IF"}
+        tokens -= _EXPRESSION | {"PROD", "MAX", "MIN", "NOT", "IF", "LSQB"}
     if tokens >= _OPERATORS - {"AND", "OR", "NOT"}:
         parts.append("an operator")
         tokens -= _OPERATORS

@@ -21,19 +21,39 @@ def expression(tree: s.Expression) -> Document:
     return _print(tree, _CHOICE, False)
 
 
+def condition(tree: s.Expression) -> Document:
+    """An expression after `when`, where an `if` needs brackets."""
+    return _print(tree, PRECEDENCE["or"], False)
+
+
 def extent(tree: s.Expression) -> Document:
     """An expression after `<` in a range, where a comparison needs brackets."""
+    if isinstance(tree, s.Expansion):
+        return (_print(tree.pattern, PRECEDENCE["+"], False), "...")
     return _print(tree, PRECEDENCE["+"], False)
 
 
+def expanded(pattern: s.Expression) -> Document:
+    """A pattern with the dots that expand it; what is more than an operand has brackets, to show what is expanded."""
+    return (_print(pattern, _ATOM, True), "...")
+
+
 def _print(tree: s.Expression, level: int, closed: bool) -> Document:
-    """`level`: the loosest operator that may stand without brackets; `closed`: a read's `else` needs brackets too."""
-    needed = _level(tree) < level or (closed and isinstance(tree, s.Subscripted) and tree.outside is not None)
+    """`level`: the loosest operator that may stand without brackets; `closed`: an `else` that may follow, of a read or
+    of a chain that has none, needs brackets too.
+    """
+    needed = _level(tree) < level or (closed and _takes_else(tree))
     return ("(", Align(_bare(tree, False)), ")") if needed else _bare(tree, closed)
 
 
+def _takes_else(tree: s.Expression) -> bool:
+    if isinstance(tree, s.Chain):
+        return tree.if_false is None
+    return isinstance(tree, s.Subscripted) and tree.outside is not None
+
+
 def _level(tree: s.Expression) -> int:
-    if isinstance(tree, s.Choice):
+    if isinstance(tree, s.Choice | s.Chain | s.Listed):
         return _CHOICE
     if isinstance(tree, s.Binary):
         return PRECEDENCE[tree.op]
@@ -65,6 +85,10 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
         return _unary(tree, closed)
     if isinstance(tree, s.Binary):
         return Group(_chain(tree, closed))
+    if isinstance(tree, s.Expansion):
+        return expanded(tree.pattern)
+    if isinstance(tree, s.Listed):
+        return _brackets(tree.items)
     return _choice(tree, closed)
 
 
@@ -97,19 +121,23 @@ def _chain(tree: s.Binary, closed: bool) -> Document:
     return (first, Nest(2, tuple(reversed(rows))))
 
 
-def _choice(tree: s.Choice, closed: bool) -> Document:
+def _choice(tree: s.Choice | s.Chain, closed: bool) -> Document:
     parts: list[Document] = []
-    node: s.Expression = tree
-    while isinstance(node, s.Choice):
-        parts.append(("if ", expression(node.condition), " then ", _print(node.if_true, _CHOICE, True)))
+    node: s.Expression | None = tree
+    while isinstance(node, s.Choice | s.Chain):
+        chain = isinstance(node, s.Chain)
+        value = _print(node.value if isinstance(node, s.Chain) else node.if_true, _CHOICE, True)
+        parts.append(("if ", expression(node.condition), " then ", value, "..." if chain else ""))
         node = node.if_false
-    parts.append(_print(node, _CHOICE, closed))
+    if node is not None:
+        parts.append(_print(node, _CHOICE, closed))
     return Group(Align(join((SPACE, "else "), parts)))
 
 
 def range_(tree: s.Range) -> Document:
     """An index, with its extent if that is written."""
-    return tree.index.name if tree.extent is None else (tree.index.name, " < ", extent(tree.extent))
+    index = f"{tree.index.name}..." if tree.pack else tree.index.name
+    return index if tree.extent is None else (index, " < ", extent(tree.extent))
 
 
 def value(tree: s.Value) -> Document:

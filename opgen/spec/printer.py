@@ -9,7 +9,7 @@ from functools import singledispatch
 from opgen.diagnostics import InternalError
 from opgen.spec import syntax as s
 from opgen.spec.pretty import SPACE, Document, Group, Nest, fill, join, render
-from opgen.spec.print_expression import expression, range_, value
+from opgen.spec.print_expression import condition, expanded, expression, range_, value
 from opgen.spec.text import doc_lines, quote
 from opgen.spec.trivia import Child, Container, Trivia, children_of
 
@@ -158,7 +158,12 @@ def _type(tree: s.TypeDecl) -> Document:
 
 
 def _dims(dims: Sequence[s.Dim]) -> Document:
-    return ("[", fill([(expression(d.size), "" if d.broadcast is None else f" | {d.broadcast}") for d in dims]), "]")
+    return ("[", fill(list(map(_dim, dims))), "]")
+
+
+def _dim(tree: s.Dim) -> Document:
+    each = "each " if tree.each else ""
+    return (each, expression(tree.size), "" if tree.broadcast is None else f" | {tree.broadcast}")
 
 
 def _layout(layout: s.Ident | None) -> str:
@@ -167,9 +172,37 @@ def _layout(layout: s.Ident | None) -> str:
 
 @_line.register(s.TensorDecl)
 def _tensor(tree: s.TensorDecl) -> Document:
-    shape_only = " shape_only" if tree.shape_only else ""
+    flags = (" shape_only" if tree.shape_only else "") + (" optional" if tree.optional else "")
     head = f"{tree.keyword} {tree.name.name}: {tree.dtype.name}"
-    return (head, _dims(tree.dims), _layout(tree.layout) + shape_only)
+    return (head, _dims(tree.dims), _layout(tree.layout) + flags)
+
+
+@_line.register(s.SeveralDecl)
+def _several(tree: s.SeveralDecl) -> Document:
+    return (f"{tree.keyword} {tree.name.name}: {tree.dtype.name}", _dims(tree.dims), " one or more")
+
+
+@_line.register(s.StaticDecl)
+def _static(tree: s.StaticDecl) -> Document:
+    length = "" if tree.scalar else "..."
+    return f"static {tree.name.name}: {tree.dtype.name}[{length}]{' optional' if tree.optional else ''}"
+
+
+@_line.register(s.RankDecl)
+def _rank(tree: s.RankDecl) -> Document:
+    return ("rank ", fill(list(map(_rank_rule, tree.rules))))
+
+
+def _rank_rule(tree: s.RankRule) -> Document:
+    if tree.value is None:
+        return f"{tree.pack.name} <= {tree.most}"
+    return (f"{tree.pack.name} = ", expression(tree.value), "" if tree.tensor is None else f" of {tree.tensor.name}")
+
+
+@_line.register(s.VersionsDecl)
+def _versions(tree: s.VersionsDecl) -> Document:
+    last = "" if tree.last is None else f" to {tree.last}"
+    return f"versions {tree.first}{last}{'' if tree.op is None else f' of {tree.op.name}'}"
 
 
 @_line.register(s.InheritedDecl)
@@ -215,8 +248,14 @@ def _attr(tree: s.AttrDecl) -> Document:
 def _attr_type(tree: s.AttrType) -> Document:
     if tree.words:
         words = [w.name.name if w.payload is None else f"{w.name.name} = {w.payload.name}" for w in tree.words]
-        return (f"{tree.kind.name} {{", fill(words), "}")
-    return tree.kind.name + (f"[{', '.join(tree.shape)}]" if tree.shape else "")
+        return (f"{tree.kind.name} {{", fill(words), "}", _lengths(tree.shape))
+    return (tree.kind.name, _lengths(tree.shape))
+
+
+def _lengths(shape: Sequence[str | s.Expression]) -> Document:
+    if not shape:
+        return ""
+    return ("[", fill([size if isinstance(size, str) else expression(size) for size in shape]), "]")
 
 
 @_line.register(s.UseDecl)
@@ -233,6 +272,12 @@ def _require(tree: s.RequireDecl) -> Document:
 @_line.register(s.LetDecl)
 def _let(tree: s.LetDecl) -> Document:
     return Nest(4, ("let ", ", ".join(n.name for n in tree.names), " = ", expression(tree.value)))
+
+
+@_line.register(s.PackLet)
+def _pack_let(tree: s.PackLet) -> Document:
+    names = ", ".join(f"{n.name}..." for n in tree.names)
+    return Nest(4, ("let ", names, " = ", expanded(tree.value)))
 
 
 @_line.register(s.DefinitionDecl)
@@ -266,7 +311,7 @@ def _table(tree: s.Table) -> Document:
 
 @_line.register(s.WhenDecl)
 def _when(tree: s.WhenDecl) -> Document:
-    return ("when ", Nest(2, Group(expression(tree.condition))))
+    return ("when ", Nest(2, Group(condition(tree.condition))))
 
 
 @_line.register(s.GradientDecl)

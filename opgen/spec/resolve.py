@@ -71,7 +71,10 @@ class Resolver:
             return self._unary(tree)
         if isinstance(tree, s.Binary):
             return self._binary(tree)
-        return self._choice(tree)
+        if isinstance(tree, s.Choice):
+            return self._choice(tree)
+        self.report.add("S065", "packs and lists belong to the declarations of ops", tree.span)
+        return None
 
     @staticmethod
     def describe(kind: Kind) -> str:

@@ -80,10 +80,11 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Range(Node):
-    """An index, with its extent if that is written."""
+    """An index, with its extent if that is written; `pack`: `index...`, as many of them as the pack has."""
 
     index: Ident
     extent: Expression | None
+    pack: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,34 @@ class Choice(Node):
     if_false: Expression
 
 
-Expression: TypeAlias = Constant | Named | Member | Subscripted | Call | Reduction | Unary | Binary | Choice
+@dataclass(frozen=True, slots=True)
+class Expansion(Node):
+    """`pattern...`: the pattern once for each element of the packs in it."""
+
+    pattern: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Node):
+    """`[items]`: a list of as many elements."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Node):
+    """`if condition then value... else if_false`: the value of the first element of the packs for which the condition
+    holds; without `else`, it holds for the last one.
+    """
+
+    condition: Expression
+    value: Expression
+    if_false: Expression | None
+
+
+Expression: TypeAlias = (
+    Constant | Named | Member | Subscripted | Call | Reduction | Unary | Binary | Choice | Expansion | Listed | Chain
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +178,11 @@ class TypeDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class Dim(Node):
-    """A dimension; `broadcast` is the literal after `|`."""
+    """A dimension; `broadcast` is the literal after `|`.  `each`: every one of several tensors has its own."""
 
     size: Expression
     broadcast: str | None
+    each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +194,53 @@ class TensorDecl(Node):
     layout: Ident | None
     shape_only: bool
     doc: Doc | None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralDecl(Node):
+    """`inputs name: T[dims] one or more`, or `outputs`: as many tensors as a call has."""
+
+    keyword: Literal["inputs", "outputs"]
+    name: Ident
+    dtype: Ident
+    dims: tuple[Dim, ...]
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticDecl(Node):
+    """An input whose values are part of the form: a list of integers, or (`scalar`) one."""
+
+    name: Ident
+    dtype: Ident
+    scalar: bool
+    optional: bool
+    doc: Doc | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankRule(Node):
+    """`pack <= most`, or `pack = value of tensor`, where `tensor` makes the value an axis of it."""
+
+    pack: Ident
+    most: str | None
+    value: Expression | None
+    tensor: Ident | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankDecl(Node):
+    rules: tuple[RankRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsDecl(Node):
+    """`versions first to last of op`: the versions of a set of ops in which this is the op of that name."""
+
+    first: str
+    last: str | None
+    op: Ident | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +289,12 @@ class Word(Node):
 
 @dataclass(frozen=True, slots=True)
 class AttrType(Node):
-    """`kind` is int, float, bool, enum or layout (or a mistake)."""
+    """`kind` is int, float, bool, enum, layout or type (or a mistake); `shape` are numbers, "..." where any length
+    goes, or what is worked out of ranks.
+    """
 
     kind: Ident
-    shape: tuple[str, ...]
+    shape: tuple[str | Expression, ...]
     words: tuple[Word, ...]
 
 
@@ -249,6 +327,14 @@ class RequireDecl(Node):
 @dataclass(frozen=True, slots=True)
 class LetDecl(Node):
     """Named integers: `let a = ...`, `let a, b = f(...)`."""
+
+    names: tuple[Ident, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class PackLet(Node):
+    """`let a..., b... = pattern...`: lists of integers, element by element."""
 
     names: tuple[Ident, ...]
     value: Expression
@@ -338,6 +424,11 @@ Item: TypeAlias = (
     | ConstantDecl
     | WhenDecl
     | AlgorithmDecl
+    | SeveralDecl
+    | StaticDecl
+    | RankDecl
+    | VersionsDecl
+    | PackLet
 )
 
 

@@ -99,8 +99,9 @@ class TreeBuilder:
 
     def range(self, child: Child) -> s.Range:
         node = as_branch(child)
-        index, extent = node.children
-        return s.Range(self.span(node), self.ident(index), None if extent is None else self.expression(extent))
+        index, pack, extent = node.children
+        given = None if extent is None else self.expression(extent)
+        return s.Range(self.span(node), self.ident(index), given, pack is not None)
 
     def _reduction(self, node: Branch) -> s.Reduction:
         kind, *ranges, condition, body = node.children
@@ -118,6 +119,17 @@ class TreeBuilder:
     def _choice(self, node: Branch) -> s.Choice:
         condition, if_true, if_false = map(self.expression, node.children)
         return s.Choice(self.span(node), condition, if_true, if_false)
+
+    def _expansion(self, node: Branch) -> s.Expansion:
+        return s.Expansion(self.span(node), self.expression(node.children[0]))
+
+    def _listed(self, node: Branch) -> s.Listed:
+        return s.Listed(self.span(node), self._all(node.children[0]))
+
+    def _chain(self, node: Branch) -> s.Chain:
+        condition, value, if_false = node.children
+        rest = None if if_false is None else self.expression(if_false)
+        return s.Chain(self.span(node), self.expression(condition), self.expression(value), rest)
 
     # Values ---------------------------------------------------------------------------------------
 
@@ -172,4 +184,8 @@ _EXPRESSIONS: dict[str, Callable[[TreeBuilder, Branch], s.Expression]] = {
     "unary": TreeBuilder._unary,
     "binary": TreeBuilder._binary,
     "choice": TreeBuilder._choice,
+    "expansion": TreeBuilder._expansion,
+    "expanded_sum": TreeBuilder._expansion,
+    "listed": TreeBuilder._listed,
+    "chain": TreeBuilder._chain,
 }

@@ -15,11 +15,14 @@ from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
-from opgen.graph.text import print_node
+from opgen.graph.passes.order import CLEANING
+from opgen.graph.passes.shapes import SHAPES
+from opgen.graph.passes.views import VIEWS
+from opgen.graph.text import data_of, parse_graph, print_graph, print_node
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 from tests.graph.steps import Steps
 
-PASSES = (DEAD, COMMON, FOLD)
+PASSES = (DEAD, COMMON, FOLD, SHAPES, VIEWS)
 
 
 def checked(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
@@ -48,8 +51,8 @@ def test_passes_in_any_order_change_no_result(graph: Graph, passes: list[Pass]) 
 
 @campaign(150)
 def test_afterwards_nothing_is_left_to_do(graph: Graph) -> None:
-    after = run_passes(graph, (FOLD, COMMON, DEAD))
-    again = run_passes(after, (FOLD, COMMON, DEAD))
+    after = run_passes(graph, CLEANING)
+    again = run_passes(after, CLEANING)
     assert again == after
     assert {c.value.name for c in after.constants} <= set(after.taken())
 
@@ -129,6 +132,21 @@ def test_a_number_repeated_is_not_kept_in_memory() -> None:
     assert notes(FOLD, graph) == ["fold: n0: depends on constants alone, but its result is much larger than they"]
 
 
+def test_what_is_taken_for_its_shape_is_not_made() -> None:
+    steps = Steps()
+    x, row = steps.input(2, 3, 4), steps.input(3)
+    twice = steps("Multiply", x, x, module=MODULE)
+    rows, zeros = steps.several("Spread", row, twice, module=MODULE, order="ABC")
+    graph = steps.graph(rows, zeros)
+    after = DEAD.run(SHAPES.run(graph))
+    assert nodes_of(after) == [
+        f'n1: {rows}: float32[2, 3], {zeros}: float32[4] = Spread<T = float32>({row}) {{order = "ABC", x = [2, 3, 4]}}'
+    ]
+    assert notes(SHAPES, graph) == ["shapes: n1: is told the sizes of x"]
+    assert parse_graph(print_graph(after), data_of(after)) == after
+
+
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_a_planted_fault_is_found() -> None:
     """Random graphs tell of one that the verifier cannot see; the verifier says which pass broke a graph."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -29,9 +30,10 @@ def places(threads: int) -> list[int]:
 
 
 class Worker:
-    """A running worker.  `close` ends it."""
+    """A running worker.  `close` ends it.  One that takes longer than `limit` seconds over an answer is ended."""
 
-    def __init__(self, python: str, script: str, threads: int, *arguments: str) -> None:
+    def __init__(self, python: str, script: str, threads: int, *arguments: str, limit: float | None = None) -> None:
+        self._limit = limit
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the worker runs)
         path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
         cpus = ",".join(map(str, places(threads)))
@@ -62,6 +64,9 @@ class Worker:
         try:
             stdin.write(json.dumps(request) + "\n")
             stdin.flush()
+            if self._limit is not None and not select.select([stdout], [], [], self._limit)[0]:
+                self._process.kill()
+                raise WorkerError(f"no answer within {self._limit:g} s")
             line = stdout.readline()
         except BrokenPipeError:
             line = ""

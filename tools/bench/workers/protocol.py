@@ -1,7 +1,8 @@
 """How a worker talks: one JSON object a line, a request on stdin, its answer on stdout.
 
     {"do": "hello"}                                     -> {"library", "version", "variants"}
-    {"do": "prepare", "variant", "case", "seed", "offset", "result"} -> {"calls", "seconds"}  (`result`: an .npy file)
+    {"do": "prepare", "variant", "case", "seed", "offset", "result"} -> {"calls", "seconds", "facts"}
+        (`result`: an .npy file, or an .npz file of several results)
     {"do": "time", "variant", "samples"}                -> {"seconds": [one a sample, for one call]}
     {"do": "forget"}                                    -> {}  (drops the calls that were prepared)
     {"do": "quit"}
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -39,11 +41,11 @@ class Given:
 
     def __init__(self, case: dict[str, Any], seed: int, offset: int = 0) -> None:
         self._case = case
-        self._seed = seed
+        self.seed = seed
         self._offset = offset
 
     def _numbers(self, shape: list[int], number: int) -> np.ndarray:
-        rng = np.random.default_rng((self._seed, number))
+        rng = np.random.default_rng((self.seed, number))
         return placed(rng.standard_normal(shape, dtype=np.float32), self._offset)
 
     def placed(self, array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -88,12 +90,14 @@ class Call:
     """A call that is ready: `run` does it and gives the library's result once it is there.
 
     `read` makes of it a float32 or float64 array: images as [batch, height, width, channels], a filter as given.
-    A call that is `timed` gives the seconds that it took instead.
+    A call that is `timed` gives the seconds that it took instead.  Of a model `read` gives all results by name.
+    `facts` are what was measured while it was made ready.
     """
 
     run: Callable[[], Any]
-    read: Callable[[Any], np.ndarray]
+    read: Callable[[Any], np.ndarray | dict[str, np.ndarray]]
     timed: bool = False
+    facts: dict[str, float] = field(default_factory=dict)
 
 
 class Library:
@@ -145,12 +149,26 @@ def answer(library: Library, request: dict[str, Any], state: dict[str, Prepared]
         case = request["case"]
         call = library.prepare(variant, case, Given(case, request["seed"], request["offset"]))
         if request["result"]:
-            np.save(request["result"], call.read(call.run()))
-        state[variant] = Prepared(call)
-        return {"calls": state[variant].calls, "seconds": state[variant].seconds}
+            save(request["result"], call.read(call.run()))
+        state[variant] = ready = Prepared(call)
+        return {"calls": ready.calls, "seconds": ready.seconds, "facts": call.facts}
     if request["do"] == "time":
         return {"seconds": state[variant].samples(request["samples"])}
     return {"error": "unknown request " + repr(request["do"])}
+
+
+def save(path: str, result: np.ndarray | dict[str, np.ndarray]) -> None:
+    """One array, or arrays by name, to a file."""
+    if isinstance(result, dict):
+        with open(path, "wb") as stream:
+            np.savez(stream, *result.values(), names=np.array(list(result)))
+    else:
+        np.save(path, result)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def serve(library: Library, replies: int) -> None:

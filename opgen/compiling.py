@@ -1,0 +1,70 @@
+"""`opgen.compile`: a model, a graph or a function as one program for each combination of sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from opgen.graph.bound import Kind
+from opgen.graph.function import CompiledFunction
+from opgen.graph.making import Progress
+from opgen.graph.model import Model
+from opgen.graph.nodes import Graph
+from opgen.graph.resolve import resolve
+from opgen.graph.staged import StagedModel
+from opgen.runtime.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from opgen.onnx.source import ModelSource
+
+
+@overload
+def compile(source: Callable[..., Any], *, progress: Progress | None = None) -> CompiledFunction: ...
+@overload
+def compile(source: ModelSource | Model | Graph, *, progress: Progress | None = None) -> StagedModel: ...
+def compile(
+    source: ModelSource | Model | Graph | Callable[..., Any], *, progress: Progress | None = None
+) -> StagedModel | CompiledFunction:
+    """A model that may be called, with tensors in the order of its inputs: `model(x)`, `model.run({"x": x})`.
+
+    `source` is the path of an ONNX model, its bytes or a `ModelProto` (these take the package `onnx`: `pip install
+    'opgen[onnx]'`); a `Model` or a `Graph`; or a function that calls generated functions (also as a decorator), which
+    is captured when it is called.  A program is made when a call with new sizes comes; `progress` is told how many of
+    its kernels are done, of how many, and what is being done.
+
+        model = opgen.compile("model.onnx")
+        y = model(x)
+
+    Raises UserError for a model that cannot be read, or that takes operators which opgen does not have: all of them,
+    by node and reason.
+    """
+    if isinstance(source, Graph):
+        return of_graph(source, progress)
+    if isinstance(source, Model):
+        return of_model(source, progress)
+    if callable(source) and not isinstance(source, str | os.PathLike):
+        return CompiledFunction(source, progress)
+    from opgen.onnx.load import load
+
+    return of_model(load(source), progress)
+
+
+def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
+    """A model whose sizes may be open."""
+    inputs = {i.name: i.dtype for i in model.inputs}
+    return StagedModel(model.name, inputs, lambda kinds: resolve(model, kinds), progress)
+
+
+def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
+    """A graph, which is for its sizes alone."""
+
+    def same(kinds: Mapping[str, Kind]) -> Graph:
+        for value in graph.inputs:
+            dtype, shape = kinds[value.name]
+            if shape != value.shape:
+                expected, given = f"{value.dtype}{list(value.shape)}", f"{dtype}{list(shape)}"
+                raise ArgumentValueError(graph.name, value.name, expected, given)
+        return graph
+
+    return StagedModel(graph.name, {v.name: v.dtype for v in graph.inputs}, same, progress)

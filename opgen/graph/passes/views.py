@@ -1,0 +1,61 @@
+"""Views of views: a node that gives elements in the order in which it takes them, under another shape, takes the first
+of them; where the shape is the first one's again, it goes.
+
+What a view is, `opgen.graph.plan.views` tells from the op's access relation: it is no kernel.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from opgen.graph.bound import bound, make_node
+from opgen.graph.edit import edited
+from opgen.graph.nodes import Graph, Node
+from opgen.graph.passes.base import Pass, Report
+from opgen.graph.plan.views import view_of
+from opgen.graph.reshaped import view_between
+
+
+def _apply(graph: Graph, report: Report) -> Graph:
+    instead: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    nodes: list[Node] = []
+    changed = False
+    for node in graph.nodes:
+        position = view_of(bound(graph, node))
+        if position is None:
+            nodes.append(node)
+            continue
+        taken = instead.get(node.inputs[position], node.inputs[position])
+        source = sources.get(taken, taken)
+        (result,) = node.outputs
+        if graph.value[source].shape == graph.value[result].shape:
+            instead[result] = source
+            report.note(VIEWS.name, node.name, f"is '{source}' as it is")
+            changed = True
+            continue
+        sources[result] = source
+        merged = None if source == taken else _merged(graph, node, source)
+        if merged is None:
+            report.note(VIEWS.name, node.name, f"is a view of '{taken}'")
+        else:
+            report.note(VIEWS.name, node.name, f"is a view of '{source}', past '{taken}'")
+            changed = True
+        nodes.append(merged or node)
+    return edited(graph, nodes, instead) if changed else graph
+
+
+def _merged(graph: Graph, node: Node, source: str) -> Node | None:
+    """The view of a value that a view of a view of it is; None if no op of plain subscripts says it."""
+    first, last = graph.value[source], graph.value[node.outputs[0]]
+    if prod(first.shape) == 0:
+        return None
+    found = view_between(first.shape, last.shape)
+    if found is None:
+        return None
+    op, pieces = found
+    made, _ = make_node(node.name, op, [first], node.outputs, {"pieces": pieces}, origin=node.origin)
+    return made
+
+
+VIEWS = Pass("views", "A view of a view takes the first value; one with that value's shape goes.", _apply)

@@ -1,0 +1,80 @@
+"""A compiled model that can say what became of it: the graph after each pass, and what each pass did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from opgen.dtypes import DType
+from opgen.graph.bound import Kind
+from opgen.graph.capture import Traced
+from opgen.graph.compiled import CompiledModel, Prepare
+from opgen.graph.making import Progress
+from opgen.graph.nodes import Array, Graph
+from opgen.graph.passes.base import Report, run_passes
+from opgen.graph.passes.standard import STANDARD
+from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
+
+RESOLVED = "resolved"
+"""The stage before all passes."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """`after` has the graph after each pass, by its name in order, first of all as it was resolved."""
+
+    after: Mapping[str, Graph]
+    report: Report
+
+    @property
+    def last(self) -> Graph:
+        """The graph that is run."""
+        return list(self.after.values())[-1]
+
+
+class StagedModel(CompiledModel):
+    """A model whose graph for some sizes goes through the standard passes before it is made a program."""
+
+    def __init__(
+        self, name: str, inputs: Mapping[str, DType], resolve: Prepare, progress: Progress | None = None
+    ) -> None:
+        """`resolve` gives the graph before all passes."""
+        super().__init__(name, inputs, lambda kinds: run_passes(resolve(kinds), STANDARD), progress)
+        self._resolve = resolve
+
+    def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
+        """Also of a call in a function that is captured: the model's nodes become the function's."""
+        symbol = symbol_among(tensors)
+        if not isinstance(symbol, Traced):
+            return super()._results(tensors, out)
+        if out is not None:
+            raise CaptureError(f"{self.name}: 'out' cannot be given in a function that is compiled: no call runs")
+        given = self._arrays(tuple(stand_in(t.dtype, t.shape) if isinstance(t, Symbol) else t for t in tensors))
+        kinds = {name: (dtype, a.shape) for (name, dtype), a in zip(self._inputs.items(), given, strict=True)}
+        known = [t if isinstance(t, Symbol) else a for t, a in zip(tensors, given, strict=True)]
+        return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds), known))
+
+    def stages(self, kinds: Mapping[str, Kind]) -> Stages:
+        """What the passes make of the model for inputs of these types and shapes."""
+        return stages(self._resolve(kinds))
+
+
+def stages(graph: Graph) -> Stages:
+    """What the passes make of a graph."""
+    after, report = {RESOLVED: graph}, Report()
+
+    def seen(name: str, found: Graph) -> None:
+        after[_fresh(name, after)] = found
+
+    run_passes(graph, STANDARD, report, seen)
+    return Stages(after, report)
+
+
+def _fresh(name: str, taken: Mapping[str, Graph]) -> str:
+    """The name of a pass, told apart where it runs more than once."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    return found

@@ -1,0 +1,27 @@
+"""Generic ops: what leaves open ranks, how many inputs there are and which; and the plain ops that calls make of them.
+
+A *form* fixes what a generic op leaves open.  `instance` expands the op's syntax tree for one, and the checker resolves
+what comes out as any other op: nothing below ever sees a pack.
+
+What needs the checker is imported when it is first used: a module's model holds its generic ops.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opgen.spec.generic.form import Argument, Instance
+    from opgen.spec.generic.instances import instance
+
+__all__ = ["Argument", "Instance", "instance"]
+
+_HOMES = {"Argument": "form", "Instance": "form", "instance": "instances"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'opgen.spec.generic' has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f"opgen.spec.generic.{_HOMES[name]}"), name)
+    return found

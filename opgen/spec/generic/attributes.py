@@ -1,0 +1,121 @@
+"""The attributes that a call gives a generic op: checked as a plain op's are, once it is known how long lists are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from opgen.diagnostics import did_you_mean
+from opgen.dtypes import lookup
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, settle_attrs, show
+from opgen.spec.attributes import build_attrs
+from opgen.spec.environment import AttrStored
+from opgen.spec.model import GenericOp
+from opgen.spec.report import Report
+
+ANY = "..."
+"""The length of a list of any length, as it is written."""
+
+
+def given_for(op: GenericOp, given: Mapping[str, object]) -> dict[str, AttrArgument]:
+    """What a call gives for each attribute, by its name in the spec; None where it gives nothing.
+
+    An attribute `min_` is `min` to a caller who may use that word.  Raises CallTypeError for what the op does not have.
+    """
+    decls = {a.name.name: a for a in op.attrs}
+    others = {a.alias.name: a.name.name for a in op.attrs if a.alias is not None}
+    others |= {name[:-1]: name for name in decls if name.endswith("_")}
+    found: dict[str, AttrArgument] = dict.fromkeys(decls)
+    for name, value in given.items():
+        target = name if name in decls else others.get(name, name)
+        if target not in decls:
+            near = did_you_mean(name, [*decls, *others])
+            raise CallTypeError(op.name, name, "no such argument" + (f" ({near})" if near else ""), repr(value))
+        if value is not None:
+            found[target] = _plain(decls[target], value)
+    return found
+
+
+def _plain(decl: s.AttrDecl, value: object) -> AttrArgument:
+    """What is given, as settling takes it: arrays are lists, types their names, 0 and 1 are conditions."""
+    kind = decl.type.kind.name
+    if kind == "type":
+        name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", str(value)))
+        dtype = lookup(str(name))
+        return str(name) if dtype is None else dtype.name
+    plain = plain_value(value)
+    return bool(plain) if kind == "bool" and isinstance(plain, int) and plain in (0, 1) else plain
+
+
+def plain_value(value: object) -> AttrArgument:
+    """What is given, in plain numbers, words and lists of them; what is none of these is shown as text."""
+    listed = getattr(value, "tolist", None)
+    if listed is not None:
+        value = listed()
+    if isinstance(value, list | tuple):
+        return [plain_value(v) for v in value]
+    return value if value is None or isinstance(value, int | float | bool | str) else str(value)
+
+
+def is_list(decl: s.AttrDecl) -> bool:
+    """Whether an attribute is a list whose length a form tells."""
+    return len(decl.type.shape) == 1 and not (isinstance(decl.type.shape[0], str) and decl.type.shape[0] != ANY)
+
+
+def concrete(decl: s.AttrDecl, length: int | None) -> s.AttrDecl:
+    """The declaration with the length of its list in place, of its default too; a type is an enumeration of names."""
+    kind, default = decl.type, decl.default
+    if kind.kind.name == "type":
+        names = tuple(s.Word(w.span, s.Ident(w.name.span, _type_name(w.name.name)), None) for w in kind.words)
+        kind = s.AttrType(kind.span, s.Ident(kind.kind.span, "enum"), kind.shape, names)
+        if isinstance(default, s.Named):
+            default = s.Named(default.span, _type_name(default.name))
+    if length is not None:
+        kind = dataclasses.replace(kind, shape=(str(length),) if length else ())
+        if default is not None and not isinstance(default, s.ListValue):
+            default = s.ListValue(default.span, (default,) * length)
+    return dataclasses.replace(decl, type=kind, default=default, layout=None if length is not None else decl.layout)
+
+
+def _type_name(name: str) -> str:
+    dtype = lookup(name)
+    return name if dtype is None else dtype.name
+
+
+def settled(op: GenericOp, decl: s.AttrDecl, length: int | None, value: AttrArgument) -> AttrStored:
+    """The value of an attribute of a call, its default where the call gives none; an absent list is empty.
+
+    Raises CallError for an illegal one, and DiagnosticError where the attribute is declared wrongly.
+    """
+    name = decl.name.name
+    if length == 0:
+        if value not in (None, [], ()):
+            raise CallError(op.name, name, "an empty list", show(value))
+        return ()
+    made = concrete(decl, length)
+    report = Report()
+    attrs = build_attrs(report, [dataclasses.replace(made, layout=None, alias=None)])
+    report.raise_if_any()
+    spec = _holder(op, attrs[0])
+    return settle_attrs(spec, {} if value is None else {name: value})[0][name]
+
+
+def words_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> tuple[str, ...]:
+    """A list of words, as long as the declaration's list now is.  Raises CallError for an illegal one."""
+    length = int(str(decl.type.shape[0])) if decl.type.shape else 0
+    known = [w.name.name for w in decl.type.words]
+    given = (
+        [i.name for i in decl.default.items if isinstance(i, s.Named)] if isinstance(decl.default, s.ListValue) else []
+    )
+    words = [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)] if value is not None else given
+    if len(words) != length or any(w not in known for w in words):
+        expected = f"a list of {length}, each one of {', '.join(known)}"
+        raise CallError(op.name, decl.name.name, expected, show(value))
+    return tuple(words)
+
+
+def _holder(op: GenericOp, attr: m.Attr) -> m.OpSpec:
+    """An op that has one attribute, to check a value of it as an op's attributes are checked."""
+    return m.OpSpec(op.name, op.function_name, (), (), (), (attr,), (), (), ())

@@ -1,0 +1,105 @@
+"""The arguments of a call of a generic op, matched with its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from opgen.dtypes import lookup
+from opgen.spec import syntax as s
+from opgen.spec.arguments import AttrArgument, CallError, CallTypeError
+from opgen.spec.generic.attributes import given_for
+from opgen.spec.generic.form import Argument
+from opgen.spec.model import GenericOp
+from opgen.spec.text import plural
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """What a call gives for an input: the arguments, and at which positions they stand."""
+
+    arguments: tuple[Argument, ...]
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a generic op: inputs and attributes by name, and how many outputs are wanted."""
+
+    op: GenericOp
+    inputs: Mapping[str, Tensors]
+    attributes: Mapping[str, AttrArgument]
+    outputs: int
+    values: Mapping[str, tuple[int, ...] | int] = field(default_factory=dict)
+
+
+def call_of(
+    op: GenericOp, arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None
+) -> Call:
+    """A call, its arguments counted; raises CallError where some are missing or too many."""
+    inputs: dict[str, Tensors] = {}
+    values: dict[str, tuple[int, ...] | int] = {}
+    decls = op.inputs
+    for at, decl in enumerate(decls):
+        name = decl.name.name
+        if isinstance(decl, s.SeveralDecl):
+            rest = [(a, at + k) for k, a in enumerate(arguments[at:]) if a is not None]
+            if not rest or len(rest) < len(arguments) - at:
+                raise CallTypeError(op.name, name, "one tensor or more", "nothing")
+            inputs[name] = Tensors(tuple(a for a, _ in rest), tuple(p for _, p in rest))
+            break
+        argument = arguments[at] if at < len(arguments) else None
+        if argument is None:
+            if isinstance(decl, s.SizesDecl) or not decl.optional:
+                raise CallTypeError(op.name, name, "a tensor", "nothing")
+            continue
+        if isinstance(decl, s.StaticDecl):
+            values[name] = _value(op, decl, argument)
+        else:
+            inputs[name] = Tensors((argument,), (at,))
+    else:
+        if len(arguments) > len(decls):
+            expected = f"at most {plural(len(decls), 'tensor')}"
+            last = decls[-1].name.name if decls else op.name
+            raise CallTypeError(op.name, last, expected, str(len(arguments)))
+    return Call(op, inputs, given_for(op, attributes), _outputs(op, outputs), values)
+
+
+def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> tuple[int, ...] | int:
+    name, value = decl.name.name, argument.value
+    if value is None:
+        raise CallError(op.name, name, "values that are known before the call runs", "a tensor that is computed")
+    if decl.scalar:
+        values = value if isinstance(value, tuple) else (value,)
+        if len(values) != 1:
+            raise CallError(op.name, name, "one integer", f"{len(values)}")
+        return values[0]
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _outputs(op: GenericOp, wanted: int | None) -> int:
+    """How many outputs a call has: those that are not optional, unless it says."""
+    needed = sum(1 for o in op.outputs if isinstance(o, s.SeveralDecl) or not o.optional)
+    if wanted is None:
+        return needed
+    most = None if any(isinstance(o, s.SeveralDecl) for o in op.outputs) else len(op.outputs)
+    if wanted < 1 or (most is not None and wanted > most):
+        raise CallError(op.name, "outputs", f"1 to {most} results" if most else "at least 1 result", str(wanted))
+    return max(wanted, needed)
+
+
+def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
+    """The type that a call binds a type variable to; raises CallTypeError for one that it may not be."""
+    allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
+    first: str | None = None
+    for tensor in op.inputs:
+        if isinstance(tensor, s.SizesDecl | s.StaticDecl) or tensor.dtype.name != decl.name.name:
+            continue
+        for argument in call.inputs[tensor.name.name].arguments if tensor.name.name in call.inputs else ():
+            if argument.dtype not in allowed:
+                expected = f"a tensor of type {' or '.join(allowed)}"
+                raise CallTypeError(op.name, tensor.name.name, expected, f"type {argument.dtype}")
+            if first is not None and argument.dtype != first:
+                raise CallTypeError(op.name, tensor.name.name, f"a tensor of type {first}", f"type {argument.dtype}")
+            first = argument.dtype
+    return first

@@ -1,0 +1,185 @@
+"""Plain ops of calls: the op that a call makes of a generic op, or the op itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from opgen.diagnostics import InternalError
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.algorithms import with_algorithms
+from opgen.spec.arguments import CallError, CallTypeError, settle_attrs
+from opgen.spec.environment import AttrStored
+from opgen.spec.expand import Fragments
+from opgen.spec.generic.attributes import plain_value
+from opgen.spec.generic.expand import Expander
+from opgen.spec.generic.form import Argument, Instance
+from opgen.spec.generic.given import Call, call_of
+from opgen.spec.generic.prune import only_required, prune
+from opgen.spec.op import OpChecker
+from opgen.spec.report import Report
+from opgen.spec.text import plural
+from opgen.spec.visit import everything_in
+
+INSTANCES = 512
+"""Of one generic op that are kept, the least recently used leaving first: each takes some tens of kilobytes."""
+
+_ROUNDS = 8
+"""Times that an op is expanded at most until every value that its structure depends on is in place."""
+
+
+def instance(
+    module: m.Module,
+    name: str,
+    arguments: Sequence[Argument | None],
+    attributes: Mapping[str, object],
+    outputs: int | None = None,
+) -> Instance:
+    """The plain op of a call of an op of a module.
+
+    `arguments` are what the call gives for inputs, in order, None for an optional one that is left out; `outputs` is
+    how many results are wanted (default: those that are not optional).  Raises CallError or CallTypeError, naming the
+    op and the argument, for a call that the op does not take, and DiagnosticError where the spec is wrong.
+    """
+    generic = next((g for g in module.generics if g.name == name), None)
+    if generic is None:
+        return _plain(module, module.op(name), arguments, attributes)
+    key = _key(arguments, attributes, outputs)
+    kept = None if key is None else generic.instances.get(key)
+    if isinstance(kept, Instance):
+        generic.instances.move_to_end(key)
+        return kept
+    report = Report()
+    made = make(report, call_of(generic, arguments, attributes, outputs))
+    report.raise_if_any()
+    if made is None:
+        raise InternalError(f"no instance of '{name}', and no diagnostic")
+    if key is not None:
+        generic.instances[key] = made
+        while len(generic.instances) > INSTANCES:
+            generic.instances.popitem(last=False)
+    return made
+
+
+def _key(arguments: Sequence[Argument | None], attributes: Mapping[str, object], outputs: int | None) -> object:
+    """What tells calls apart; None for attributes that are no plain values."""
+    given = tuple(sorted((n, type(v).__name__, _frozen(v)) for n, v in attributes.items()))
+    try:
+        hash(given)
+    except TypeError:
+        return None
+    return (tuple(arguments), given, outputs)
+
+
+def _frozen(value: object) -> object:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def make(report: Report, call: Call) -> Instance | None:
+    """The plain op of a call, made anew; mistakes of the spec go to the report."""
+    known: frozenset[str] = frozenset()
+    for _ in range(_ROUNDS):
+        expander = Expander(report, call, known)
+        items = prune(expander.expand())
+        if len(report):
+            return None
+        world = expander.world
+        open_ = (world.demanded & world.left) | only_required(items)
+        if open_ <= known:
+            break
+        known |= open_
+    decl = s.OpDecl(call.op.decl.span, call.op.decl.name, call.op.decl.doc, tuple(_blaming_arguments(items)))
+    functions = {f.name: f for f in call.op.functions}
+    op = OpChecker(report, decl, Fragments(()), functions).check()
+    op = None if op is None else with_algorithms(report, decl, op, Fragments(()), functions)
+    if op is None:
+        return None
+    types = {v.name: expander.narrowed.types[v.name] for v in op.type_variables}
+    stored = {a.name: world.attributes[a.name].value for a in op.attrs}
+    return Instance(op, functions_of(op, functions), types, stored, _positions(op, call, world.tensors_of))
+
+
+def _blaming_arguments(items: Sequence[s.Item]) -> Iterator[s.Item]:
+    """The declarations, with requirements that blame what is no argument of this form blaming the first one."""
+    arguments = [
+        i.name.name
+        for i in items
+        if isinstance(i, s.AttrDecl) or (isinstance(i, s.TensorDecl) and i.keyword == "input")
+    ]
+    for item in items:
+        if isinstance(item, s.RequireDecl) and item.argument.name not in arguments and arguments:
+            item = dataclasses.replace(item, argument=s.Ident(item.argument.span, arguments[-1]))
+        yield item
+
+
+def _positions(op: m.OpSpec, call: Call, several: Mapping[str, tuple[str, ...]]) -> tuple[int, ...]:
+    """For each input of a plain op, at which position of the call its argument stands."""
+    at = {
+        name: position
+        for given, tensors in call.inputs.items()
+        for name, position in zip(several.get(given, (given,)), tensors.positions, strict=True)
+    }
+    return tuple(at[i.name] for i in op.inputs)
+
+
+def functions_of(op: m.OpSpec, known: Mapping[str, m.Function]) -> tuple[m.Function, ...]:
+    """The shape functions that an op calls, and those that they call, in the order of their module."""
+    waiting = [e for c in op.checks for e in ((c.value,) if isinstance(c, m.ShapeLet) else (c.condition, *_spoken(c)))]
+    waiting += [d.size for t in (*op.tensors, *op.outputs) for d in t.dims]
+    for definition in (*op.definitions, *(d for a in op.algorithms for d in a.definitions)):
+        waiting += [definition.value, *definition.subscripts, *definition.dims, *(r.extent for r in definition.indices)]
+    found: set[str] = set()
+    while waiting:
+        for node in everything_in(waiting.pop()):
+            if isinstance(node, m.FunctionCall) and node.function not in found:
+                found.add(node.function)
+                function = known[node.function]
+                waiting += [*(v for _, v in function.lets), *function.results]
+    return tuple(f for name, f in known.items() if name in found)
+
+
+def _spoken(check: m.Require) -> tuple[m.Expr, ...]:
+    return tuple(p for p in check.expected if not isinstance(p, str))
+
+
+# Ops that leave nothing open ------------------------------------------------------------------------
+
+
+def _plain(
+    module: m.Module, op: m.OpSpec, arguments: Sequence[Argument | None], attributes: Mapping[str, object]
+) -> Instance:
+    """An op with its arguments' types checked; the values of `sizes` inputs count as attributes."""
+    if len(arguments) != len(op.inputs):
+        given = plural(len(arguments), "argument")
+        raise CallTypeError(op.name, op.inputs[0].name, plural(len(op.inputs), "tensor"), given)
+    types: dict[str, str] = {}
+    stored: dict[str, AttrStored] = {}
+    for entry, argument in zip(op.inputs, arguments, strict=True):
+        if argument is None:
+            raise CallTypeError(op.name, entry.name, "a tensor", "nothing")
+        if isinstance(entry, m.Sizes):
+            value = argument.value
+            if value is None:
+                raise CallError(op.name, entry.name, "values that are known", "a tensor that is computed")
+            stored[entry.name] = value if isinstance(value, tuple) else (value,)
+            continue
+        if argument.shape_rank != entry.rank:
+            raise CallError(op.name, entry.name, f"a tensor of rank {entry.rank}", f"rank {argument.shape_rank}")
+        _bind(op, entry, argument, types)
+    settled, _ = settle_attrs(op, {n: plain_value(v) for n, v in attributes.items()})
+    functions = {f.name: f for f in module.functions}
+    positions = tuple(at for at, entry in enumerate(op.inputs) if isinstance(entry, m.Tensor))
+    return Instance(op, functions_of(op, functions), types, {**settled, **stored}, positions)
+
+
+def _bind(op: m.OpSpec, entry: m.Tensor, argument: Argument, types: dict[str, str]) -> None:
+    variable = op.type_variable(entry.dtype)
+    allowed = [entry.dtype] if variable is None else [t.name for t in variable.allowed]
+    if variable is not None and entry.dtype in types:
+        allowed = [types[entry.dtype]]
+    if argument.dtype not in allowed:
+        expected = f"a tensor of type {' or '.join(allowed)}"
+        raise CallTypeError(op.name, entry.name, expected, f"type {argument.dtype}")
+    if variable is not None:
+        types[entry.dtype] = argument.dtype

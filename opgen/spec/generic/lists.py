@@ -1,0 +1,142 @@
+"""The functions of lists, which are worked out when an op is made: of dimensions, indices, attributes and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from opgen.diagnostics import Span
+from opgen.spec import syntax as s
+from opgen.spec.generic.values import Mistake, binary, integer
+
+List: TypeAlias = tuple[s.Expression, ...]
+
+
+@dataclass(frozen=True)
+class ListFunction:
+    """`takes` says of each argument what it is: a "list", a list of "axes" or an "int" that are known, a "value", or
+    a "fill", which is a list or one value for all.
+    """
+
+    takes: tuple[str, ...]
+    make: Callable[..., List]
+    meaning: str
+
+
+def _picked(what: List, axes: Sequence[int], span: Span) -> List:
+    for axis in axes:
+        if not 0 <= axis < len(what):
+            raise Mistake(f"there is no element {axis} of {len(what)}", span)
+    return tuple(what[a] for a in axes)
+
+
+def pick(span: Span, what: List, axes: Sequence[int]) -> List:
+    """The elements at some positions, in their order."""
+    return _picked(what, axes, span)
+
+
+def drop(span: Span, what: List, axes: Sequence[int]) -> List:
+    """All elements but those at some positions."""
+    _picked(what, axes, span)
+    return tuple(e for at, e in enumerate(what) if at not in axes)
+
+
+def place(span: Span, rest: List, picked: List, axes: Sequence[int]) -> List:
+    """The list of which `drop` leaves `rest` and `pick` takes `picked`."""
+    size = len(rest) + len(axes)
+    if len(picked) != len(axes) or len(set(axes)) != len(axes) or any(not 0 <= a < size for a in axes):
+        raise Mistake(f"{len(picked)} elements do not go to the places {list(axes)} of {size}", span)
+    at = dict(zip(axes, picked, strict=True))
+    left = iter(rest)
+    return tuple(at[i] if i in at else next(left) for i in range(size))
+
+
+def positions(span: Span, count: int) -> List:
+    """0, 1, ... less than a number."""
+    return tuple(integer(i, span) for i in range(count))
+
+
+def repeated(span: Span, what: s.Expression, count: int) -> List:
+    """One value as often as a number says."""
+    return (what,) * max(count, 0)
+
+
+def reverse(span: Span, what: List) -> List:
+    """The elements, the last one first."""
+    return what[::-1]
+
+
+def take(span: Span, what: List, count: int) -> List:
+    """The first elements; of -n, the last n."""
+    if abs(count) > len(what):
+        raise Mistake(f"there are {len(what)} elements, not {abs(count)}", span)
+    return what[:count] if count >= 0 else what[len(what) + count :]
+
+
+def skip(span: Span, what: List, count: int) -> List:
+    """What `take` leaves."""
+    taken = take(span, what, count)
+    return what[len(taken) :] if count >= 0 else what[: len(what) - len(taken)]
+
+
+def aligned(span: Span, what: List, count: int, fill: s.Expression) -> List:
+    """The elements at the right end of a list of a length, the others being a value."""
+    if count < len(what):
+        raise Mistake(f"{len(what)} elements do not go into a list of {count}", span)
+    return (fill,) * (count - len(what)) + what
+
+
+def starts(span: Span, what: List) -> List:
+    """For each element, the sum of those before it."""
+    sums: list[s.Expression] = [integer(0, span)]
+    for element in what[:-1]:
+        sums.append(binary("+", sums[-1], element, span))
+    return tuple(sums[: len(what)])
+
+
+def _strides(span: Span, dims: List) -> List:
+    """For each dimension, the number of elements between two that are neighbours along it."""
+    sizes: list[s.Expression] = [integer(1, span)]
+    for dim in dims[:0:-1]:
+        sizes.append(binary("*", dim, sizes[-1], span))
+    return tuple(sizes[::-1][: len(dims)])
+
+
+def ravel(span: Span, indices: List, dims: List) -> List:
+    """The number of an element, counted in the order of its dimensions: one value."""
+    if len(indices) != len(dims):
+        raise Mistake(f"{len(indices)} indices do not go with {len(dims)} dimensions", span)
+    number = integer(0, span) if not indices else indices[0]
+    for index, dim in zip(indices[1:], dims[1:], strict=True):
+        number = binary("+", binary("*", number, dim, span), index, span)
+    return (number,)
+
+
+def unravel(span: Span, number: s.Expression, dims: List) -> List:
+    """The indices of the element of a number."""
+    found = []
+    for at, (dim, stride) in enumerate(zip(dims, _strides(span, dims), strict=True)):
+        quotient = binary("//", number, stride, span)
+        found.append(quotient if at == 0 else binary("%", quotient, dim, span))
+    return tuple(found)
+
+
+LISTS = {
+    "pick": ListFunction(("list", "axes"), pick, "the elements at some positions"),
+    "drop": ListFunction(("list", "axes"), drop, "the elements but those at some positions"),
+    "place": ListFunction(("list", "fill", "axes"), place, "what drop and pick take apart"),
+    "positions": ListFunction(("int",), positions, "0, 1, ... below a number"),
+    "repeat": ListFunction(("value", "int"), repeated, "a value so many times"),
+    "reversed": ListFunction(("list",), reverse, "the elements from last to first"),
+    "take": ListFunction(("list", "int"), take, "the first elements"),
+    "skip": ListFunction(("list", "int"), skip, "the elements but the first"),
+    "aligned": ListFunction(("list", "int", "value"), aligned, "the elements at the right end of a longer list"),
+    "starts": ListFunction(("list",), starts, "for each element, the sum of those before it"),
+    "unravel": ListFunction(("value", "list"), unravel, "the indices of the element of a number"),
+    "normalised": ListFunction(("axes", "int"), pick, "axes counted from the end brought to the front"),
+}
+"""The functions whose results are lists; `normalised` is worked out where it is known whom to blame."""
+
+SINGLE = {"ravel": ListFunction(("list", "list"), ravel, "the number of an element")}
+"""Functions of lists whose result is one value."""

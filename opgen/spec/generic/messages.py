@@ -1,0 +1,35 @@
+"""Messages of requirements: the expressions in them expanded for a form."""
+
+from __future__ import annotations
+
+import re
+
+from opgen.spec import syntax as s
+from opgen.spec.generic.evaluate import Evaluator
+from opgen.spec.parse import parse_expression
+from opgen.spec.pretty import render
+from opgen.spec.print_expression import expression
+
+_PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+def message(evaluator: Evaluator, text: s.Text) -> s.Text:
+    """The text with the expressions in it expanded; a pack is a list, with commas."""
+    return s.Text(text.span, _PIECES.sub(lambda m: _piece(evaluator, text, m), text.value))
+
+
+def spoken(evaluator: Evaluator, text: s.Text) -> str:
+    """The message as a caller reads it, of a form that is refused."""
+    told = message(evaluator, text).value
+    return re.sub(r"\{([^{}]*)\}", r"\1", told.replace("{{", "\0").replace("}}", "\1")).translate({0: "{", 1: "}"})
+
+
+def _piece(evaluator: Evaluator, text: s.Text, found: re.Match[str]) -> str:
+    written = found.group(1)
+    if written is None:
+        return found.group()
+    expanded = written.endswith("...")
+    column = text.span.column + 1 + found.start(1)
+    tree = parse_expression(text.span.source, written.removesuffix("..."), text.span.line, column)
+    trees = evaluator.all(tree) if expanded else (evaluator.one(tree, None),)
+    return ", ".join("{" + " ".join(render(expression(t), 10**6).split()) + "}" for t in trees)

@@ -1,0 +1,84 @@
+"""What an expanded op declares and does not use: left out, so that a form has only what it depends on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from opgen.spec import syntax as s
+from opgen.spec.generic.trees import expressions_of, names_in
+from opgen.spec.parse import parse_expression
+
+
+def prune(items: Sequence[s.Item]) -> list[s.Item]:
+    """The declarations without tensors, named integers, attributes and types that nothing reads.
+
+    Inputs stay, as arguments of the call; one that no definition reads counts by its shape alone.
+    """
+    kept = list(items)
+    while True:
+        used = {name for item in kept for name in _uses(item)}
+        fewer = [i for i in kept if not _unused(i, used)]
+        if len(fewer) == len(kept):
+            break
+        kept = fewer
+    read = {n for i in kept if isinstance(i, s.DefinitionDecl | s.AlgorithmDecl) for n in _uses(i)}
+    return [
+        dataclasses.replace(i, shape_only=True)
+        if isinstance(i, s.TensorDecl) and i.keyword == "input" and i.name.name not in read
+        else i
+        for i in kept
+    ]
+
+
+def only_required(items: Sequence[s.Item]) -> set[str]:
+    """The attributes that only requirements read, directly or through named integers."""
+    effective: set[str] = set()
+    lets = {n.name: i for i in items if isinstance(i, s.LetDecl) for n in i.names}
+    waiting = [n for i in items if not isinstance(i, s.RequireDecl | s.LetDecl) for n in _uses(i)]
+    while waiting:
+        name = waiting.pop()
+        if name not in effective:
+            effective.add(name)
+            waiting += list(_uses(lets[name])) if name in lets else []
+    attrs = {i.name.name for i in items if isinstance(i, s.AttrDecl) and not i.compatibility}
+    return attrs - effective
+
+
+def _unused(item: s.Item, used: set[str]) -> bool:
+    match item:
+        case s.LetDecl():
+            return all(n.name not in used for n in item.names)
+        case s.DefinitionDecl():
+            return item.let and item.target.name not in used
+        case s.AttrDecl() | s.ConstantDecl() | s.TypeDecl():
+            return item.name.name not in used
+    return False
+
+
+def _uses(item: s.Item) -> Iterator[str]:
+    """The names that a declaration refers to."""
+    for tree in expressions_of(item):
+        yield from names_in(tree)
+    match item:
+        case s.TensorDecl():
+            yield item.dtype.name
+            if item.layout is not None:
+                yield item.layout.name
+        case s.AttrDecl():
+            if item.layout is not None:
+                yield item.layout.name
+            yield from (w.payload.name for w in item.type.words if w.payload is not None)
+        case s.RequireDecl():
+            yield from _in_message(item)
+            yield item.argument.name
+        case s.AlgorithmDecl():
+            for inner in item.items:
+                yield from _uses(inner)
+
+
+def _in_message(item: s.RequireDecl) -> Iterator[str]:
+    text = item.expected.value.replace("{{", "").replace("}}", "")
+    for piece in text.split("{")[1:]:
+        written = piece.split("}")[0]
+        yield from names_in(parse_expression(item.expected.span.source, written, 1, 1))

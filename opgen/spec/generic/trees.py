@@ -1,0 +1,80 @@
+"""Walking the syntax tree of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opgen.spec import syntax as s
+
+
+def parts(tree: s.Expression) -> tuple[s.Expression, ...]:
+    """The expressions directly inside one, in the order in which they are written."""
+    match tree:
+        case s.Member():
+            return tree.subscripts
+        case s.Subscripted():
+            return tree.subscripts if tree.outside is None else (*tree.subscripts, tree.outside)
+        case s.Call():
+            return tree.arguments
+        case s.Reduction():
+            extents = tuple(r.extent for r in tree.ranges if r.extent is not None)
+            return (*extents, *(() if tree.condition is None else (tree.condition,)), tree.body)
+        case s.Unary():
+            return (tree.operand,)
+        case s.Binary():
+            return (tree.left, tree.right)
+        case s.Choice():
+            return (tree.condition, tree.if_true, tree.if_false)
+        case s.Expansion():
+            return (tree.pattern,)
+        case s.Listed():
+            return tree.items
+        case s.Chain():
+            return (tree.condition, tree.value, *(() if tree.if_false is None else (tree.if_false,)))
+        case _:
+            return ()
+
+
+def everything_in(tree: s.Expression) -> Iterator[s.Expression]:
+    """An expression and all inside it, outermost first."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        left += parts(node)[::-1]
+
+
+def names_in(tree: s.Expression) -> Iterator[str]:
+    """Every name that an expression reads: of values, tensors, lists and functions."""
+    for node in everything_in(tree):
+        match node:
+            case s.Named():
+                yield node.name
+            case s.Member() | s.Subscripted():
+                yield node.owner.name
+            case s.Call():
+                yield node.function.name
+
+
+def expressions_of(item: s.Item) -> Iterator[s.Expression]:
+    """Every expression of a declaration, algorithms' included."""
+    match item:
+        case s.TensorDecl() | s.SeveralDecl():
+            yield from (d.size for d in item.dims)
+        case s.SizesDecl():
+            yield from (d.size for f in item.forms for d in f.dims)
+        case s.AttrDecl():
+            yield from (e for e in item.type.shape if not isinstance(e, str))
+        case s.RequireDecl() | s.WhenDecl():
+            yield item.condition
+        case s.LetDecl() | s.PackLet():
+            yield item.value
+        case s.DefinitionDecl():
+            yield from item.subscripts
+            yield from (r.extent for r in item.where if r.extent is not None)
+            yield item.value
+        case s.RankDecl():
+            yield from (r.value for r in item.rules if r.value is not None)
+        case s.AlgorithmDecl():
+            for inner in item.items:
+                yield from expressions_of(inner)

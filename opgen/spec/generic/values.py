@@ -1,0 +1,109 @@
+"""Values that are known when an op is made: literals in the syntax tree, and arithmetic on them.
+
+Expansion folds what is known, so that an op of a form reads as if a person had written it: indices are `2 * i + 1`, not
+`2 * i + (3 - 2)`.  An integer literal 0 that is added, or 1 that multiplies, is nothing; all else keeps its meaning.
+"""
+
+from __future__ import annotations
+
+from opgen.diagnostics import Diagnostic, DiagnosticError, Span
+from opgen.spec import syntax as s
+
+CODE = "S065"
+"""Of mistakes in what only generic ops have."""
+
+
+class Mistake(DiagnosticError):
+    """A mistake of whoever wrote a generic op, found while it is expanded."""
+
+    def __init__(self, message: str, span: Span, help: str | None = None) -> None:
+        super().__init__([Diagnostic(CODE, message, span, help)])
+
+
+def integer(value: int, span: Span) -> s.Expression:
+    """An integer as a tree."""
+    literal = s.Constant(span, str(abs(value)))
+    return s.Unary(span, "-", literal) if value < 0 else literal
+
+
+def real(value: float, span: Span) -> s.Expression:
+    """A float as a tree."""
+    literal = s.Constant(span, repr(abs(value)))
+    return s.Unary(span, "-", literal) if value < 0 else literal
+
+
+def boolean(value: bool, span: Span) -> s.Expression:
+    """A condition that is decided, as a tree."""
+    return s.Constant(span, "true" if value else "false")
+
+
+def known_integer(tree: s.Expression) -> int | None:
+    """The value of a tree that is an integer literal, or the negative of one."""
+    if isinstance(tree, s.Unary) and tree.op == "-":
+        inner = known_integer(tree.operand)
+        return None if inner is None else -inner
+    if isinstance(tree, s.Constant) and tree.text.removeprefix("-").isdigit():
+        return int(tree.text)
+    return None
+
+
+def known_condition(tree: s.Expression) -> bool | None:
+    """The value of a condition that is decided."""
+    return tree.text == "true" if isinstance(tree, s.Constant) and tree.text in ("true", "false") else None
+
+
+def unary(tree: s.Unary, operand: s.Expression) -> s.Expression:
+    """`-operand` or `not operand`."""
+    if tree.op == "not":
+        decided = known_condition(operand)
+        return s.Unary(tree.span, "not", operand) if decided is None else boolean(not decided, tree.span)
+    value = known_integer(operand)
+    return s.Unary(tree.span, "-", operand) if value is None else integer(-value, tree.span)
+
+
+def binary(op: str, left: s.Expression, right: s.Expression, span: Span) -> s.Expression:
+    """An operation, worked out as far as its operands are known."""
+    if op in ("and", "or"):
+        return _logic(op, left, right, span)
+    a, b = known_integer(left), known_integer(right)
+    if a is not None and b is not None:
+        found = _worked_out(op, a, b, span)
+        if found is not None:
+            return found
+    if (op == "+" and a == 0) or (op == "*" and a == 1):
+        return right
+    if (op in ("+", "-") and b == 0) or (op in ("*", "//") and b == 1):
+        return left
+    return s.Binary(span, op, left, right)
+
+
+def _logic(op: str, left: s.Expression, right: s.Expression, span: Span) -> s.Expression:
+    a, b = known_condition(left), known_condition(right)
+    decides = op == "or"
+    if decides in (a, b):
+        return boolean(decides, span)
+    if a is not None:
+        return right
+    return left if b is not None else s.Binary(span, op, left, right)
+
+
+def _worked_out(op: str, a: int, b: int, span: Span) -> s.Expression | None:
+    match op:
+        case "+":
+            return integer(a + b, span)
+        case "-":
+            return integer(a - b, span)
+        case "*":
+            return integer(a * b, span)
+        case "//" | "%" | "ceildiv" if b != 0:
+            value = a // b if op == "//" else a % b if op == "%" else -(-a // b)
+            return integer(value, span)
+        case "min" | "max":
+            return integer(min(a, b) if op == "min" else max(a, b), span)
+    compared = {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
+    return boolean(compared[op], span) if op in compared else None
+
+
+def choice(tree: s.Choice, condition: s.Expression, if_true: s.Expression, if_false: s.Expression) -> s.Expression:
+    """`if condition then if_true else if_false`, neither side known to be the one."""
+    return if_true if if_true == if_false else s.Choice(tree.span, condition, if_true, if_false)
