@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.bound import Bound, bound
 from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Array, Graph, Op, Value
@@ -17,18 +17,23 @@ from opgen.lower import Variant
 from opgen.passes.simplify import simplify
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_aligned, numpy_dtype
+from opgen.runtime.elements import refused
 from opgen.runtime.kernel import CompiledKernel
 from opgen.runtime.specialize import build
 
 RunNode: TypeAlias = "Callable[[Bound, Sequence[Array | None]], tuple[Array, ...]]"
-"""Runs a call on its op's tensors, in order (None: one of which only the shape counts); gives the results, in order."""
+"""Runs a call on its op's tensors, in order (None: one of which only the shape counts); gives the results, in order.
+
+Raises ArgumentValueError for elements that are no subscripts of what they are to subscript, and for numbers that no
+kernel takes (integers beyond 64 bits on the way).
+"""
 
 
 def interpret(graph: Graph, inputs: Mapping[str, Array], run: RunNode | None = None) -> tuple[Array, ...]:
     """The outputs of a graph in order, given its inputs by name.
 
-    `run` is `by_definition` (None), or another of its shape.  Raises InternalError for inputs that do not fit the
-    graph, ArgumentValueError for numbers that no kernel takes (integers beyond 64 bits on the way).
+    `run` is `by_definition` (None), or another of its shape; what it raises goes through.  Raises InternalError for
+    inputs that do not fit the graph.
     """
     values = interpret_all(graph, inputs, run)
     return tuple(values[name] for name in graph.outputs)
@@ -58,7 +63,10 @@ def by_definition(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, 
     """The results of a call by the interpreter of loop IR, which rounds every operation as its type does."""
     checked = lowered(call.op, call.variant)
     kernel = checked.lowered.kernel
-    found = interpret_kernel(kernel, _read(call, tensors), checked.values(call.environment))
+    try:
+        found = interpret_kernel(kernel, _read(call, tensors), checked.values(call.environment))
+    except CheckFailed as failed:
+        raise refused(call.op.spec, call.environment, failed) from None
     return tuple(found[b.name] for b in kernel.outputs)
 
 
@@ -70,7 +78,10 @@ def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     arrays = _read(call, tensors)
     held = [np.ascontiguousarray(arrays[b.name]) for b in kernel.kernel.inputs]
     results = tuple(empty_aligned(shape, dtype) for dtype, shape in call.results)
-    kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
+    try:
+        kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
+    except CheckFailed as failed:
+        raise refused(call.op.spec, call.environment, failed) from None
     return results
 
 

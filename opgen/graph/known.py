@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from opgen.diagnostics import UserError
 from opgen.graph.bound import bind
 from opgen.graph.interpret import by_definition
 from opgen.graph.nodes import Array, Data, Node, Value
 
 MOST = 2**16
 """Elements of a value that is worked out because somebody asks for its integers: lists of sizes are far shorter."""
+
+
+class UncomputableError(UserError):
+    """A value that is asked for, and for which an op has no result: which node, and why."""
 
 
 class Knowledge:
@@ -44,7 +49,7 @@ class Knowledge:
         return self._data.get(name)
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a value, worked out if they can be known; else None."""
+        """The elements of a value, worked out if they can be known; else None.  Raises UncomputableError."""
         waiting = [name]
         while waiting:
             last = waiting[-1]
@@ -68,7 +73,11 @@ class Knowledge:
         """Works a node's results out."""
         call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
         arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
-        results = by_definition(call, arrays)
+        try:
+            results = by_definition(call, arrays)
+        except UserError as error:
+            where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
+            raise UncomputableError(f"takes what cannot be computed: {where}: {error}") from None
         for name, array in zip(node.outputs, results, strict=True):
             self._data[name] = Data(array)
             self._worked_out.add(name)

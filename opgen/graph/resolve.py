@@ -150,8 +150,12 @@ class _Resolver:
             found = instance(call.module, call.op, arguments, call.attributes, count)
             self._add(call, found, names)
         except UserError as error:
-            self.problems.append(Problem(call.name, call.op, str(error), call.origin))
-            self._give_up(call.outputs)
+            self._refuse(call, str(error))
+
+    def _refuse(self, call: Call | Branch, reason: str) -> None:
+        operator = "branch" if isinstance(call, Branch) else call.op
+        self.problems.append(Problem(call.name, operator, reason, call.origin))
+        self._give_up(call.outputs)
 
     def _give_up(self, outputs: Sequence[str | None]) -> None:
         self._missing.update(name for name in outputs if name is not None)
@@ -211,12 +215,14 @@ class _Resolver:
         if name in self._missing:
             self._give_up(branch.outputs)
             return
-        taken = self._knowledge.elements(name)
+        try:
+            taken = self._knowledge.elements(name)
+        except UserError as error:
+            self._refuse(branch, str(error))
+            return
         if taken is None or taken.size != 1:
             why = "has not one element" if taken is not None else "is known only when the model runs"
-            reason = f"its condition '{branch.condition}' {why}"
-            self.problems.append(Problem(branch.name, "branch", reason, branch.origin))
-            self._give_up(branch.outputs)
+            self._refuse(branch, f"its condition '{branch.condition}' {why}")
             return
         side = branch.then if bool(taken.reshape(-1)[0]) else branch.otherwise
         self.model(side)

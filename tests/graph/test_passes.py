@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from opgen.graph.passes.order import CLEANING
 from opgen.graph.passes.shapes import SHAPES
 from opgen.graph.passes.views import VIEWS
 from opgen.graph.text import data_of, parse_graph, print_graph, print_node
+from opgen.runtime.errors import ArgumentValueError
+from opgen.spec.loading import load
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 from tests.graph.steps import Steps
 
@@ -130,6 +133,19 @@ def test_a_number_repeated_is_not_kept_in_memory() -> None:
     graph = steps.graph(large)
     assert FOLD.run(graph) == graph
     assert notes(FOLD, graph) == ["fold: n0: depends on constants alone, but its result is much larger than they"]
+
+
+def test_what_has_no_result_stays() -> None:
+    steps = Steps()
+    table, places = steps.constant(np.arange(3, dtype=np.int64)), steps.constant(np.array([5], np.int64))
+    graph = steps.graph(steps("At", table, places, module=load(Path(__file__).with_name("shapes.op"))))
+    assert FOLD.run(graph) is graph
+    assert notes(FOLD, graph) == ["fold: n0: has no result: a run will say why"]
+    with pytest.raises(ArgumentValueError) as caught:
+        interpret(graph, {})
+    assert (
+        str(caught.value) == "At: argument 'places': expected integers from 0 to 2 (dimension 0 of 'x' has 3), given 5"
+    )
 
 
 def test_what_is_taken_for_its_shape_is_not_made() -> None:

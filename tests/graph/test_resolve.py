@@ -94,6 +94,17 @@ def test_sizes_that_depend_on_elements_are_refused() -> None:
     assert fixed.inputs == ()
 
 
+def test_integers_that_no_op_gives_are_told_with_the_node_that_would() -> None:
+    wrong = model([call("At", "three three", "s"), call("Refill", "s one", "y")], "y", {"three": [3], "one": [1.0]})
+    with pytest.raises(ModelError) as caught:
+        resolve(wrong, {"x": kind(2, 3)})
+    assert str(caught.value) == (
+        "model m, node 'y' (Refill): takes what cannot be computed: "
+        "model m, node 's' (At): At: argument 'places': "
+        "expected integers from 0 to 0 (dimension 0 of 'x' has 1), given 3"
+    )
+
+
 def branch(condition: str) -> Branch:
     """Twice the values where a condition holds; else, in a branch within the branch, or not, half of them."""
     twice = Model("then", (), {}, (call("Halve", "x", "d", factor=2.0),), ("d",), outer=("x",))

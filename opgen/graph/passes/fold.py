@@ -14,6 +14,7 @@ from opgen.graph.edit import edited
 from opgen.graph.interpret import by_definition, compiled
 from opgen.graph.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
+from opgen.runtime.errors import ArgumentValueError
 
 LARGE = 1 << 20
 """Bytes of a result that is only worked out if what it is made of is as large."""
@@ -37,8 +38,10 @@ def _apply(graph: Graph, report: Report) -> Graph:
         elif _is_inflated(graph, node):
             nodes.append(node)
             report.note(FOLD.name, node.name, "depends on constants alone, but its result is much larger than they")
+        elif (found := _results(node, call, [known.get(name) for name in node.inputs])) is None:
+            nodes.append(node)
+            report.note(FOLD.name, node.name, "has no result: a run will say why")
         else:
-            found = _results(node, call, [known.get(name) for name in node.inputs])
             known |= zip(node.outputs, found, strict=True)
             constants += (Constant(graph.value[n], data) for n, data in zip(node.outputs, found, strict=True))
             report.note(FOLD.name, node.name, "depends on constants alone")
@@ -55,8 +58,8 @@ def _bytes(graph: Graph, name: str) -> int:
     return prod(value.shape) * value.dtype.bytes
 
 
-def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...]:
-    """The results of a node, which may have been worked out before."""
+def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
+    """The results of a node, which may have been worked out before; None if its op has none for these elements."""
     digests = tuple(None if d is None else d.digest for d in tensors)
     shapes = tuple(call.environment.shapes.items())
     keys = [(node.op, node.types, repr(node.attributes), digests, shapes, name.name) for name in node.op.spec.outputs]
@@ -66,7 +69,10 @@ def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data,
         return found
     arrays = [None if d is None else d.array for d in tensors]
     size = sum(a.size for a in arrays if a is not None) + sum(prod(shape) for _, shape in call.results)
-    results = tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
+    try:
+        results = tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
+    except ArgumentValueError:
+        return None
     _found.update(zip(keys, results, strict=True))
     return results
 
