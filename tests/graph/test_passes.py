@@ -17,6 +17,7 @@ from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.order import CLEANING
+from opgen.graph.passes.results import RESULTS
 from opgen.graph.passes.shapes import SHAPES
 from opgen.graph.passes.views import VIEWS
 from opgen.graph.text import data_of, parse_graph, print_graph, print_node
@@ -25,7 +26,7 @@ from opgen.spec.loading import load
 from tests.graph.random_graphs import MODULE, assert_same, campaign, random_inputs
 from tests.graph.steps import Steps
 
-PASSES = (DEAD, COMMON, FOLD, SHAPES, VIEWS)
+PASSES = (DEAD, COMMON, FOLD, RESULTS, SHAPES, VIEWS)
 
 
 def checked(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
@@ -40,19 +41,19 @@ def checked(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
 
 @pytest.mark.parametrize("each", PASSES, ids=lambda p: p.name)
 def test_a_pass_changes_no_result(each: Pass) -> None:
-    @campaign(150)
+    @campaign(60)
     def run(graph: Graph) -> None:
         checked(graph, (each,))
 
     run()
 
 
-@campaign(150, passes=st.lists(st.sampled_from(PASSES), max_size=5))
+@campaign(60, passes=st.lists(st.sampled_from(PASSES), max_size=5))
 def test_passes_in_any_order_change_no_result(graph: Graph, passes: list[Pass]) -> None:
     checked(graph, tuple(passes))
 
 
-@campaign(150)
+@campaign(60)
 def test_afterwards_nothing_is_left_to_do(graph: Graph) -> None:
     after = run_passes(graph, CLEANING)
     again = run_passes(after, CLEANING)
@@ -160,6 +161,23 @@ def test_what_is_taken_for_its_shape_is_not_made() -> None:
     ]
     assert notes(SHAPES, graph) == ["shapes: n1: is told the sizes of x"]
     assert parse_graph(print_graph(after), data_of(after)) == after
+
+
+def test_a_result_that_nobody_takes_is_not_computed() -> None:
+    steps = Steps()
+    row, x, other = steps.input(3), steps.input(2, 3, 4), steps.input(4, 2, 3)
+    rows, _ = steps.several("Spread", row, x, module=MODULE, order="ABC")
+    _, zeros = steps.several("Spread", row, other, module=MODULE, order="CAB")
+    graph = steps.graph(rows, zeros)
+    after = RESULTS.run(graph)
+    assert nodes_of(after) == [
+        f'n0: {rows}: float32[2, 3] = Spread<T = float32, U = float32>({row}, {x}) {{order = "ABC"}}',
+        f'n1: {zeros}: float32[4] = Spread<T = float32, U = float32>({row}, {other}) {{order = "CAB"}}',
+    ]
+    assert notes(RESULTS, graph) == ["results: n0: nobody takes zeros", "results: n1: nobody takes y"]
+    assert parse_graph(print_graph(after), data_of(after)) == after
+    parts = steps.several("Parts", steps("Turn", rows, module=MODULE), module=MODULE)
+    checked(steps.graph(zeros, parts[0]), CLEANING)
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")

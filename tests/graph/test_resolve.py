@@ -223,7 +223,7 @@ def as_model(graph: Graph) -> Model:
     return Model(graph.name, declared, constants, tuple(calls), graph.outputs)
 
 
-@campaign(200)
+@campaign(80)
 def test_random_models_mean_the_same(graph: Graph) -> None:
     inputs = random_inputs(graph)
     again = verify(resolve(as_model(graph), {v.name: (v.dtype, v.shape) for v in graph.inputs}))

@@ -19,7 +19,7 @@ from tests.graph.random_graphs import MODULE, campaign
 SCALE = op_of(MODULE, MODULE.op("Halve"))
 
 
-@campaign(200)
+@campaign(80)
 def test_parse_undoes_print(graph: Graph) -> None:
     assert parse_graph(print_graph(graph), data_of(graph)) == graph
 
