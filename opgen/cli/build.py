@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +12,9 @@ import click
 
 from opgen import files
 from opgen.cli.options import FOLDER, SPECS, spec_files
+from opgen.cli.progress import bar
 
 if TYPE_CHECKING:
-    from opgen.bindings.c.build import Progress
     from opgen.bindings.c.kernels import Special
     from opgen.spec.model import Module, Specialization
 
@@ -59,7 +58,7 @@ def command(
         if not module.ops:
             continue
         begin = time.perf_counter()
-        with _bar() as progress:
+        with bar("reading specs") as progress:
             found = list(_specials(module, specials))
             chosen = replace(
                 options,
@@ -112,20 +111,3 @@ def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
         groups[kind].append(part)
     found = read_arguments(op, groups["dtype"], groups["shape"], groups["sizes"], groups["attr"])
     return Special(op.name, found.types, found.shapes, found.sizes, found.attrs)
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """A bar of what is done on stderr, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        shown = bar.add_task("reading specs", total=None)
-
-        def progress(done: int, total: int, what: str) -> None:
-            bar.update(shown, completed=done, total=total or None, description=what)
-
-        yield progress

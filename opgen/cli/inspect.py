@@ -1,7 +1,8 @@
-"""`opgen inspect`: an op at any stage between its spec and machine code."""
+"""`opgen inspect`: an op, or a model, at any stage on the way to machine code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,6 +12,8 @@ import click
 from opgen import files
 from opgen.cli.as_json import JSON, inspected, print_json
 from opgen.cli.as_json import algorithm as algorithm_as_json
+from opgen.cli.inspect_model import STAGES as MODEL_STAGES
+from opgen.cli.models import DIMS, SHAPES, is_model
 from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, spec_files, specs_or_default
 from opgen.cli.progress import working
 from opgen.diagnostics import UserError, did_you_mean
@@ -42,12 +45,13 @@ CPU_STAGES = ("llvm", "asm")
 
 
 @click.command("inspect")
-@click.argument("op", metavar="OP")
-@click.option("--stage", type=click.Choice(list(LANGUAGES)), default="scheduled", show_default=True)
+@click.argument("op", metavar="OP|MODEL")
+@click.option("--stage", type=click.Choice([*LANGUAGES, *MODEL_STAGES]),
+              help="[default: scheduled; graph of a model, spec of a node]")  # fmt: skip
 @SPECS_FOLDER
 @click.option("--dtype", "dtypes", multiple=True, metavar="[T=]TYPE",
               help="The scalar type; of one type variable if it is named.  [default: float32]")  # fmt: skip
-@click.option("--shape", "shapes", multiple=True, metavar="INPUT=1,8,8,3", help="The shape of an input.")
+@SHAPES
 @click.option("--sizes", multiple=True, metavar="INPUT=1,8,8,3", help="The value of an input that gives sizes.")
 @click.option(
     "--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="An attribute: strides=1,2,2,1, padding=SAME."
@@ -56,13 +60,17 @@ CPU_STAGES = ("llvm", "asm")
               help="host, generic, x86-64, x86-64-v2, -v3, -v4, aarch64, or cuda.")  # fmt: skip
 @click.option("--schedule", "schedule_file", type=FILE,
               help="A schedule to use in place of the default one.")  # fmt: skip
+@DIMS
+@click.option("--node", metavar="N", help="A node of a model, by number or name, in place of the whole.")
+@click.option("--after", metavar="PASS", help="Only the graph after this pass.")
+@click.option("--explain", is_flag=True, help="Say what the passes did with a model, and the work of its nodes.")
 @click.option("--algorithm", metavar="NAME", help="An algorithm of the op, in place of its definition.")
 @click.option("--algorithms", is_flag=True, help="List the algorithms of the op.")
 @JSON
 @click.option("--output", type=GivenPath(dir_okay=False), help="Write there and not to stdout.")
 def command(
     op: str,
-    stage: str,
+    stage: str | None,
     specs: Path | None,
     dtypes: tuple[str, ...],
     shapes: tuple[str, ...],
@@ -70,12 +78,16 @@ def command(
     attrs: tuple[str, ...],
     target: str,
     schedule_file: Path | None,
+    dims: tuple[str, ...],
+    node: str | None,
+    after: str | None,
+    explain: bool,
     algorithm: str | None,
     algorithms: bool,
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Prints what becomes of OP at a stage.
+    """Prints what becomes of an OP, or of a MODEL in ONNX's format (a file named *.onnx), at a stage.
 
     With --algorithm, OP is computed by other mathematics of its spec (the stages spec and model then show these).
 
@@ -90,7 +102,24 @@ def command(
     legal      loop IR as an emitter takes it: vectors formed, loops unrolled
     llvm, asm  LLVM IR as emitted; assembly
     cuda, ptx  CUDA C; PTX (needs NVRTC or nvcc)
+
+    A MODEL takes the shapes of inputs whose sizes are open.  Its stages are these, and those above of one of its nodes
+    (--node; their spec is what fusion made of them).
+
+    \b
+    graph      nodes and values: as imported, then after each pass
+    plan       where every tensor lies, step by step
+    program    the entry that runs the kernels, as LLVM IR
     """
+    if is_model(op):
+        of_ops = {"--specs": specs, "--dtype": dtypes, "--sizes": sizes, "--attr": attrs, "--algorithm": algorithm}
+        _refuse(f"{op} is a model", {**of_ops, "--algorithms": algorithms})
+        _model(op, stage, shapes, dims, node, after, explain, target, schedule_file, as_json, output)
+        return
+    _refuse(f"{op} is an op", {"--dim": dims, "--node": node, "--after": after, "--explain": explain})
+    stage = stage or "scheduled"
+    if stage in MODEL_STAGES:
+        raise UserError(f"--stage {stage} is of models (files named *.onnx); '{op}' is an op")
     from opgen.cli.arguments import read_arguments
 
     if target == CUDA and stage in CPU_STAGES:
@@ -114,6 +143,52 @@ def command(
         print_json(inspected(found, arguments, stage, text))
         return
     show(text, LANGUAGES[stage], output)
+
+
+def _refuse(what: str, given: Mapping[str, object]) -> None:
+    """For options that are of no use here."""
+    for option, value in given.items():
+        if value:
+            raise UserError(f"{option} cannot be given: {what}")
+
+
+def _model(
+    path: str,
+    stage: str | None,
+    shapes: tuple[str, ...],
+    dims: tuple[str, ...],
+    name: str | None,
+    after: str | None,
+    explain: bool,
+    target: str,
+    schedule_file: Path | None,
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    """Prints a model, or a node of one."""
+    from opgen.cli import inspect_model
+
+    stage = stage or ("graph" if name is None else "spec")
+    if (name is None) != (stage in MODEL_STAGES):
+        raise UserError(f"--stage {stage} is of {'nodes: name one with --node' if name is None else 'whole models'}")
+    with working(f"{path}: {stage}"):
+        found = inspect_model.inspected(path, shapes, dims)
+        node = None if name is None else found.node(name)
+        if explain:
+            text, language = found.explanation(), "text"
+        elif node is None:
+            _refuse("it is of nodes (--node)", {"--schedule": schedule_file})
+            text, language = found.text(stage, after), MODEL_STAGES[stage]
+        else:
+            _refuse("it is of whole models", {"--after": after})
+            device = target == CUDA or stage in DEVICE_STAGES
+            steps = None if schedule_file is None else read_schedule(schedule_file, "cuda" if device else "cpu")
+            text = inspect_model.node_text(found.line(node, None if device else target, steps), stage)
+            language = LANGUAGES[stage]
+    if as_json:
+        print_json(inspect_model.as_json(found, stage, text, node))
+        return
+    show(text, language, output)
 
 
 def pipeline(

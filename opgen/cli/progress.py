@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
+
+Told: TypeAlias = "Callable[[int, int, str], None]"
+"""Told how much is done, of how much, and what is being done."""
 
 
 @contextmanager
@@ -17,3 +21,20 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(what) as status:
         yield status.update
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Told]:
+    """A bar of how much is done; it begins with what is done before that is known."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as shown:
+        task = shown.add_task(what, total=None)
+
+        def told(done: int, total: int, doing: str) -> None:
+            shown.update(task, completed=done, total=total or None, description=doing)
+
+        yield told

@@ -49,6 +49,11 @@ class LoadedProgram:
             raise MissingKernelError(f"kernel {number} of program '{self.program.name}' is gone")
         return found
 
+    @property
+    def tables(self) -> tuple[int, int]:
+        """The addresses of the entry's tables of kernels and of weights, good for as long as this object lives."""
+        return ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table)
+
     def bind(self) -> BoundProgram:
         """The program as something that calls are launched on."""
         return BoundProgram(self)
@@ -58,8 +63,7 @@ class LoadedProgram:
         found = self._records.get(count)
         if found is None:
             entry = self._library.address(ENTRY)
-            tables = (ctypes.addressof(self._kernel_table), ctypes.addressof(self._weight_table))
-            words = (entry, *tables, self.pool.address, self.program.arena_bytes(count))
+            words = (entry, *self.tables, self.pool.address, self.program.arena_bytes(count))
             found = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
         return found
 

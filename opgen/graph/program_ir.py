@@ -58,16 +58,20 @@ class Entry:
     parts: int
 
 
-def entry_ir(name: str, entry: Entry, target: Target) -> str:
-    """The text of a module that defines the entry."""
+def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) -> str:
+    """The text of a module that defines the entry.
+
+    With a `clock`, a number in `inputs_outputs`, the processor's counter is written there: before each step, and at
+    last (64 bits each).
+    """
     head = f'target datalayout = "{data_layout(target)}"\ntarget triple = "{target.triple}"'
     parameters = "ptr %kernels, ptr %inputs_outputs, ptr %weights, ptr %arena, ptr %parallel_for, i64 %threads"
-    body = "\n".join(_body(entry))
-    copy = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-    return f"{head}\n\n{copy}\n\ndefine i32 @{name}({parameters}) nounwind {{\n{body}\n}}\n"
+    body = "\n".join(_body(entry, clock))
+    used = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare i64 @llvm.readcyclecounter()"
+    return f"{head}\n\n{used}\n\ndefine i32 @{name}({parameters}) nounwind {{\n{body}\n}}\n"
 
 
-def _body(entry: Entry) -> Iterator[str]:
+def _body(entry: Entry, clock: int | None) -> Iterator[str]:
     count = len(entry.launches)
     yield "entry:"
     yield f"  %words = alloca [{max((x.words for x in entry.launches), default=1)} x i64], align 8"
@@ -79,9 +83,11 @@ def _body(entry: Entry) -> Iterator[str]:
     yield f"  br label %step.{1 if count else 'end'}"
     for number, launch in enumerate(entry.launches, 1):
         yield f"step.{number}:"
+        yield from _tick(clock, number)
         yield from _launch(launch, number, refs)
         yield f"  br i1 %failed.{number}, label %failed, label %step.{number + 1 if number < count else 'end'}"
     yield "step.end:"
+    yield from _tick(clock, count + 1)
     for m in entry.moved:
         source, to = refs[m.source], refs[m.target]
         yield f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {m.bytes}, i1 false)"
@@ -91,6 +97,17 @@ def _body(entry: Entry) -> Iterator[str]:
         cases = ", ".join(f"[ {number}, %step.{number} ]" for number in range(1, count + 1))
         yield f"  %number = phi i32 {cases}"
         yield "  ret i32 %number"
+
+
+def _tick(clock: int | None, number: int) -> Iterator[str]:
+    """Writes the time before a step."""
+    if clock is None:
+        return
+    yield f"  %clock.word.{number} = getelementptr ptr, ptr %inputs_outputs, i64 {clock}"
+    yield f"  %clock.{number} = load ptr, ptr %clock.word.{number}"
+    yield f"  %tick.at.{number} = getelementptr i64, ptr %clock.{number}, i64 {number - 1}"
+    yield f"  %tick.{number} = call i64 @llvm.readcyclecounter()"
+    yield f"  store i64 %tick.{number}, ptr %tick.at.{number}"
 
 
 def _address(place: Place, inputs: int, refs: dict[Place, str]) -> Iterator[str]:

@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from opgen.diagnostics import UserError
 from opgen.dtypes import DType
 from opgen.graph.bound import Kind
 from opgen.graph.capture import Traced
+from opgen.graph.clock import step_seconds
 from opgen.graph.compiled import CompiledModel, Prepare
+from opgen.graph.drawn import drawn
+from opgen.graph.explain import explained
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.passes.base import Report, run_passes
 from opgen.graph.passes.standard import STANDARD
 from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
+from opgen.runtime.threads import get_num_threads
 
 RESOLVED = "resolved"
 """The stage before all passes."""
@@ -54,6 +59,20 @@ class StagedModel(CompiledModel):
         kinds = {name: (dtype, a.shape) for (name, dtype), a in zip(self._inputs.items(), given, strict=True)}
         known = [t if isinstance(t, Symbol) else a for t, a in zip(tensors, given, strict=True)]
         return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds), known))
+
+    def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
+        """What became of the model for the sizes of the last run: what passes did, the memory, and the nodes with
+        their work; with `times`, how long each takes by one thread, on these inputs or random ones.
+
+        Raises UserError if it has not run yet.
+        """
+        if not self.programs:
+            raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
+        loaded = self.programs[-1]
+        kinds = {v.name: (v.dtype, v.shape) for v in loaded.program.inputs}
+        found = self.stages(kinds)
+        seconds = step_seconds(loaded, drawn(kinds) if inputs is None else inputs) if times else None
+        return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
 
     def stages(self, kinds: Mapping[str, Kind]) -> Stages:
         """What the passes make of the model for inputs of these types and shapes."""

@@ -1,0 +1,128 @@
+"""`opgen inspect MODEL`: a model as a graph, after each pass, its plan and program; one of its nodes at any stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from opgen.cli.models import kinds_of, read_model
+from opgen.diagnostics import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from opgen.graph.nodes import Graph, Node
+    from opgen.graph.program import Program
+    from opgen.graph.staged import Stages
+    from opgen.pipeline import Pipeline, Stage
+    from opgen.schedule.schedule import Schedule
+
+STAGES = {"graph": "spec", "plan": "text", "program": "llvm"}
+"""The stages of a whole model, and the language of each one's text."""
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A model for inputs of some sizes."""
+
+    stages: Stages
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self.stages.last
+
+    @cached_property
+    def program(self) -> Program:
+        """Its program, made if it is not in the cache."""
+        from opgen.graph.program import program
+
+        return program(self.graph)
+
+    def text(self, stage: str, after: str | None) -> str:
+        """The model at a stage.  Of graphs that after each pass, or `after` one."""
+        from opgen.graph.explain import plan_text
+        from opgen.graph.program import ENTRY
+        from opgen.graph.program_ir import entry_ir
+        from opgen.graph.text import print_graph
+        from opgen.runtime import toolchain
+
+        if after is not None and stage != "graph":
+            raise UserError(f"--after is for --stage graph, not {stage}")
+        if stage == "plan":
+            return plan_text(self.graph, self.program)
+        if stage == "program":
+            return entry_ir(ENTRY, self.program.entry, toolchain.host())
+        if after is None:
+            return "\n".join(self._passes())
+        if after not in self.stages.after:
+            hint = did_you_mean(after, self.stages.after) or f"there is {', '.join(self.stages.after)}"
+            raise UserError(f"--after {after}: no such pass; {hint}")
+        return print_graph(self.stages.after[after])
+
+    def _passes(self) -> list[str]:
+        """The graph as it was resolved and after each pass that changed it."""
+        from opgen.graph.text import print_graph
+
+        found, before = [], None
+        for name, graph in self.stages.after.items():
+            if graph == before:
+                found.append(f"# {name}: as before\n")
+            else:
+                found.append(f"# {name}\n{print_graph(graph)}")
+            before = graph
+        return found
+
+    def explanation(self) -> str:
+        """What passes did, the memory, and the nodes with their work."""
+        from opgen.graph.explain import explained
+        from opgen.runtime.threads import get_num_threads
+
+        return explained(self.stages.report, self.graph, self.program, get_num_threads())
+
+    def node(self, name: str) -> Node:
+        """A node of the graph that is run, by its number or name."""
+        nodes = self.graph.nodes
+        if name.isdigit() and int(name) < len(nodes):
+            return nodes[int(name)]
+        found = next((n for n in nodes if n.name == name), None)
+        if found is None:
+            hint = did_you_mean(name, [n.name for n in nodes])
+            raise UserError(f"--node {name}: there is no such node; {hint or f'they are 0 to {len(nodes) - 1}'}")
+        return found
+
+    def line(self, node: Node, target: str | None, schedule: Schedule | None) -> Pipeline:
+        """A node's op on its way to machine code, for the node's sizes; `target` None means a CUDA device."""
+        from opgen.graph.bound import bound
+        from opgen.pipeline import Pipeline
+        from opgen.runtime import toolchain
+
+        call, machine = bound(self.graph, node), None if target is None else toolchain.target(target)
+        return Pipeline(node.op.module, node.op.spec, call.variant, call.environment, machine, schedule)
+
+
+def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Inspected:
+    """The model of a file, resolved for sizes and gone through all passes."""
+    from opgen.graph.resolve import resolve
+    from opgen.graph.staged import stages
+
+    model = read_model(path)
+    return Inspected(stages(resolve(model, kinds_of(model, shapes, dims))))
+
+
+def node_text(line: Pipeline, stage: str) -> str:
+    """A node's op at a stage; its spec is the resolved one, since it stands in no file."""
+    return line.text(cast("Stage", "model" if stage == "spec" else stage))
+
+
+def as_json(found: Inspected, stage: str, text: str, node: Node | None) -> Mapping[str, object]:
+    """What was asked for, and the text."""
+    graph = found.graph
+    inputs = [{"name": v.name, "dtype": v.dtype.name, "shape": list(v.shape)} for v in graph.inputs]
+    return {
+        "model": graph.name,
+        "stage": stage,
+        "inputs": inputs,
+        "node": None if node is None else node.name,
+        "text": text,
+    }

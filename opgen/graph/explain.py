@@ -1,0 +1,154 @@
+"""What became of a model, for people: the passes' notes, the nodes with their work and places, the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from opgen.graph.bound import bound
+from opgen.graph.kernels import lowered
+from opgen.graph.nodes import Graph, Node
+from opgen.graph.passes.base import Report
+from opgen.graph.program import Program
+from opgen.machine import Machine
+from opgen.runtime import toolchain
+from opgen.runtime.run import evaluate
+from opgen.runtime.sharing import work_of
+
+UNIT = 1024.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node of a program.  `kernel` is its kernel's number, None for a view; `places` says where its tensors lie.
+    `operations` are those on elements, as an estimate; `bytes` those of what it reads and makes.
+    """
+
+    number: int
+    node: Node
+    kernel: int | None
+    places: tuple[str, ...]
+    operations: int
+    bytes: int
+
+
+def rows(graph: Graph, program: Program) -> list[Row]:
+    """The nodes in order."""
+    launches = dict(zip(program.nodes, program.entry.launches, strict=True))
+    machine = toolchain.host().machine
+    found = []
+    for number, node in enumerate(graph.nodes):
+        launch = launches.get(number)
+        values = [graph.value[name] for name in dict.fromkeys((*node.inputs, *node.outputs))]
+        size = sum(prod(v.shape) * v.dtype.bytes for v in values)
+        if launch is None:
+            found.append(Row(number, node, None, (), 0, 0))
+        else:
+            places = tuple(map(str, launch.places))
+            found.append(Row(number, node, launch.kernel, places, operations(graph, node, machine), size))
+    return found
+
+
+def operations(graph: Graph, node: Node, machine: Machine) -> int:
+    """About how many operations on elements a node does (a multiply-add is one)."""
+    call = bound(graph, node)
+    checked = lowered(call.op, call.variant)
+    width = max((graph.value[name].dtype.bytes for name in node.outputs), default=1)
+    return int(evaluate(work_of(checked.lowered.kernel, machine).operations, checked.values(call.environment))) // width
+
+
+def memory(program: Program, threads: int) -> list[str]:
+    """Lines on the memory that a program takes."""
+    weights = weight_bytes(program)
+    arena = program.arena_bytes(threads)
+    return [
+        f"weights  {amount(weights)} in {count(len(program.weights), 'constant')}",
+        f"arena    {amount(arena)} for {count(threads, 'thread')}; {amount(program.bound)} are needed at once at most",
+    ]
+
+
+def weight_bytes(program: Program) -> int:
+    """The bytes of a program's constants."""
+    return sum(prod(v.shape) * v.dtype.bytes for v in program.weights)
+
+
+def plan_text(graph: Graph, program: Program) -> str:
+    """Where everything lies, step by step."""
+    kernels = len({launch.kernel for launch in program.entry.launches})
+    head = [
+        f"{count(len(program.nodes), 'step')} by {count(kernels, 'kernel')}; {count(len(program.views), 'view')}",
+        f"arena {program.arena} bytes and {program.part} for each thread; {program.bound} bytes at once at most",
+        "",
+        *(f"input {i}: {v}" for i, v in enumerate(program.inputs)),
+        *(f"weight {i}: {v}" for i, v in enumerate(program.weights)),
+        *(f"output {i}: {v}" for i, v in enumerate(program.outputs)),
+        "",
+    ]
+    return "\n".join([*head, *_steps(graph, program)]) + "\n"
+
+
+def _steps(graph: Graph, program: Program) -> Iterable[str]:
+    launches = dict(zip(program.nodes, program.entry.launches, strict=True))
+    for row in rows(graph, program):
+        made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
+        launch = launches.get(row.number)
+        if launch is None:
+            yield f"{row.number} {row.node.name}: {made} is a view of {row.node.inputs[0]}"
+            continue
+        cut = len(row.places) - len(row.node.outputs)
+        reads, writes = ", ".join(row.places[:cut]), ", ".join(row.places[cut:])
+        room = "" if launch.room is None else f", room at arena {launch.room[0]}"
+        shared = "" if launch.shared else ", by one thread"
+        yield f"{row.number} {row.node.name}: {made} by kernel {row.kernel}: {reads} -> {writes}{room}{shared}"
+    for moved in program.entry.moved:
+        yield f"copy {moved.bytes} bytes: {moved.source} -> {moved.target}"
+
+
+def explained(
+    report: Report, graph: Graph, program: Program, threads: int, seconds: Sequence[float] | None = None
+) -> str:
+    """All of it: what passes did, memory, nodes."""
+    parts = (notes_text(report), "\n".join(memory(program, threads)) + "\n", nodes_text(graph, program, seconds))
+    return "\n".join(part for part in parts if part)
+
+
+def notes_text(report: Report, most: int = 10) -> str:
+    """What each pass did, the first notes of each."""
+    lines: list[str] = []
+    for work in dict.fromkeys(note.work for note in report.notes):
+        found = report.of(work)
+        lines.append(f"{work}: {count(len(found), 'note')}")
+        lines += [f"  {note.about}: {note.text}" for note in found[:most]]
+        if len(found) > most:
+            lines.append(f"  and {len(found) - most} more")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def nodes_text(graph: Graph, program: Program, seconds: Sequence[float] | None = None) -> str:
+    """A table of the nodes that run: their work, and how long each took if that was measured (by step)."""
+    taken = dict(zip(program.nodes, seconds or (), strict=bool(seconds)))
+    lines = [f"{'node':>5} {'Mops':>9} {'KiB':>9} {'us':>9}  op, results"]
+    for row in rows(graph, program):
+        made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
+        name = f"{row.node.op.spec.name} -> {made}"
+        if row.kernel is None:
+            lines.append(f"{row.number:5} {'':>9} {'':>9} {'view':>9}  {name}")
+            continue
+        time = f"{taken[row.number] * 1e6:.1f}" if taken else ""
+        lines.append(f"{row.number:5} {row.operations / 1e6:9.3f} {row.bytes / UNIT:9.1f} {time:>9}  {name}")
+    return "\n".join(lines) + "\n"
+
+
+def amount(size: float) -> str:
+    """Bytes in the unit that leaves few digits."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < UNIT:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= UNIT
+    return f"{size:.2f} GiB"
+
+
+def count(number: int, thing: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
