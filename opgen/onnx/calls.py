@@ -28,7 +28,7 @@ def call_of(shared: Import, step: Step, op: OpSpec, constants: dict[str, Data]) 
             except MisfitError as error:
                 shared.refused.append(step.complaint(str(error)))
                 fine = False
-        elif (place := _place(ports, inputs, step.attributes, name)) is not None:
+        elif (place := _place(ports, inputs, step.attributes, name)) is not None and not _words(value):
             inputs += [None] * (place + 1 - len(inputs))
             inputs[place] = shared.values.free(f"{step.name}/{name}")
             constants[str(inputs[place])] = as_data(value)
@@ -59,6 +59,11 @@ def _place(ports: Interface, inputs: list[str | None], attributes: Mapping[str, 
         return 0
     place = next((at for at, port in enumerate(ports.inputs) if port.name == name), None)
     return None if place is None or (place < len(inputs) and inputs[place] is not None) else place
+
+
+def _words(value: Attribute) -> bool:
+    """Whether a value is text, which no tensor holds."""
+    return isinstance(value, str) or (isinstance(value, tuple) and any(isinstance(each, str) for each in value))
 
 
 def as_data(value: Attribute) -> Data:

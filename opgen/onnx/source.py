@@ -11,6 +11,7 @@ from opgen import files
 from opgen.diagnostics import UserError
 from opgen.onnx.errors import Complaint, MalformedModelError
 from opgen.onnx.package import onnx, parse_error
+from opgen.onnx.text import torn_text
 
 ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | Any"
 """A path, the bytes of a model, or a `ModelProto`."""
@@ -32,7 +33,7 @@ def read(source: ModelSource) -> Source:
     """The model's message.  Raises FileRefusedError, MalformedModelError, and UserError for what is no model at all."""
     kind = onnx().ModelProto
     if isinstance(source, kind):
-        return Source(source, source.graph.name or "<model>", None)
+        return Source(_checked(source, "<model>"), source.graph.name or "<model>", None)
     if isinstance(source, bytes | bytearray | memoryview):
         return Source(_parsed(bytes(source), "<bytes>"), "<bytes>", None)
     if not isinstance(source, str | os.PathLike):
@@ -47,6 +48,14 @@ def _parsed(data: bytes, name: str) -> Any:
         proto = onnx().ModelProto.FromString(data)
     except parse_error() as error:
         raise MalformedModelError(name, [Complaint(f"it does not parse: {error}")]) from error
+    return _checked(proto, name)
+
+
+def _checked(proto: Any, name: str) -> Any:
+    """The message, if it has a graph and its texts are texts."""
+    torn = [f"the text of a field '{field}' is not UTF-8: {value[:40]!r}" for field, value in torn_text(proto)]
     if not proto.HasField("graph"):
-        raise MalformedModelError(name, [Complaint("it holds no graph")])
+        torn.append("it holds no graph")
+    if torn:
+        raise MalformedModelError(name, [Complaint(reason) for reason in dict.fromkeys(torn)])
     return proto

@@ -74,6 +74,22 @@ def test_tensors_among_attributes_are_constants() -> None:
     assert found.constants["scaled/offset"].array.tolist() == 7
 
 
+def test_words_are_no_tensor() -> None:
+    for given in ({"value_string": "a"}, {"value_strings": ["a", "b"]}):
+        (said,) = refusal(UnsupportedModelError, node("Constant", [], ["y"], **given))
+        assert said.startswith("node 'Constant' (Constant): attribute 'value_string")
+
+
+def test_text_that_is_none() -> None:
+    for field in ("input", "op_type"):
+        data = model([node("Add", ["x", "x"], ["y"], "here")]).SerializeToString()
+        torn = data.replace(
+            b"Add" if field == "op_type" else b"\n\x01x", b"\xff\xfed" if field == "op_type" else b"\n\x01\xff"
+        )
+        with pytest.raises(MalformedModelError, match=f"the text of a field '{field}' is not UTF-8"):
+            load(torn, SPECS)
+
+
 @pytest.mark.parametrize(
     ("given", "dtype", "values"),
     [
