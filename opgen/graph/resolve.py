@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from opgen.diagnostics import InternalError, UserError
 from opgen.graph.bound import Kind, make_node
-from opgen.graph.instances import Argument, Instance, instance, wants_value
+from opgen.graph.instances import wants_value
 from opgen.graph.known import Knowledge
 from opgen.graph.model import Branch, Call, Input, Model
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.spec.environment import AttrStored
-from opgen.spec.model import Module, Sizes
+from opgen.spec.generic import Argument, Instance, instance
+from opgen.spec.model import Module
 
 
 @dataclass(frozen=True)
@@ -181,33 +181,22 @@ class _Resolver:
 
     def _add(self, call: Call, found: Instance, names: Sequence[str | None]) -> None:
         """Adds the node of a call."""
-        attributes: dict[str, AttrStored] = dict(found.attributes)
         tensors: list[Value] = []
-        for entry, place in zip(found.op.inputs, found.inputs, strict=True):
+        for entry, place in zip(found.op.tensors, found.inputs, strict=True):
             name = names[place]
             if name is None:
                 raise ArgumentTypeError(found.op.name, entry.name, "a tensor", "nothing")
-            if isinstance(entry, Sizes):
-                attributes[entry.name] = self._sizes(found.op.name, entry, name)
-            else:
-                tensors.append(self._values[name])
+            tensors.append(self._values[name])
         op = op_of(Module(call.op, (found.op,), found.functions), found.op)
         given = [*call.outputs, *[None] * (len(found.op.outputs) - len(call.outputs))]
         outputs = [
             self._fresh(f"{call.name}.{o.name}") if name is None else name
             for name, o in zip(given, found.op.outputs, strict=True)
         ]
-        node, made = make_node(self._label(call.name), op, tensors, outputs, attributes, found.types, call.origin)
+        node, made = make_node(self._label(call.name), op, tensors, outputs, found.attributes, found.types, call.origin)
         self._nodes.append(node)
         self._values.update((v.name, v) for v in made)
         self._knowledge.node(node, tensors, made)
-
-    def _sizes(self, op: str, entry: Sizes, name: str) -> tuple[int, ...]:
-        found = self._integers(name)
-        if found is None:
-            given = "a tensor whose elements are known only when the model runs"
-            raise ArgumentValueError(op, entry.name, "integers that follow from constants and shapes", given)
-        return found if isinstance(found, tuple) else (found,)
 
     def _branch(self, branch: Branch) -> None:
         """Adds the side that a branch takes."""
