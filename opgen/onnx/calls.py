@@ -10,12 +10,11 @@ import numpy as np
 from opgen.graph.model import Attribute, Call
 from opgen.graph.nodes import Data
 from opgen.onnx.attributes import AttributeMalformedError, AttributeRefusedError, value_of
-from opgen.onnx.interface import Interface, MisfitError, fitted, interface, port_mistake
+from opgen.onnx.interface import Interface, MisfitError, Op, fitted, interface, port_mistake
 from opgen.onnx.scope import Import, Step
-from opgen.spec.model import OpSpec
 
 
-def call_of(shared: Import, step: Step, op: OpSpec, constants: dict[str, Data]) -> Call | None:
+def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> Call | None:
     """The call, or None with the reasons noted.  Tensors among a node's attributes are added to `constants`."""
     ports = interface(op)
     inputs = list(step.inputs)
@@ -24,7 +23,7 @@ def call_of(shared: Import, step: Step, op: OpSpec, constants: dict[str, Data]) 
     for name, value in _values(shared, step).items():
         if name in ports.attributes:
             try:
-                attributes[name] = fitted(ports.attributes[name], value)
+                attributes[ports.attributes[name].name] = fitted(ports.attributes[name], value)
             except MisfitError as error:
                 shared.refused.append(step.complaint(str(error)))
                 fine = False
@@ -77,7 +76,7 @@ def as_data(value: Attribute) -> Data:
 def _checked(
     shared: Import,
     step: Step,
-    op: OpSpec,
+    op: Op,
     ports: Interface,
     inputs: list[str | None],
     attributes: dict[str, Attribute],
@@ -91,7 +90,7 @@ def _checked(
         *(
             f"attribute '{name}' is missing"
             for name, attr in ports.attributes.items()
-            if not attr.has_default and not attr.optional and name not in attributes
+            if attr.required and attr.name not in attributes
         ),
     ]
     found = [step.complaint(mistake) for mistake in mistakes if mistake]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from opgen.graph.model import Attribute
-from opgen.spec.model import Attr, Module, OpSpec
+from opgen.onnx.tensors import TensorError, TensorRefusedError, scalar_type
+from opgen.spec import syntax as s
+from opgen.spec.model import GenericOp, Module, OpSpec
+
+Op: TypeAlias = "OpSpec | GenericOp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +24,66 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """An attribute: what kind of value it takes, or a list of such; `words` are those of an enumeration."""
+
+    name: str
+    kind: str
+    listed: bool
+    words: tuple[str, ...]
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
-    """The inputs and outputs of an op, in order, and its attributes."""
+    """The inputs and outputs of an op, in order, and its attributes by the names that ONNX has for them."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    attributes: Mapping[str, Attr]
-
-
-def spec_of(module: Module, domain: str, name: str, version: int) -> OpSpec | None:
-    """The op of an operator of ONNX's own domain in a version of it, or None."""
-    return next((op for op in module.ops if domain == "" and op.name == name), None)
+    attributes: Mapping[str, Parameter]
 
 
 class MisfitError(Exception):
     """An attribute that does not fit what the spec says of it; the text is the reason."""
 
 
-def interface(op: OpSpec) -> Interface:
+def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
+    """The op of an operator of ONNX's own domain in a version of it, or None."""
+    return module.by_version(name, version) if domain == "" else None
+
+
+def interface(op: Op) -> Interface:
     """The interface of an op."""
+    if isinstance(op, GenericOp):
+        return Interface(
+            tuple(_port(i) for i in op.inputs),
+            tuple(_port(o) for o in op.outputs),
+            {_foreign(a.name.name): _declared(a) for a in op.attrs},
+        )
     return Interface(
-        tuple(Port(i.name) for i in op.inputs), tuple(Port(o.name) for o in op.outputs), {a.name: a for a in op.attrs}
+        tuple(Port(i.name) for i in op.inputs),
+        tuple(Port(o.name) for o in op.outputs),
+        {
+            _foreign(a.name): Parameter(a.name, a.kind, a.shape != (), a.values, not (a.has_default or a.optional))
+            for a in op.attrs
+        },
     )
+
+
+def _port(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl) -> Port:
+    optional = isinstance(decl, s.TensorDecl | s.StaticDecl) and decl.optional
+    return Port(decl.name.name, optional, isinstance(decl, s.SeveralDecl))
+
+
+def _declared(decl: s.AttrDecl) -> Parameter:
+    kind = decl.type.kind.name
+    words = () if kind == "type" else tuple(w.name.name for w in decl.type.words)
+    return Parameter(decl.name.name, kind, decl.type.shape != (), words, decl.default is None)
+
+
+def _foreign(name: str) -> str:
+    """What a name is outside specs: those that would be words of the language end in an underscore within."""
+    return name.removesuffix("_")
 
 
 def port_mistake(ports: Sequence[Port], given: Sequence[str | None], what: str) -> str | None:
@@ -54,23 +96,32 @@ def port_mistake(ports: Sequence[Port], given: Sequence[str | None], what: str) 
     return None
 
 
-def fitted(attr: Attr, value: Attribute) -> Attribute:
+def fitted(parameter: Parameter, value: Attribute) -> Attribute:
     """A value as the attribute takes it: a flag for 0 or 1, a type for its number.  Raises MisfitError."""
-    if isinstance(value, tuple) != bool(attr.shape):
-        raise MisfitError(f"attribute '{attr.name}' is {'a list' if isinstance(value, tuple) else 'no list'}")
+    if isinstance(value, tuple) != parameter.listed:
+        is_one = "a list" if isinstance(value, tuple) else "no list"
+        raise MisfitError(f"attribute '{_foreign(parameter.name)}' is {is_one}")
     if isinstance(value, tuple):
-        return cast(Attribute, tuple(_element(attr, each) for each in value))
-    return _element(attr, value)
+        return cast(Attribute, tuple(_element(parameter, each) for each in value))
+    return _element(parameter, value)
 
 
-def _element(attr: Attr, value: object) -> int | float | bool | str:
+def _element(parameter: Parameter, value: object) -> int | float | bool | str:
     """One number or word of an attribute."""
-    if attr.kind in ("enum", "layout"):
-        if value not in attr.values:
-            raise MisfitError(f"attribute '{attr.name}' is {value!r}; supported are {', '.join(attr.values)}")
+    name, kind = _foreign(parameter.name), parameter.kind
+    if kind in ("enum", "layout"):
+        if value not in parameter.words:
+            raise MisfitError(f"attribute '{name}' is {value!r}; supported are {', '.join(parameter.words)}")
         return str(value)
-    if isinstance(value, str) or (attr.kind != "float" and not isinstance(value, int)):
-        raise MisfitError(f"attribute '{attr.name}' is {value!r}, which is no {attr.kind}")
-    if not isinstance(value, int | float):
-        raise MisfitError(f"attribute '{attr.name}' is no number or word")
-    return bool(value) if attr.kind == "bool" else float(value) if attr.kind == "float" else int(value)
+    if not isinstance(value, int | float) or (kind != "float" and not isinstance(value, int)):
+        raise MisfitError(f"attribute '{name}' is {value!r}, which is no {kind}")
+    if kind == "type":
+        return _type(name, int(value))
+    return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
+
+
+def _type(name: str, code: int) -> str:
+    try:
+        return scalar_type(code).name
+    except (TensorError, TensorRefusedError) as error:
+        raise MisfitError(f"attribute '{name}': {error}") from error

@@ -86,8 +86,8 @@ def test_sizes_that_depend_on_elements_are_refused() -> None:
     with pytest.raises(ModelError) as caught:
         resolve(wrong, {"x": kind(2)})
     assert str(caught.value) == (
-        "model m, node 'y' (Refill): Refill: argument 'shape': expected integers that follow from constants and "
-        "shapes, given a tensor whose elements are known only when the model runs"
+        "model m, node 'y' (Refill): Refill: argument 'shape': expected values that are known before the "
+        "call runs, given a tensor that is computed"
     )
     fixed = resolve(wrong, {"x": kind(2)}, {"x": np.array([2, 5], np.float32)})
     assert lines(fixed) == ["y: y: float32[2, 5] = Refill<T = float32>(one) {shape = [2, 5]}"]
@@ -161,11 +161,11 @@ def test_all_problems_are_told_and_what_follows_from_them_is_not() -> None:
         str(caught.value)
         == """\
 model m, node 'a' (Scale): Scale: argument 'factor': expected dimension 0 to be 3 (b), given shape [2]
-model m, node 'c' (Times): Times: argument 'x': expected a tensor of int64, given float32
+model m, node 'c' (Times): Times: argument 'x': expected a tensor of rank 1, given rank 2
 model m, node 'd' (Hlave): Hlave: argument 'Hlave': expected an op of the module (did you mean 'Halve'?), given 'Hlave'
 model m, node 'e' (Halve): Halve: argument 'factor': expected a number, given 'much'
-model m, node 'f' (Scale): Scale: argument 'offset': expected an input, given nothing
-model m, node 'g h' (Halve): Halve: argument 'Halve': expected 1 results at most, given 2"""
+model m, node 'f' (Scale): Scale: argument 'offset': expected a tensor, given nothing
+model m, node 'g h' (Halve): Halve: argument 'Halve': expected at most 1 result, given 2"""
     )
 
 

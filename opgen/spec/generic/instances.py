@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import InternalError, did_you_mean
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
@@ -44,7 +44,7 @@ def instance(
     """
     generic = next((g for g in module.generics if g.name == name), None)
     if generic is None:
-        return _plain(module, module.op(name), arguments, attributes)
+        return _plain(module, _op(module, name), arguments, attributes, outputs)
     key = _key(arguments, attributes, outputs)
     kept = None if key is None else generic.instances.get(key)
     if isinstance(kept, Instance):
@@ -146,10 +146,26 @@ def _spoken(check: m.Require) -> tuple[m.Expr, ...]:
 # Ops that leave nothing open ------------------------------------------------------------------------
 
 
+def _op(module: m.Module, name: str) -> m.OpSpec:
+    found = next((o for o in module.ops if o.name == name), None)
+    if found is None:
+        near = did_you_mean(name, [*(o.name for o in module.ops), *(g.name for g in module.generics)])
+        raise CallTypeError(name, name, "an op of the module" + (f" ({near})" if near else ""), repr(name))
+    return found
+
+
 def _plain(
-    module: m.Module, op: m.OpSpec, arguments: Sequence[Argument | None], attributes: Mapping[str, object]
+    module: m.Module,
+    op: m.OpSpec,
+    arguments: Sequence[Argument | None],
+    attributes: Mapping[str, object],
+    outputs: int | None,
 ) -> Instance:
     """An op with its arguments' types checked; the values of `sizes` inputs count as attributes."""
+    if outputs is not None and outputs > len(op.outputs):
+        raise CallTypeError(op.name, op.name, f"at most {plural(len(op.outputs), 'result')}", str(outputs))
+    if len(arguments) < len(op.inputs):
+        arguments = [*arguments, *[None] * (len(op.inputs) - len(arguments))]
     if len(arguments) != len(op.inputs):
         given = plural(len(arguments), "argument")
         raise CallTypeError(op.name, op.inputs[0].name, plural(len(op.inputs), "tensor"), given)
@@ -161,7 +177,9 @@ def _plain(
         if isinstance(entry, m.Sizes):
             value = argument.value
             if value is None:
-                raise CallError(op.name, entry.name, "values that are known", "a tensor that is computed")
+                raise CallError(
+                    op.name, entry.name, "values that are known before the call runs", "a tensor that is computed"
+                )
             stored[entry.name] = value if isinstance(value, tuple) else (value,)
             continue
         if argument.shape_rank != entry.rank:
