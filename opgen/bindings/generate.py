@@ -10,7 +10,7 @@ For a spec file `family.op` that declares ops:
     py.typed               says that the modules are typed
     family.manifest        the names of these files: what a later generation may remove
 
-A spec file that declares no op (it is there to be imported) makes nothing.
+A spec file that declares no op, or that another of those given imports (it is a part of that one), makes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from opgen.bindings.python.render import render_module
 from opgen.diagnostics import UserError
 from opgen.grad.load import load
 from opgen.spec.limits import LISTED, LISTED_TOGETHER
-from opgen.spec.loading import flatten
+from opgen.spec.loading import flatten, imported
 from opgen.spec.measure import weight
 from opgen.spec.model import Module
 from opgen.spec.names import why_no_module
@@ -61,7 +61,11 @@ def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
     say = progress or (lambda what: None)
     files: dict[str, str] = {}
     manifests: list[Manifest] = []
-    for path in _spec_files(specs):
+    given = _spec_files(specs)
+    parts = imported(given) if len(given) > 1 else set()
+    for path in given:
+        if path.resolve() in parts:
+            continue
         say(f"reading {path.name}")
         module = load(path)
         if not module.ops:

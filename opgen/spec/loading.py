@@ -54,6 +54,11 @@ def flatten(paths: PathLike | Iterable[PathLike]) -> str:
     return print_file(s.File(source, doc, tuple(items)))
 
 
+def imported(paths: Iterable[PathLike]) -> set[Path]:
+    """The files that some of these import, links followed; a file that cannot be read imports nothing."""
+    return {path for given in paths for path in _Loader().files([Path(given)]).imported}
+
+
 def _module(loader: _Loader, name: str, wanted: int) -> m.Module:
     report = loader.report
     if len(loader.roots) < wanted or len(report):
@@ -75,6 +80,7 @@ class _Loader:
         self.report = Report()
         self.loaded: list[s.File] = []
         self.roots: list[s.File] = []
+        self.imported: set[Path] = set()
         self._done: dict[Path, s.File | None] = {}
         self._chain: list[Path] = []
 
@@ -97,6 +103,8 @@ class _Loader:
         except (OSError, RuntimeError, ValueError) as error:
             self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error}", importer))
             return None
+        if importer is not None:
+            self.imported.add(real)
         if real in self._chain:
             names = [p.name for p in self._chain[self._chain.index(real) :]]
             circle = " -> ".join([*names, real.name])

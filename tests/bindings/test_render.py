@@ -222,3 +222,12 @@ def test_a_missing_op_file_is_said(tmp_path: Path) -> None:
     module = execute("lonely", render_module(spec(SAMPLES)).replace('"samples.op"', '"lonely.op"'), tmp_path)
     with pytest.raises(UserError, match=r"cannot read '.*lonely\.op'"):
         module.mat_mul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+def test_a_file_that_another_one_imports_makes_no_module_of_its_own(tmp_path: Path) -> None:
+    text = "op {} {{\n  type T in {{float32}}\n  input x: T[n]\n  output y: T[n]\n  y[i] = x[i]\n}}\n"
+    (tmp_path / "part.op").write_text(text.format("Part"))
+    (tmp_path / "whole.op").write_text('import "part.op"\n\n' + text.format("Whole"))
+    made = {name for name in make([tmp_path]).files if name.endswith(".py")}
+    assert made == {"whole.py"}
+    assert {name for name in make([tmp_path / "part.op"]).files if name.endswith(".py")} == {"part.py"}
