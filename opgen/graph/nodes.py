@@ -78,15 +78,12 @@ class Constant:
     data: Data
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Op:
     """An op, with the shape functions that it calls, each before its callers (`op_of` makes one)."""
 
     spec: OpSpec
     functions: tuple[Function, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Op({self.spec.name})"
 
     @cached_property
     def module(self) -> Module:

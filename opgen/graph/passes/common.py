@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from opgen.graph.edit import edited
-from opgen.graph.nodes import Constant, Graph, Node
+from opgen.graph.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
+
+_SAMPLED = 64
+"""Elements of a constant that are looked at before all are."""
 
 
 def _apply(graph: Graph, report: Report) -> Graph:
     instead: dict[str, str] = {}
-    constants: dict[str, Constant] = {}
+    constants: list[Constant] = []
+    alike: dict[object, list[Constant]] = {}
     for constant in graph.constants:
-        first = constants.setdefault(constant.data.digest, constant)
-        if first is not constant:
+        others = alike.setdefault(_sample(constant.data), [])
+        first = next((c for c in others if c.data == constant.data), None)
+        if first is None:
+            others.append(constant)
+            constants.append(constant)
+        else:
             instead[constant.value.name] = first.value.name
             report.note(COMMON.name, constant.value.name, f"has the elements of '{first.value.name}'")
     nodes: dict[object, Node] = {}
@@ -25,7 +33,13 @@ def _apply(graph: Graph, report: Report) -> Graph:
             report.note(COMMON.name, node.name, f"computes what '{same.name}' does")
     if not instead:
         return graph
-    return edited(graph, list(nodes.values()), instead, constants.values())
+    return edited(graph, list(nodes.values()), instead, constants)
+
+
+def _sample(data: Data) -> object:
+    """What equal constants have in common: type, shape and some elements.  Few pairs are then compared whole."""
+    flat = data.array.reshape(-1)
+    return data.array.dtype.name, data.array.shape, flat[:: max(1, flat.size // _SAMPLED)].tobytes()
 
 
 COMMON = Pass("common", "Equal constants become one, and so do nodes that compute the same.", _apply)

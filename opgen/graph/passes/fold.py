@@ -6,8 +6,9 @@ read from memory in place of being made.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from math import prod
-from weakref import WeakValueDictionary
+from weakref import ref as weakref
 
 from opgen.graph.bound import Bound, bound
 from opgen.graph.edit import edited
@@ -22,8 +23,11 @@ LARGE = 1 << 20
 SMALL = 1 << 10
 """Elements up to which the interpreter is quicker than building a kernel."""
 
-_found: WeakValueDictionary[tuple[object, ...], Data] = WeakValueDictionary()
-"""What was worked out and is still held: a model whose sizes change folds the same weights each time."""
+KEPT = 4096
+"""How many results are remembered, as long as somebody holds them."""
+
+_found: OrderedDict[tuple[object, ...], tuple[weakref[Data], ...]] = OrderedDict()
+"""What was worked out, after what it was made of: a model whose sizes change folds the same weights each time."""
 
 
 def _apply(graph: Graph, report: Report) -> Graph:
@@ -60,20 +64,23 @@ def _bytes(graph: Graph, name: str) -> int:
 
 def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
     """The results of a node, which may have been worked out before; None if its op has none for these elements."""
-    digests = tuple(None if d is None else d.digest for d in tensors)
+    made_of = [d for d in tensors if d is not None]
     shapes = tuple(call.environment.shapes.items())
-    keys = [(node.op, node.types, repr(node.attributes), digests, shapes, name.name) for name in node.op.spec.outputs]
-    known = [_found.get(key) for key in keys]
-    found = tuple(d for d in known if d is not None)
-    if len(found) == len(keys):
-        return found
+    key = (node.op, node.types, repr(node.attributes), tuple(map(id, made_of)), shapes)
+    known = [held() for held in _found.get(key, ())]
+    if known and all(one is other for one, other in zip(known, made_of, strict=False)):
+        found = tuple(d for d in known[len(made_of) :] if d is not None)
+        if len(found) == len(node.outputs):
+            return found
     arrays = [None if d is None else d.array for d in tensors]
     size = sum(a.size for a in arrays if a is not None) + sum(prod(shape) for _, shape in call.results)
     try:
         results = tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
     except ArgumentValueError:
         return None
-    _found.update(zip(keys, results, strict=True))
+    _found[key] = tuple(map(weakref, (*made_of, *results)))
+    while len(_found) > KEPT:
+        _found.popitem(last=False)
     return results
 
 
