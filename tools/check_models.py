@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from opgen.cli.progress import working
 from tools.bench import models
 from tools.bench.peers import VARIABLE, PeerError, find
 
@@ -27,20 +26,13 @@ from tools.bench.peers import VARIABLE, PeerError, find
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the inputs.")
 def main(folder: Path, names: tuple[str, ...], pythons: tuple[str, ...], threads: int, rounds: int, seed: int) -> None:
     """Compares the models of FOLDER with ONNX Runtime, in turns, losses first."""
+    console = Console(width=None if sys.stdout.isatty() else 160)
     try:
-        good = check(folder, names, pythons, threads, rounds, seed)
+        found = find(pythons, os.environ.get(VARIABLE, ""))
+        good = models.report(console, folder, names, found, threads, rounds, seed)
     except (PeerError, FileNotFoundError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(0 if good else 1)
-
-
-def check(folder: Path, names: tuple[str, ...], pythons: tuple[str, ...], threads: int, rounds: int, seed: int) -> bool:
-    """Prints the table; whether all are right."""
-    found = find(pythons, os.environ.get(VARIABLE, ""))
-    with working("models") as tell:
-        rows = models.compare(folder, names, found, threads, rounds, seed, tell)
-    models.show(Console(width=None if sys.stdout.isatty() else 160), rows, found)
-    return bool(rows) and all(row.state in ("right", "runs") for row in rows)
 
 
 if __name__ == "__main__":

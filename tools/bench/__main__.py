@@ -15,6 +15,7 @@ from rich.console import Console
 from opgen.cli.options import FILE, GivenPath
 from opgen.diagnostics import UserError
 from tools.bench import compare, explain, plot, report, sitting
+from tools.bench import models as whole
 from tools.bench.contestants import Contestant, WorkerError, own_worker, places
 from tools.bench.layers import (
     DIRECTIONS,
@@ -36,12 +37,13 @@ from tools.bench.session import measure
 
 MODULE = Path(__file__).resolve().parent.parent.parent / "generated" / "nn_ops.py"
 WRITTEN = GivenPath(dir_okay=False)
+FOLDER_READ = GivenPath(exists=True, file_okay=False)
 
 
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Three layers forward, batch 1, few rounds: a minute.")
 @click.option("--layers", type=FILE, default=LAYERS, help="The file of layers.")
-@click.option("--layer", "names", multiple=True, help="Only this layer (may be given several times).")
+@click.option("--layer", "names", multiple=True, help="Only this layer, or model (may be given several times).")
 @click.option("--direction", "directions", multiple=True, type=click.Choice(DIRECTIONS),
               help="forward, input (gradient) or filter (gradient)  [default: all]")  # fmt: skip
 @click.option("--batch", "batches", multiple=True, type=click.IntRange(1), help="Batch sizes  [default: 1, 8]")
@@ -56,6 +58,9 @@ WRITTEN = GivenPath(dir_okay=False)
 @click.option("--peer-python", "pythons", multiple=True, metavar="[NAME=]PYTHON",
               help="The interpreter that has a library to compare with: torch, tf, jax or ort; without a name, any of "
               f"them. May be given several times.  [default: ${VARIABLE}, else this interpreter]")  # fmt: skip
+@click.option("--models", type=FOLDER_READ, metavar="DIR",
+              help="Compare whole models in place of ops: those that `python -m tools.models DIR` wrote, with ONNX "
+              "Runtime (with --peer-python, --threads, --rounds, --seed).")  # fmt: skip
 @click.option("--module", type=FILE, default=MODULE, help="The generated module.")
 @click.option("--overheads/--no-overheads", "with_overheads", default=True, help="Tiny calls, builds, imports.")
 @click.option("--json", "output", type=WRITTEN, help="Also write the results there.")
@@ -79,6 +84,7 @@ def main(
     seed: int,
     offset: str,
     pythons: tuple[str, ...],
+    models: Path | None,
     module: Path,
     with_overheads: bool,
     output: Path | None,
@@ -105,7 +111,11 @@ def main(
     with reported():
         if picture is not None:
             plot.check(picture)
-        if compared:
+        if models is not None:
+            found = find(pythons, os.environ.get(VARIABLE, ""))
+            for number in threads or (1,):
+                whole.report(console, models, names, found, number, rounds or 7, seed)
+        elif compared:
             compare.show(console, read_json(compared[0]), read_json(compared[1]))
         elif shown is not None:
             finish(console, read_json(shown), None, picture)
@@ -126,7 +136,7 @@ def reported() -> Iterator[None]:
     """What the user can mend is said without a traceback."""
     try:
         yield
-    except (PeerError, ResultsError, UserError, plot.PlotError) as error:
+    except (PeerError, ResultsError, UserError, plot.PlotError, FileNotFoundError) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from opgen.cli.progress import working
 from tools.bench.contestants import Worker, WorkerError
 from tools.bench.peers import Found, Peer
 from tools.models.manifest import Manifest, read_all
@@ -71,6 +72,16 @@ def compare(
         tell(manifest.name)
         rows += of_model(folder, manifest, peer, threads, rounds, seed)
     return rows
+
+
+def report(
+    console: Console, folder: Path, names: Sequence[str], found: Found, threads: int, rounds: int, seed: int
+) -> bool:
+    """Compares, with progress on stderr, and prints the table; whether all are right."""
+    with working("models") as tell:
+        rows = compare(folder, names, found, threads, rounds, seed, tell)
+    show(console, rows, found)
+    return bool(rows) and all(row.state in ("right", "runs") for row in rows)
 
 
 def of_model(folder: Path, manifest: Manifest, peer: Peer | None, threads: int, rounds: int, seed: int) -> list[Row]:

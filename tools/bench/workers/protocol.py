@@ -28,6 +28,8 @@ LINE = 64
 """Bytes of a cache line."""
 SPREAD = 100
 """The standard deviation of integers."""
+MESSAGE = 400
+"""Most characters of an error that are passed on."""
 SAMPLE_SECONDS = 0.001
 """Calls shorter than this are timed several at once, so that the clock does not weigh."""
 
@@ -171,6 +173,11 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def in_a_line(text: str) -> str:
+    """The lines of a message as one, not too long."""
+    return " ".join(line.strip() for line in text.strip().split("\n"))[:MESSAGE]
+
+
 def serve(library: Library, replies: int) -> None:
     """Answers requests on a file descriptor until told to quit or stdin ends."""
     state: dict[str, Prepared] = {}
@@ -182,7 +189,7 @@ def serve(library: Library, replies: int) -> None:
             try:
                 reply = answer(library, request, state)
             except Exception as error:  # a refusal of the library is a result of the benchmark, not its end
-                reply = {"error": type(error).__name__ + ": " + str(error).strip().split("\n")[0][:200]}
+                reply = {"error": f"{type(error).__name__}: {in_a_line(str(error))}"}
             stream.write(json.dumps(reply) + "\n")
             stream.flush()
 
