@@ -20,6 +20,10 @@ _SIDES = ("then_branch", "else_branch")
 """The attributes of a node that runs one of two graphs."""
 
 
+UNKNOWN = ("", "?")
+"""Names of dimensions that are none: exporters write `?` for whatever they do not know, several times in a model."""
+
+
 def main_model(shared: Import, graph: Any, versions: Mapping[str, int]) -> Model:
     """The model of a main graph; what is wrong with it is noted."""
     for node in graph.node:
@@ -275,5 +279,5 @@ def _shape(tensor: Any) -> tuple[Size, ...]:
         if dim.HasField("dim_value"):
             sizes.append(dim.dim_value if dim.dim_value >= 0 else None)
         else:
-            sizes.append(dim.dim_param or None)
+            sizes.append(dim.dim_param if dim.dim_param not in UNKNOWN else None)
     return tuple(sizes)

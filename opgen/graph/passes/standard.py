@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from opgen.graph.passes.base import Pass
-from opgen.graph.passes.common import COMMON
-from opgen.graph.passes.dead import DEAD
-from opgen.graph.passes.fold import FOLD
+from opgen.graph.passes.fuse import FUSE
+from opgen.graph.passes.order import CLEANING
 
-STANDARD: tuple[Pass, ...] = (DEAD, COMMON, FOLD)
+STANDARD: tuple[Pass, ...] = (*CLEANING, FUSE)
