@@ -38,6 +38,7 @@ def diagnostic(found: Diagnostic) -> Mapping[str, object]:
 def declared(path: str, module: Module) -> Mapping[str, object]:
     """What a spec file declares."""
     ops = [{"name": op.name, "function": op.function_name} for op in module.ops]
+    ops += [{"name": op.name, "function": op.function_name} for op in module.generics]
     return {"file": path, "ops": ops, "functions": [f.name for f in module.functions]}
 
 

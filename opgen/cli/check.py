@@ -23,6 +23,7 @@ def command(specs: tuple[Path, ...], as_json: bool) -> None:
     message, file, line, column, end_line, end_column, help}]}.
     """
     from opgen.grad import load
+    from opgen.spec.generic.forms import check_forms
 
     files: list[object] = []
     mistakes: dict[Diagnostic, None] = {}  # a mistake in an imported file is met once for each importer
@@ -30,12 +31,14 @@ def command(specs: tuple[Path, ...], as_json: bool) -> None:
         try:
             with working(f"checking {path}"):
                 module = load([path])
+                check_forms(module)
         except DiagnosticError as error:
             mistakes.update(dict.fromkeys(error.diagnostics))
         else:
             files.append(declared(str(path), module))
             if not as_json:
-                click.echo(f"{path}: {_count(len(module.ops), 'op')}, {_count(len(module.functions), 'function')}")
+                ops = _count(len(module.ops) + len(module.generics), "op")
+                click.echo(f"{path}: {ops}, {_count(len(module.functions), 'function')}")
     if as_json:
         print_json({"files": files, "diagnostics": [diagnostic(d) for d in mistakes]})
         raise click.exceptions.Exit(USER_ERROR if mistakes else 0)

@@ -28,11 +28,15 @@ class Interface:
     spans: dict[str, Span] = field(default_factory=dict)
 
 
+_RESULTS = ("output", "outputs")
+
+
 def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
     """Every name that the items declare, with its place; a name declared twice, or one no language bears, is noted."""
     spans: dict[str, Span] = {}
     arguments = set(_arguments(items))
-    results = {i.name for i in items if isinstance(i, s.TensorDecl) and i.keyword == "output"}
+    results = {i.name for i in items if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in _RESULTS}
+    packs = {n for i in items if isinstance(i, s.PackLet) for n in i.names}  # code has their elements' names only
     for ident in _declared(items):
         if ident.name in spans:
             first = spans[ident.name]
@@ -44,7 +48,7 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
                 check_argument(report, ident.name, ident.span)
             elif ident in results:
                 check_result(report, ident.name, ident.span)
-            else:
+            elif ident not in packs:
                 check_name(report, ident.name, ident.span)
     return spans
 
@@ -52,8 +56,8 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
 def _arguments(items: Iterable[s.Item]) -> Iterable[s.Ident]:
     """What a caller writes: inputs, attributes and their other names."""
     for item in items:
-        if isinstance(item, s.SizesDecl | s.AttrDecl) or (
-            isinstance(item, s.TensorDecl | s.InheritedDecl) and item.keyword == "input"
+        if isinstance(item, s.SizesDecl | s.AttrDecl | s.StaticDecl) or (
+            isinstance(item, s.TensorDecl | s.InheritedDecl | s.SeveralDecl) and item.keyword not in _RESULTS
         ):
             yield item.name
         if isinstance(item, s.AttrDecl) and item.alias is not None:
@@ -62,13 +66,13 @@ def _arguments(items: Iterable[s.Item]) -> Iterable[s.Ident]:
 
 def _declared(items: Iterable[s.Item]) -> Iterable[s.Ident]:
     for item in items:
-        if isinstance(item, s.TypeDecl | s.TensorDecl | s.SizesDecl | s.AttrDecl) or (
+        if isinstance(item, s.TypeDecl | s.TensorDecl | s.SizesDecl | s.AttrDecl | s.SeveralDecl | s.StaticDecl) or (
             isinstance(item, s.InheritedDecl) and item.keyword == "input"
         ):
             yield item.name
         if isinstance(item, s.AttrDecl) and item.alias is not None:
             yield item.alias
-        if isinstance(item, s.LetDecl):
+        if isinstance(item, s.LetDecl | s.PackLet):
             yield from item.names
         if isinstance(item, s.DefinitionDecl) and item.let:
             yield item.target

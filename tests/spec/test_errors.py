@@ -13,6 +13,7 @@ import pytest
 from opgen.diagnostics import DiagnosticError
 from opgen.grad import load
 from opgen.spec.codes import CODES
+from opgen.spec.generic.forms import check_forms
 
 FOLDER = Path(__file__).parent.parent / "errors"
 SPECS = sorted(path.name for path in FOLDER.glob("*.op"))
@@ -22,7 +23,7 @@ SPECS = sorted(path.name for path in FOLDER.glob("*.op"))
 def test_message(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
     with pytest.raises(DiagnosticError) as caught:
-        load(name)
+        check_forms(load(name))
     expectation = (FOLDER / name).with_suffix(".txt")
     rendered = str(caught.value) + "\n"
     if os.environ.get("OPGEN_UPDATE"):

@@ -95,11 +95,23 @@ def settled(op: GenericOp, decl: s.AttrDecl, length: int | None, value: AttrArgu
             raise CallError(op.name, name, "an empty list", show(value))
         return ()
     made = concrete(decl, length)
+    if decl.type.kind.name == "type":
+        return _type_of(op, made, value)
     report = Report()
     attrs = build_attrs(report, [dataclasses.replace(made, layout=None, alias=None)])
     report.raise_if_any()
     spec = _holder(op, attrs[0])
     return settle_attrs(spec, {} if value is None else {name: value})[0][name]
+
+
+def _type_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> str:
+    """The type that an attribute names."""
+    known = [w.name.name for w in decl.type.words]
+    name = decl.default.name if value is None and isinstance(decl.default, s.Named) else value
+    if not isinstance(name, str) or name not in known:
+        error = CallTypeError if value is None else CallError
+        raise error(op.name, decl.name.name, f"one of {', '.join(known)}", "nothing" if name is None else show(name))
+    return name
 
 
 def words_of(op: GenericOp, decl: s.AttrDecl, value: AttrArgument) -> tuple[str, ...]:

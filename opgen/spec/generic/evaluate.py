@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
-from opgen.spec.generic.lists import LISTS, SINGLE, List
-from opgen.spec.generic.trees import names_in, parts
+from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit
+from opgen.spec.generic.trees import parts
 from opgen.spec.generic.types import PREDICATES, Narrowed
 from opgen.spec.generic.values import (
     Mistake,
@@ -124,7 +124,8 @@ class Evaluator:
         found = [(n, p) for p in inside for n in [self.length(p)] if n is not None]
         for count, part in found[1:]:
             if count != found[0][0]:
-                raise Mistake(f"packs of {found[0][0]} and of {count} elements expand together here", part.span)
+                message = f"packs of {found[0][0]} and of {count} elements expand together here"
+                raise self.misfit(message, tree, part.span)
         return found[0][0] if found else None
 
     def _list_choice(self, tree: s.Choice) -> List:
@@ -210,12 +211,24 @@ class Evaluator:
         if "fill" in function.takes and not isinstance(arguments[1], tuple):
             axes = arguments[-1]
             arguments[1] = (arguments[1],) * (len(axes) if isinstance(axes, tuple) else 0)
-        return function.make(tree.span, *arguments)
+        try:
+            return function.make(tree.span, *arguments)
+        except Misfit as error:
+            raise self.misfit(str(error), tree, tree.span) from None
+
+    def misfit(self, message: str, tree: s.Expression, span: Span) -> Exception:
+        """Lists that do not fit each other: the mistake of a call if it told one of them, else of the spec."""
+        source = self.world.source(tree)
+        if source is None:
+            return Mistake(message, span)
+        value = self.world.attributes[source]
+        shown = list(value.value) if isinstance(value.value, tuple) else value.value
+        return CallError(self.op, source, f"values that fit ({message})", str(shown))
 
     def _normalised(self, tree: s.Call) -> List:
         """Axes, those that count from the end brought to the front; each may stand once."""
         axes, rank = self.axes_of(tree.arguments[0]), self.int_of(tree.arguments[1])
-        blamed = next((n for n in names_in(tree.arguments[0]) if n in self.world.attributes), None)
+        blamed = self.world.source(tree.arguments[0])
         found = tuple(a + rank if a < 0 else a for a in axes)
         if any(not 0 <= a < rank for a in found) or len(set(found)) < len(found):
             if blamed is None:
@@ -250,12 +263,12 @@ class Evaluator:
             case s.Chain():
                 return self._chain(tree, at)
             case s.Listed() if at is not None:
-                return self._at(self.all(tree), at, tree.span)
+                return self._at(self.all(tree), at, tree)
         raise Mistake("several values stand where one goes", tree.span)
 
-    def _at(self, found: Sequence[s.Expression], at: int, span: Span) -> s.Expression:
+    def _at(self, found: Sequence[s.Expression], at: int, tree: s.Expression) -> s.Expression:
         if not 0 <= at < len(found):
-            raise Mistake(f"there is no element {at} of {len(found)}", span)
+            raise self.misfit(f"there is no element {at} of {len(found)}", tree, tree.span)
         return found[at]
 
     def _named(self, tree: s.Named, at: int | None) -> s.Expression:
@@ -266,9 +279,13 @@ class Evaluator:
                 raise Mistake(f"'{tree.name}' stands for several values", tree.span, f"write {tree.name}...")
             if tree.name in world.attributes and tree.name not in world.packs and at < count:
                 return world.element(tree.name, at, tree.span, self._demand)
-            return self._at(self.list_of(tree.name, tree.span) or (), at, tree.span)
+            return self._at(self.list_of(tree.name, tree.span) or (), at, tree)
         if tree.name in world.aliases:
             return world.aliases[tree.name]
+        if self._demand and tree.name in world.lets:
+            value = self.one(world.lets[tree.name], None)
+            known = known_integer(value) is not None or known_condition(value) is not None
+            return value if known else tree
         return world.scalar(tree, self._demand) if tree.name in world.attributes else tree
 
     def _subscripted(self, tree: s.Subscripted, at: int | None) -> s.Expression:
@@ -303,7 +320,7 @@ class Evaluator:
         count = self.length_of(name) or 0
         position += count if position < 0 else 0
         if not 0 <= position < count:
-            raise Mistake(f"'{name}' has {plural(count, 'element')} here: {position} is outside", tree.span)
+            raise self.misfit(f"'{name}' has {plural(count, 'element')} here: {position} is outside", tree, tree.span)
         return self._named(s.Named(tree.span, name), position)
 
     def _reduction(self, tree: s.Reduction, at: int | None) -> s.Expression:
@@ -312,11 +329,15 @@ class Evaluator:
         condition = None if tree.condition is None else self.one(tree.condition, at)
         if condition is not None and known_condition(condition):
             condition = None
-        if ranges:
-            return s.Reduction(tree.span, tree.kind, ranges, body, condition)
-        if condition is None:
+        if not ranges and condition is None:
             return body
-        raise Mistake("a reduction with a condition has an index in every form", tree.span)
+        if not ranges:
+            # A condition that does not hold leaves nothing: one place that it may leave out says so.
+            index = s.Ident(tree.ranges[0].span, f"{tree.ranges[0].index.name}_0")
+            ranges = (s.Range(tree.ranges[0].span, index, integer(1, tree.span)),)
+            first = s.Binary(tree.span, "==", s.Named(index.span, index.name), integer(0, tree.span))
+            condition = s.Binary(tree.span, "and", first, condition or first)
+        return s.Reduction(tree.span, tree.kind, ranges, body, condition)
 
     def ranges(self, trees: Iterable[s.Range], at: int | None) -> tuple[s.Range, ...]:
         """Ranges of indices, packs of them expanded."""
@@ -353,7 +374,7 @@ class Evaluator:
         if name in LISTS:
             if at is None:
                 raise Mistake(f"'{name}' gives several values", tree.span, f"write {name}(...)...")
-            return self._at(self._list_call(tree), at, tree.span)
+            return self._at(self._list_call(tree), at, tree)
         if name in SINGLE:
             return self._list_call(tree)[0]
         expanded = any(isinstance(a, s.Expansion) for a in tree.arguments)

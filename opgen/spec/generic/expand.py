@@ -27,7 +27,8 @@ Expanded = Mapping[int, tuple[s.Item, ...]]
 class Expander:
     """Expands the declarations of one call; `expand` gives those of the plain op, in the order in which they stand.
 
-    Mistakes of the spec go to the report, those of the call are raised.
+    Mistakes of the spec go to the report, those of the call are raised.  `only` are the type variables that turned out
+    to be one type.
     """
 
     def __init__(self, report: Report, call: Call, known: frozenset[str]) -> None:
@@ -38,6 +39,7 @@ class Expander:
         self.narrowed = Narrowed()
         self.evaluator = Evaluator(call.op.name, self.world, self.narrowed)
         self._solver: RankSolver | None = None
+        self.only: set[str] = set()
 
     def expand(self) -> list[s.Item]:
         self._inputs_there()
@@ -46,7 +48,7 @@ class Expander:
         self._ranks()
         self._attributes_of_ranks()
         done: dict[int, list[s.Item]] = {}
-        for kinds in (_INPUTS, _LETS, _OUTPUTS, _REST):
+        for kinds in (_INPUTS, _LETS, _OUTPUTS, _REST, _TYPES):
             for at, item in enumerate(self.items):
                 if isinstance(item, kinds[0]) and kinds[1](item):
                     try:
@@ -87,6 +89,7 @@ class Expander:
                 if bound is not None:
                     types[item.name.name] = bound
         self.narrowed.types = types
+        self.world.types |= {n: t for n, t in types.items() if fixed(n) in self.world.known}
         for decl in self.call.op.inputs:
             if isinstance(decl, s.TensorDecl | s.SeveralDecl) and decl.name.name in self.call.inputs:
                 self._check_type(decl, self.call.inputs[decl.name.name])
@@ -122,7 +125,7 @@ class Expander:
                 self._of_rank(attr)
 
     def _of_rank(self, attr: s.AttrDecl) -> None:
-        length = attr.type.shape[0]
+        length = attr.type.shape[0] if is_list(attr) else ""
         if isinstance(length, str):
             return
         try:
@@ -228,7 +231,7 @@ class Expander:
             raise Mistake(f"'{name}' is no input that is always there", rule.tensor.span)
         rank = self.world.ranks[name]
         if not -rank <= value < rank:
-            blamed = next((n for n in names_in(rule.value) if n in self.world.attributes), name)
+            blamed = self.world.source(rule.value) or name
             expected = f"an axis from {-rank} to {rank - 1}" if rank else f"no axis, '{name}' having none"
             raise CallError(self.call.op.name, blamed, expected, str(value))
         return value + rank if value < 0 else value
@@ -330,18 +333,30 @@ class Expander:
         allowed = [
             i for i in item.allowed for t in [lookup(i.name)] if t is None or self.narrowed.allowed(item.name.name, t)
         ]
+        if item.name.name in self.narrowed.asked and len(allowed) == 1:
+            self.only.add(fixed(item.name.name))
         yield s.TypeDecl(item.span, item.name, tuple(allowed))
 
     # Named integers ---------------------------------------------------------------------------------
 
+    def _source(self, names: tuple[s.Ident, ...], value: s.Expression) -> None:
+        """Notes which argument named integers come from."""
+        source = self.world.source(value)
+        if source is not None:
+            self.world.sources |= {n.name: source for n in names}
+
     def _let(self, item: s.LetDecl) -> Iterator[s.Item]:
         value = self.evaluator.one(item.value, None)
+        self._source(item.names, item.value)
         if len(item.names) == 1 and (known_integer(value) is not None or known_condition(value) is not None):
             self.world.aliases[item.names[0].name] = value
             return
+        if len(item.names) == 1:
+            self.world.lets[item.names[0].name] = item.value
         yield s.LetDecl(item.span, item.names, value)
 
     def _pack_let(self, item: s.PackLet) -> Iterator[s.Item]:
+        self._source(item.names, item.value)
         if len(item.names) == 1:
             name = item.names[0]
             elements = self.evaluator.all(item.value)
@@ -393,6 +408,11 @@ class Expander:
         return f"rank {self.world.ranks[name]}" if name in self.world.ranks else "this"
 
 
+def fixed(variable: str) -> str:
+    """What stands among what is known for a type variable that is one type in this form."""
+    return f"type {variable}"
+
+
 def _atom(tree: s.Expression) -> bool:
     return isinstance(tree, s.Named | s.Subscripted) or known_integer(tree) is not None
 
@@ -402,10 +422,11 @@ def _always(item: s.Item) -> bool:
 
 
 _INPUTS = (s.TensorDecl | s.SeveralDecl, lambda i: getattr(i, "keyword", "") in ("input", "inputs"))
-_LETS = (s.LetDecl | s.PackLet, _always)
+_LETS = (s.LetDecl | s.PackLet | s.RequireDecl, _always)
 _OUTPUTS = (s.TensorDecl | s.SeveralDecl, lambda i: getattr(i, "keyword", "") in ("output", "outputs"))
 _REST = (
-    s.RequireDecl | s.DefinitionDecl | s.TypeDecl | s.ConstantDecl | s.WhenDecl | s.AlgorithmDecl | s.SpecializeDecl
+    s.DefinitionDecl | s.ConstantDecl | s.WhenDecl | s.AlgorithmDecl | s.SpecializeDecl
     | s.GradientDecl | s.InheritedDecl | s.SizesDecl,
     _always,
 )  # fmt: skip
+_TYPES = (s.TypeDecl, _always)

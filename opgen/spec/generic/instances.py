@@ -78,17 +78,28 @@ def _frozen(value: object) -> object:
 
 def make(report: Report, call: Call) -> Instance | None:
     """The plain op of a call, made anew; mistakes of the spec go to the report."""
+    found = expanded(report, call)
+    return None if found is None else checked(report, call, *found)
+
+
+def expanded(report: Report, call: Call) -> tuple[Expander, list[s.Item]] | None:
+    """The declarations of the plain op of a call, and what expanded them."""
     known: frozenset[str] = frozenset()
     for _ in range(_ROUNDS):
         expander = Expander(report, call, known)
         items = prune(expander.expand())
         if len(report):
             return None
-        world = expander.world
-        open_ = (world.demanded & world.left) | only_required(items)
+        open_ = (expander.world.demanded & expander.world.left) | only_required(items) | expander.only
         if open_ <= known:
-            break
+            return expander, items
         known |= open_
+    raise InternalError(f"the structure of '{call.op.name}' does not settle")
+
+
+def checked(report: Report, call: Call, expander: Expander, items: Sequence[s.Item]) -> Instance | None:
+    """The plain op of expanded declarations, resolved by the checker of all ops."""
+    world = expander.world
     decl = s.OpDecl(call.op.decl.span, call.op.decl.name, call.op.decl.doc, tuple(_blaming_arguments(items)))
     functions = {f.name: f for f in call.op.functions}
     op = OpChecker(report, decl, Fragments(()), functions).check()

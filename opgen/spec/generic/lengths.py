@@ -58,7 +58,7 @@ class Lengths:
         self._subscripts(self.decl.target.name, self.decl.subscripts)
         self._ranges(self.decl.where)
         for tree in self.trees:
-            for node in everything_in(tree):
+            for node in self._taken(tree):
                 match node:
                     case s.Subscripted():
                         self._subscripts(node.owner.name, node.subscripts)
@@ -68,6 +68,13 @@ class Lengths:
                         count = self._length(node.pattern)
                         if count is not None:
                             self._learn(node.pattern, count)
+
+    def _taken(self, tree: s.Expression) -> Iterator[s.Expression]:
+        """An expression and all inside it but for the sides of choices that this form does not take."""
+        yield tree
+        side = self._side(tree) if isinstance(tree, s.Choice) else None
+        for part in parts(tree) if side is None else (side,):
+            yield from self._taken(part)
 
     def _ranges(self, ranges: Iterable[s.Range]) -> None:
         for r in ranges:

@@ -8,9 +8,13 @@ from typing import TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
-from opgen.spec.generic.values import Mistake, binary, integer
+from opgen.spec.generic.values import binary, integer
 
 List: TypeAlias = tuple[s.Expression, ...]
+
+
+class Misfit(Exception):
+    """Lists, or numbers of elements, that do not fit each other."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class ListFunction:
 def _picked(what: List, axes: Sequence[int], span: Span) -> List:
     for axis in axes:
         if not 0 <= axis < len(what):
-            raise Mistake(f"there is no element {axis} of {len(what)}", span)
+            raise Misfit(f"there is no element {axis} of {len(what)}")
     return tuple(what[a] for a in axes)
 
 
@@ -46,7 +50,7 @@ def place(span: Span, rest: List, picked: List, axes: Sequence[int]) -> List:
     """The list of which `drop` leaves `rest` and `pick` takes `picked`."""
     size = len(rest) + len(axes)
     if len(picked) != len(axes) or len(set(axes)) != len(axes) or any(not 0 <= a < size for a in axes):
-        raise Mistake(f"{len(picked)} elements do not go to the places {list(axes)} of {size}", span)
+        raise Misfit(f"{len(picked)} elements do not go to the places {list(axes)} of {size}")
     at = dict(zip(axes, picked, strict=True))
     left = iter(rest)
     return tuple(at[i] if i in at else next(left) for i in range(size))
@@ -70,7 +74,7 @@ def reverse(span: Span, what: List) -> List:
 def take(span: Span, what: List, count: int) -> List:
     """The first elements; of -n, the last n."""
     if abs(count) > len(what):
-        raise Mistake(f"there are {len(what)} elements, not {abs(count)}", span)
+        raise Misfit(f"there are {len(what)} elements, not {abs(count)}")
     return what[:count] if count >= 0 else what[len(what) + count :]
 
 
@@ -83,7 +87,7 @@ def skip(span: Span, what: List, count: int) -> List:
 def aligned(span: Span, what: List, count: int, fill: s.Expression) -> List:
     """The elements at the right end of a list of a length, the others being a value."""
     if count < len(what):
-        raise Mistake(f"{len(what)} elements do not go into a list of {count}", span)
+        raise Misfit(f"{len(what)} elements do not go into a list of {count}")
     return (fill,) * (count - len(what)) + what
 
 
@@ -106,7 +110,7 @@ def _strides(span: Span, dims: List) -> List:
 def ravel(span: Span, indices: List, dims: List) -> List:
     """The number of an element, counted in the order of its dimensions: one value."""
     if len(indices) != len(dims):
-        raise Mistake(f"{len(indices)} indices do not go with {len(dims)} dimensions", span)
+        raise Misfit(f"{len(indices)} indices do not go with {len(dims)} dimensions")
     number = integer(0, span) if not indices else indices[0]
     for index, dim in zip(indices[1:], dims[1:], strict=True):
         number = binary("+", binary("*", number, dim, span), index, span)

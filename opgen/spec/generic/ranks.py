@@ -68,7 +68,11 @@ class RankSolver:
     # Equations --------------------------------------------------------------------------------------
 
     def _unknown(self, given: Given) -> list[s.Dim]:
-        return [d for d in given.dims if isinstance(d.size, s.Expansion) and self._length(d) is None]
+        unknown = [d for d in given.dims if isinstance(d.size, s.Expansion) and self._length(d) is None]
+        for dim in unknown:
+            if self._pack(dim) in self.ranks or not self._pack(dim):
+                raise Mistake("nothing tells how many dimensions this stands for", dim.span)
+        return unknown
 
     def _length(self, dim: s.Dim) -> int | None:
         return self.length(dim.size.pattern) if isinstance(dim.size, s.Expansion) else 1

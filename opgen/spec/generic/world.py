@@ -8,6 +8,7 @@ from opgen.diagnostics import Span
 from opgen.spec import syntax as s
 from opgen.spec.environment import AttrStored
 from opgen.spec.generic.lists import List
+from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.values import boolean, integer, real
 
 
@@ -47,8 +48,9 @@ class World:
     """Names by what they are.
 
     `packs` are lists of dimensions, indices and named integers; `tensors_of` the names of several tensors; `aliases`
-    what named integers stand for.  `demanded` are the attributes whose values a structure depended on, `left` those
-    that the expanded op still reads: what is `known` from the start is put in place everywhere.
+    what named integers stand for; `lets` what they are as written; `sources`, of those that depend on an argument of
+    the call, the argument.  `demanded` are the attributes whose values a structure depended on, `left` those that the
+    expanded op still reads: what is `known` from the start is put in place everywhere.
     """
 
     known: frozenset[str]
@@ -60,8 +62,19 @@ class World:
     present: dict[str, bool] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    lets: dict[str, s.Expression] = field(default_factory=dict)
     demanded: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
+
+    def source(self, tree: s.Expression) -> str | None:
+        """The attribute, or static input, that a value depends on; of several, the first."""
+        for name in names_in(tree):
+            if name in self.attributes:
+                return name
+            if name in self.sources:
+                return self.sources[name]
+        return None
 
     def element(self, name: str, at: int, span: Span, demand: bool) -> s.Expression:
         """An element of a list attribute: its value where a structure depends on it, else what reads it."""

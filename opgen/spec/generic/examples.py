@@ -1,0 +1,143 @@
+"""Examples of generic ops: each tells a form by how its literals nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opgen.dtypes import DTYPES, lookup
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.arguments import CallError
+from opgen.spec.examples import check_example
+from opgen.spec.generic.form import Argument, Instance
+from opgen.spec.generic.instances import instance
+from opgen.spec.report import Report
+from opgen.spec.values import example_values
+
+_PREFERRED = ("float32", "float64", "int32", "int64")
+"""Types that numbers of examples have, if a type variable may be these; else the first that it may be."""
+
+
+@dataclass(frozen=True)
+class ExampleCall:
+    """An example as a call: its arguments, attributes and number of results, and all that is written, by name."""
+
+    title: str
+    arguments: tuple[Argument | None, ...]
+    attributes: Mapping[str, m.ExampleValue]
+    outputs: int
+    values: Mapping[str, m.ExampleValue]
+
+
+def examples_of(report: Report, op: m.GenericOp) -> list[tuple[s.ExampleDecl, ExampleCall]]:
+    """The examples of an op that say what they have to; mistakes go to the report."""
+    found = []
+    for decl in op.decl.items:
+        if isinstance(decl, s.ExampleDecl):
+            call = _call(report, op, decl)
+            if call is not None:
+                found.append((decl, call))
+    return found
+
+
+def _call(report: Report, op: m.GenericOp, decl: s.ExampleDecl) -> ExampleCall | None:
+    values = dict(example_values(report, decl))
+    known = [i.name.name for i in (*op.inputs, *op.attrs, *op.outputs)]
+    for entry in decl.entries:
+        if entry.name.name not in known:
+            report.unknown("argument", entry.name.name, entry.name.span, known)
+            return None
+    if len(values) < len(decl.entries):
+        report.add("S061", "an argument is given twice", decl.title.span)
+        return None
+    needed = [i.name.name for i in op.inputs if isinstance(i, s.SeveralDecl | s.SizesDecl) or not i.optional]
+    needed += [o.name.name for o in op.outputs if isinstance(o, s.SeveralDecl) or not o.optional]
+    for name in needed:
+        if name not in values:
+            report.add("S061", f"the example lacks '{name}'", decl.title.span)
+            return None
+    types = {i.name.name: _type(op, i, values) for i in op.decl.items if isinstance(i, s.TypeDecl)}
+    arguments: list[Argument | None] = []
+    for tensor in op.inputs:
+        arguments += _arguments(tensor, values.get(tensor.name.name), types)
+    attributes = {a.name.name: values[a.name.name] for a in op.attrs if a.name.name in values}
+    outputs = sum(_count(o, values[o.name.name]) for o in op.outputs if o.name.name in values)
+    return ExampleCall(decl.title.value, tuple(arguments), attributes, outputs, values)
+
+
+def _count(decl: s.TensorDecl | s.SeveralDecl, value: m.ExampleValue) -> int:
+    return len(value) if isinstance(decl, s.SeveralDecl) and isinstance(value, tuple) else 1
+
+
+def _type(op: m.GenericOp, decl: s.TypeDecl, values: Mapping[str, m.ExampleValue]) -> str:
+    """The type of the tensors of a type variable: one that has their literals."""
+    allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
+    tensors = [t for t in (*op.inputs, *op.outputs) if isinstance(t, s.TensorDecl | s.SeveralDecl)]
+    flat = [v for t in tensors if t.dtype.name == decl.name.name for v in _flat(values.get(t.name.name, ()))]
+    if any(isinstance(v, bool) for v in flat):
+        return "bool"
+    fitting = [t for t in allowed if DTYPES[t].is_float or not any(isinstance(v, float) for v in flat)]
+    return next((t for t in _PREFERRED if t in fitting), (fitting or allowed)[0])
+
+
+def _flat(value: m.ExampleValue) -> list[m.ExampleValue]:
+    return [v for item in value for v in _flat(item)] if isinstance(value, tuple) else [value]
+
+
+def _rank(value: m.ExampleValue) -> int:
+    """How deep literals nest."""
+    return 1 + max((_rank(v) for v in value), default=0) if isinstance(value, tuple) else 0
+
+
+def _arguments(
+    decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl,
+    value: m.ExampleValue | None,
+    types: Mapping[str, str],
+) -> list[Argument | None]:
+    if value is None:
+        return [None]
+    if isinstance(decl, s.SeveralDecl):
+        several = value if isinstance(value, tuple) else (value,)
+        return [Argument(_dtype(decl.dtype, types), _rank(v)) for v in several]
+    if isinstance(decl, s.TensorDecl):
+        return [Argument(_dtype(decl.dtype, types), _rank(value))]
+    integers = tuple(v for v in _flat(value) if isinstance(v, int))
+    scalar = not isinstance(value, tuple)
+    return [Argument("int64", 0 if scalar else 1, integers[0] if scalar and integers else integers)]
+
+
+def _dtype(ident: s.Ident, types: Mapping[str, str]) -> str:
+    found = lookup(ident.name)
+    return types.get(ident.name, ident.name if found is None else found.name)
+
+
+def plain_example(op: m.GenericOp, decl: s.ExampleDecl, call: ExampleCall, made: Instance) -> s.ExampleDecl:
+    """The example as one of the plain op that it is of."""
+    several = {t.name.name for t in (*op.inputs, *op.outputs) if isinstance(t, s.SeveralDecl)}
+    kept = {i.name for i in (*made.op.inputs, *made.op.outputs)} | {a.name for a in made.op.attrs}
+    entries: list[s.Entry] = []
+    for entry in decl.entries:
+        name = entry.name.name
+        if name in several and isinstance(entry.value, s.ListValue):
+            for at, item in enumerate(entry.value.items):
+                entries.append(s.Entry(entry.span, s.Ident(entry.name.span, f"{name}_{at}"), item))
+        elif name in kept:
+            entries.append(entry)
+    return s.ExampleDecl(decl.span, decl.title, tuple(entries))
+
+
+def check_examples(report: Report, module: m.Module, op: m.GenericOp) -> None:
+    """Notes examples that do not fit their op, results whose shape is not the one that it computes among them."""
+    for decl, call in examples_of(report, op):
+        before = len(report)
+        try:
+            made = instance(module, op.name, call.arguments, call.attributes, call.outputs)
+        except CallError as error:
+            report.add("S061", str(error), decl.title.span)
+            continue
+        plain = plain_example(op, decl, call, made)
+        values = example_values(report, plain)
+        if len(report) == before:
+            of_one = m.Module(module.name, (made.op,), made.functions)
+            check_example(report, made.op, of_one, m.Example(call.title, values), plain)

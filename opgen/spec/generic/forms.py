@@ -1,0 +1,118 @@
+"""Checking what generic ops expand to: the mistakes of some of their forms, each told once, and their examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opgen.diagnostics import Diagnostic, DiagnosticError
+from opgen.spec import model as m
+from opgen.spec import syntax as s
+from opgen.spec.arguments import CallError
+from opgen.spec.generic.examples import check_examples
+from opgen.spec.generic.given import call_of
+from opgen.spec.generic.instances import checked, expanded
+from opgen.spec.generic.samples import Sample, samples, variations
+from opgen.spec.generic.values import CODE
+from opgen.spec.report import Report
+
+FORMS = 64
+"""Of one op that are tried at most."""
+
+
+def check_forms(module: m.Module) -> None:
+    """Raises DiagnosticError with the mistakes that forms of a module's generic ops show, each at its place once."""
+    report = Report()
+    for op in module.generics:
+        before = len(report)
+        _Forms(report, op).check()
+        if len(report) == before:
+            check_examples(report, module, op)
+    report.raise_if_any()
+
+
+class _Forms:
+    """Tries the forms of one op."""
+
+    def __init__(self, report: Report, op: m.GenericOp) -> None:
+        self.report = report
+        self.op = op
+        self.refused: CallError | None = None
+        self.fitting = 0
+        self.effective: set[str] = set()
+        self.read: set[str] = set()
+        self.demanded: set[str] = set()
+        self.asked: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+
+    def check(self) -> None:
+        """Notes the mistakes of all forms, and what has an effect in none."""
+        before = len(self.report)
+        fitted = [sample for sample in self._within(samples(self.op)) if self._fits(sample)]
+        for sample in fitted[-2:] + fitted[:1]:
+            for other in self._within(variations(sample, self.demanded, self.asked)):
+                self._fits(other)
+        if not self.fitting and len(self.report) == before:
+            why = "" if self.refused is None else f": {self.refused}"
+            help = "the forms that are tried have ranks 0 to 3; an example adds its own"
+            if not any(isinstance(i, s.ExampleDecl) for i in self.op.decl.items):
+                self.report.add(CODE, f"no form of '{self.op.name}' fits{why}", self.op.decl.name.span, help)
+        elif len(self.report) == before:
+            self._effects()
+
+    def _within(self, given: Iterator[Sample]) -> Iterator[Sample]:
+        for at, sample in enumerate(given):
+            if at >= FORMS:
+                return
+            yield sample
+
+    def _fits(self, sample: Sample) -> bool:
+        """Whether a form fits the op; what is wrong with it is noted."""
+        report = Report()
+        try:
+            call = call_of(self.op, sample.arguments, sample.given(), sample.outputs)
+            found = expanded(report, call)
+            made = None if found is None else checked(report, call, *found)
+        except CallError as error:
+            self.refused = error
+            return False
+        except DiagnosticError as error:
+            for diagnostic in error.diagnostics:
+                report.append(diagnostic)
+            found = made = None
+        self._note(report, sample)
+        if found is None or made is None:
+            return False
+        self.fitting += 1
+        expander, _ = found
+        self.demanded |= expander.world.demanded
+        self.asked |= set(expander.narrowed.asked)
+        self.effective |= {a.name for a in made.op.attrs} | expander.world.demanded
+        self.read |= {i.name for i in made.op.tensors if not i.shape_only}
+        return True
+
+    def _note(self, report: Report, sample: Sample) -> None:
+        for found in report.diagnostics:
+            key = (found.code, str(found.span))
+            if key in self._told:
+                continue
+            self._told.add(key)
+            form = str(sample)
+            help = form if found.help is None else f"{found.help} ({form})"
+            self.report.append(Diagnostic(found.code, found.message, found.span, help))
+
+    def _effects(self) -> None:
+        """Notes attributes and inputs that nothing depends on, in any form."""
+        for attr in self.op.attrs:
+            used = attr.name.name in self.effective or attr.type.kind.name == "type"
+            if not used and not attr.compatibility:
+                help = "mark it `compatibility` if it is accepted without effect"
+                self.report.add("S033", f"nothing that the op computes depends on '{attr.name.name}'", attr.span, help)
+        for decl in self.op.inputs:
+            name = f"{decl.name.name}_0" if isinstance(decl, s.SeveralDecl) else decl.name.name
+            if isinstance(decl, s.TensorDecl | s.SeveralDecl) and name not in self.read and not _shape_only(decl):
+                help = "mark it shape_only if only its shape counts"
+                self.report.add("S033", f"no definition reads '{decl.name.name}'", decl.span, help)
+
+
+def _shape_only(decl: s.TensorDecl | s.SeveralDecl) -> bool:
+    return isinstance(decl, s.TensorDecl) and decl.shape_only
