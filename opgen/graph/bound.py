@@ -27,9 +27,9 @@ Types: TypeAlias = "tuple[tuple[str, str], ...]"
 Attributes: TypeAlias = "tuple[tuple[str, AttrStored], ...]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bound:
-    """An op in one call.  `results` are the types and shapes of its outputs."""
+    """An op in one call.  `results` are the types and shapes of its outputs.  Equal calls are mostly one object."""
 
     op: Op
     variant: Variant

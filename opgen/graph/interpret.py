@@ -21,6 +21,9 @@ from opgen.runtime.elements import refused
 from opgen.runtime.kernel import CompiledKernel
 from opgen.runtime.specialize import build
 
+SHARED = 1 << 18
+"""Elements from which on a compiled kernel's work is shared out among threads."""
+
 RunNode: TypeAlias = "Callable[[Bound, Sequence[Array | None]], tuple[Array, ...]]"
 """Runs a call on its op's tensors, in order (None: one of which only the shape counts); gives the results, in order.
 
@@ -79,7 +82,8 @@ def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     held = [np.ascontiguousarray(arrays[b.name]) for b in kernel.kernel.inputs]
     results = tuple(empty_aligned(shape, dtype) for dtype, shape in call.results)
     try:
-        kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters])
+        threads = 1 if sum(a.size for a in (*held, *results)) < SHARED else None
+        kernel([address(a) for a in (*held, *results)], [values[p.name] for p in kernel.kernel.parameters], threads)
     except CheckFailed as failed:
         raise refused(call.op.spec, call.environment, failed) from None
     return results

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from opgen.diagnostics import InternalError
-from opgen.graph.bound import CallError, as_given, bind, settled
-from opgen.graph.nodes import Constant, Graph, Node
+from opgen.graph.bound import Attributes, CallError, as_given, bind, settled
+from opgen.graph.nodes import Constant, Graph, Node, Op
 from opgen.runtime.buffers import dtype_of
 
 
@@ -42,7 +43,8 @@ def _names(graph: Graph) -> Iterator[str]:
     made = [name for node in graph.nodes for name in node.outputs]
     if made != [v.name for v in graph.values]:
         yield "the values are not the nodes' results in order"
-    yield from (f"nothing makes value '{name}'" for name in dict.fromkeys(graph.taken()) if name not in set(values))
+    known = set(values)
+    yield from (f"nothing makes value '{name}'" for name in dict.fromkeys(graph.taken()) if name not in known)
     yield from (f"output '{name}' is there more than once" for name in _repeated(graph.output_names))
     if graph.output_names and len(graph.output_names) != len(graph.outputs):
         yield f"{len(graph.outputs)} outputs have {len(graph.output_names)} names"
@@ -83,8 +85,7 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
             yield f"'{spec.name}' does not take {word} for {variable.name}"
             return
     try:
-        sizes, attrs = as_given(spec, dict(node.attributes))
-        if repr(settled(spec, {**attrs, **sizes})) != repr(node.attributes):
+        if not _are_settled(node.op, node.attributes, repr(node.attributes)):
             yield f"attributes {node.attributes} are not those of '{spec.name}', all and in order"
         kinds = [(v.dtype, v.shape) for v in (graph.value[name] for name in node.inputs)]
         results = bind(node.op, node.types, node.attributes, kinds).results
@@ -98,3 +99,10 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
     for value, (dtype, shape) in zip(stated, results, strict=True):
         if (value.dtype, value.shape) != (dtype, shape):
             yield f"its result is {dtype}{list(shape)}, not '{value}'"
+
+
+@lru_cache(maxsize=4096)
+def _are_settled(op: Op, attributes: Attributes, text: str) -> bool:
+    """Whether attributes are all those of an op, in order; `text` tells apart what Python calls equal."""
+    sizes, attrs = as_given(op.spec, dict(attributes))
+    return repr(settled(op.spec, {**attrs, **sizes})) == text

@@ -15,6 +15,7 @@ from opgen.graph.edit import edited
 from opgen.graph.interpret import by_definition, compiled
 from opgen.graph.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
+from opgen.graph.plan.views import view_of
 from opgen.runtime.errors import ArgumentValueError
 
 LARGE = 1 << 20
@@ -64,6 +65,9 @@ def _bytes(graph: Graph, name: str) -> int:
 
 def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
     """The results of a node, which may have been worked out before; None if its op has none for these elements."""
+    position = view_of(call)
+    if position is not None and (viewed := tensors[position]) is not None:
+        return (Data(viewed.array.reshape(call.results[0][1])),)
     made_of = [d for d in tensors if d is not None]
     shapes = tuple(call.environment.shapes.items())
     key = (node.op, node.types, repr(node.attributes), tuple(map(id, made_of)), shapes)
@@ -72,16 +76,21 @@ def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data,
         found = tuple(d for d in known[len(made_of) :] if d is not None)
         if len(found) == len(node.outputs):
             return found
+    results = _computed(call, tensors)
+    if results is not None:
+        _found[key] = tuple(map(weakref, (*made_of, *results)))
+        while len(_found) > KEPT:
+            _found.popitem(last=False)
+    return results
+
+
+def _computed(call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
     arrays = [None if d is None else d.array for d in tensors]
     size = sum(a.size for a in arrays if a is not None) + sum(prod(shape) for _, shape in call.results)
     try:
-        results = tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
+        return tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
     except ArgumentValueError:
         return None
-    _found[key] = tuple(map(weakref, (*made_of, *results)))
-    while len(_found) > KEPT:
-        _found.popitem(last=False)
-    return results
 
 
 FOLD = Pass("fold", "What depends on constants alone becomes a constant, unless it would be much larger.", _apply)

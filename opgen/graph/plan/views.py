@@ -1,13 +1,14 @@
 """Which results are views: the bytes of an input under another shape.
 
 A result is one if its op only reads, element by element, and the element at each place is the one at the same place of
-the input, counted in the order of memory.  That is looked at for every element, with the node's sizes in place: of most
-ops that are no views the first few tell.
+the input, counted in the order of memory, with the node's sizes in place.  Of most ops that are no views the first few
+elements tell; of the others the two places are the same sum of the indices, or each element is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
@@ -15,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.graph.bound import Bound
+from opgen.graph.plan.sums import Sum, Sums, plus, times
 from opgen.spec import model as m
 from opgen.spec.environment import evaluate, evaluate_int
 from opgen.spec.walk import subexpressions
 
-COUNTED = 1 << 26
+COUNTED = 1 << 22
 """Elements up to which each is looked at; a larger result is computed, which is right as well."""
 
 _FEW = 256
@@ -29,6 +31,7 @@ _MANY = 1 << 18
 _Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
+@lru_cache(maxsize=4096)
 def view_of(call: Bound) -> int | None:
     """The position, among the op's tensors, of the one that the only result of a call is a view of; else None."""
     spec = call.op.spec
@@ -43,11 +46,29 @@ def view_of(call: Bound) -> int | None:
     count = prod(shape)
     if call.variant.dtype(tensor.dtype) != dtype or prod(call.environment.shapes[tensor.name]) != count:
         return None
-    if count > COUNTED:
-        return None
     source = _Place(call, tensor, read.indices)
     target = _Place(call, spec.outputs[0], definition.subscripts)
-    return position if all(_agree(source, target, v) for v in _values(call, definition)) else None
+    rounds = _values(call, definition)
+    if count and not _agree(source, target, next(rounds)):
+        return None
+    if _proved(source, target, call, definition):
+        return position
+    return position if count <= COUNTED and all(_agree(source, target, v) for v in rounds) else None
+
+
+def _proved(source: _Place, target: _Place, call: Bound, definition: m.Definition) -> bool:
+    """Whether two places are the same sum of the indices, and inside their tensors."""
+    extents = {r.name: evaluate_int(r.extent, call.environment) for r in definition.indices}
+
+    def number(e: m.Expr) -> int | None:
+        if any(isinstance(p, m.Read | m.Index) for p in subexpressions(e)):
+            return None
+        value = evaluate(e, call.environment)
+        return value if isinstance(value, int) else None
+
+    sums = Sums(extents, number)
+    one = source.sum(sums)
+    return one is not None and one == target.sum(sums)
 
 
 def _agree(source: _Place, target: _Place, values: Mapping[str, _Places]) -> bool:
@@ -74,6 +95,16 @@ class _Place:
         shape = call.environment.shapes[tensor.name]
         order = call.variant.permutation(call.op.spec, tensor.layout, tensor.rank)
         self._axes = [(indices[axis], shape[axis]) for axis in order]
+
+    def sum(self, sums: Sums) -> Sum | None:
+        """The place as a sum of the indices; None if it is none, or may be none of the tensor's."""
+        place: Sum = ()
+        for index, size in self._axes:
+            found = sums.of(index)
+            if found is None or not _inside(sums, index, found, size):
+                return None
+            place = plus(times(place, size), found)
+        return place
 
     def of(self, values: Mapping[str, _Places]) -> _Places | None:
         """None if some element is none of the tensor's, or an index is made of what is not known here."""
@@ -106,6 +137,14 @@ class _Place:
                 holds, yes, no = (self._evaluated(x, values) for x in (e.condition, e.if_true, e.if_false))
                 return None if holds is None or yes is None or no is None else np.where(holds != 0, yes, no)
         return None
+
+
+def _inside(sums: Sums, index: m.Expr, found: Sum, size: int) -> bool:
+    """Whether an index is from 0 to below a size; of a remainder its divisor tells, too."""
+    low, high = sums.range(found)
+    if isinstance(index, m.Operation) and index.op == "%" and (divisor := sums.of(index.right)) is not None:
+        low, high = max(low, 0), min(high, sums.range(divisor)[1] - 1)
+    return low >= 0 and high < size
 
 
 _OPERATIONS: Mapping[str, Callable[[_Places, _Places], _Places]] = {
