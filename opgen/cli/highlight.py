@@ -28,7 +28,7 @@ STEPS = (
     "split reorder fuse flatten skew unroll vectorize parallel bind stage compute_at pack pad permute pitch transpose "
     "widen pair tensorize prefetch fill stream rfactor regroup carry divide partition tighten version"
 )
-LOOP_KINDS = "parallel vector unroll tile serial global heap stack streamed register shared mask"
+LOOP_KINDS = "ordered parallel vector unroll tile serial global heap stack streamed register shared mask"
 LOOP_TYPES = rf"({'|'.join(DTYPES)})(x\d+)?\b"
 NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
 

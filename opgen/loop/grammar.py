@@ -10,6 +10,9 @@ from lark.indenter import DedentError, Indenter
 
 from opgen.loop.syntax import ATOM, LEVELS, LITERAL
 
+_END = "[A-Za-z0-9_.]"
+"""What no word ends before."""
+
 _RULES = r"""
 kernel: _NL? "kernel" name "(" header ")" "->" "(" header ")" ":" _NL _INDENT assume* item+ _DEDENT
 expression: _NL? expr _NL?
@@ -51,7 +54,7 @@ name: NAME | QUOTED
 NAME: /[A-Za-z_][A-Za-z0-9_]*/
 QUOTED: /`[^`\r\n]+`/
 MINUS: "-"
-LOOP_KIND.2: /((parallel|unroll|vector|(block|thread)\.[xyz])(?![A-Za-z0-9_.]))|(tile(?=[ \t]+for(?![A-Za-z0-9_.])))/
+LOOP_KIND.2: /((ordered|parallel|unroll|vector|(block|thread)\.[xyz])(?!{END}))|(tile(?=[ \t]+for(?!{END})))/
 COMMENT: /#[^\n]*/
 _NL: (/\r?\n[\t ]*/ | COMMENT)+
 %import common.WS_INLINE
@@ -125,7 +128,7 @@ def _expressions() -> str:
 @cache
 def listing_parser() -> Lark:
     """The LALR parser; `start` is "kernel" or "expression"."""
-    grammar = _RULES + f"LITERAL.3: /{LITERAL}/\n" + _expressions()
+    grammar = _RULES.replace("{END}", _END) + f"LITERAL.3: /{LITERAL}/\n" + _expressions()
     return Lark(
         grammar,
         parser="lalr",

@@ -30,13 +30,15 @@ Buffers.  Row-major, dense, `shape` elements a dimension.  Every index must be i
 Vectors.  `Ramp(base, stride, lanes)` is base, base + stride, ...  A load or store whose indices have lanes accesses
     lane by lane (scalar indices are broadcast); stores in lane order.  `mask` (bool, same lanes) turns lanes off: a
     load gives 0 there, a store leaves memory alone, and neither touches the memory.
-Loops.  `For` runs `var` over start <= var < stop, none if stop <= start.  Bounds are evaluated once.  The kinds
-    "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes
-    what another reads or writes, so any order gives the same result ("thread.*" within the stretches between
-    barriers).  "unroll" is serial. A pass expands "unroll" and "vector" before emission, so that an emitter meets
-    only the other kinds.  "tile" is serial, and further says that the terms of a sum may be added in another order and
-    numbers below 2**-126 taken for 0: three such loops around `t[m, n] = dot(t[m, n], x[m, k], y[k, n])`, and two
-    around a store that fills or copies a buffer in space "tile", are one instruction each on a CPU with a matrix unit.
+Loops.  `For` runs `var` over start <= var < stop, none if stop <= start. Bounds are evaluated once. The kinds
+    "parallel", "vector", "block.*" and "thread.*" further say that iterations are independent: no iteration writes what
+    another reads or writes, so any order gives the same result ("thread.*" within the stretches between barriers).
+    "ordered" is serial, and further says that its iterations are steps of a recurrence: each reads what those before
+    wrote, and the nests in it are scheduled each by itself. "unroll" is serial. A pass expands "unroll" and "vector"
+    before emission, so that an emitter meets only the other kinds. "tile" is serial, and further says that the terms of
+    a sum may be added in another order and numbers below 2**-126 taken for 0: three such loops around `t[m, n] =
+    dot(t[m, n], x[m, k], y[k, n])`, and two around a store that fills or copies a buffer in space "tile", are one
+    instruction each on a CPU with a matrix unit.
 Spaces.  "global": kernel arguments.  "heap": allocated at run time (a device's memory on a GPU).  "stack": small,
     constant size. "register": constant size, meant for registers, indices constant after unrolling.  "tile":
     constant size, meant for a matrix unit's registers, each a last two dimensions.  "shared": one copy a GPU block.
@@ -51,6 +53,7 @@ from opgen.dtypes import BOOL, INT32, INT64, DType
 
 LoopKind = Literal[
     "serial",
+    "ordered",
     "parallel",
     "unroll",
     "vector",

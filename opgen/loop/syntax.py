@@ -98,7 +98,7 @@ _STATEMENTS = (
     "prefetch",
     "block",
 )
-_WORDS = ("parallel", "unroll", "vector", "and", "or", "xor", "not")
+_WORDS = ("ordered", "parallel", "unroll", "vector", "and", "or", "xor", "not")
 RESERVED = frozenset(_STATEMENTS + _WORDS)
 """Words that a name must be quoted to be."""
 

@@ -30,7 +30,7 @@ def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
     depths = {number: depth(d.value) for number, d in result.items()}
     for number, d in enumerate(definitions):
         using = readers.get(d.tensor, set())
-        if d.is_output or len(using) != 1:
+        if d.is_output or len(using) != 1 or number in using:
             continue
         let, (user,) = result[number], using
         if not _fits(let, result[user]):

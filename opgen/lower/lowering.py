@@ -16,7 +16,8 @@ tensors are heap allocations around all, those of one case around what is done i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
 from opgen.loop import build as b
@@ -29,11 +30,12 @@ from opgen.lower.constants import Expansion, expansion, quotient
 from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
-from opgen.lower.mathematics import Mathematics, Names, Scope, TensorAccess
+from opgen.lower.mathematics import Mathematics, Names, Scope, Spare, TensorAccess
 from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
+from opgen.lower.steps import Start, at_each_step, start_of
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
     Algorithm,
@@ -51,6 +53,7 @@ from opgen.spec.model import (
     Tensor,
 )
 from opgen.spec.narrow import narrow_op
+from opgen.spec.recurrences import Recurrence, grouped
 from opgen.spec.walk import reads, subexpressions
 
 
@@ -72,6 +75,23 @@ def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | N
         return _Lowering(op, variant, op.definitions).run()
     narrowed = narrow_op(op, dict(algorithm.facts))
     return _Lowering(narrowed, variant, algorithm.definitions, algorithm.name).run()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is known of a step where one of its definitions is computed: the index along which it is one, that index's
+    value, the loop around, and the tensors that are computed together.
+    """
+
+    index: str
+    place: loop.Expr
+    var: str
+    stop: loop.Expr
+    names: frozenset[str]
+
+
+_Nests: TypeAlias = tuple[list[Buffer], list[Stmt]]
+"""Memory, and the nests that use it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +139,11 @@ class _Lowering:
 
     def _body(self, definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...] = ()) -> Stmt:
         """The checks, and one nest a definition, within the allocations of the intermediates."""
-        lets = [self._let(d) for d in definitions if not d.is_output]
+        own = [d.tensor for d in definitions if not d.is_output]
+        for d in definitions:
+            if not d.is_output:
+                self._let(d)
+        lets: list[Buffer] = []
         nests: list[Stmt] = []
         cases = ByCases(self._condition, _named_integers(self._op))
         for step in _in_order(definitions, checks):
@@ -128,14 +152,55 @@ class _Lowering:
                 lets += made
                 nests += checked
                 continue
-            part = cases.of(step)
-            if isinstance(part, Cases):
-                nests.append(self._chosen(part))
-            else:
-                made, parts = self._in_parts(part)
-                lets += made
-                nests += [self._nest(d) for d in parts]
-        return b.alloc(lets, b.block(nests))
+            made, computed = self._steps(step, cases) if isinstance(step, Recurrence) else self._made(step, cases)
+            lets += made
+            nests += computed
+        return b.alloc([*(self._tensors[name].buffer for name in own), *lets], b.block(nests))
+
+    def _made(self, definition: Definition, cases: ByCases, step: _Step | None = None) -> _Nests:
+        """The nests of a definition, and the memory that it needs besides its own."""
+        part = cases.of(definition)
+        if isinstance(part, Cases):
+            return [], [self._chosen(part, step)]
+        lets, parts = self._in_parts(part)
+        return lets, [self._nest(d, step) for d in parts]
+
+    def _steps(self, found: Recurrence, cases: ByCases) -> _Nests:
+        """What does not depend on the steps, how they start, and a loop around the nests of each step."""
+        lets: list[Buffer] = []
+        before: list[Stmt] = []
+        members: list[Definition] = []
+        for number, d in enumerate(at_each_step(found)):
+            *apart, member = self._parts(lets).apart(replace(d, indices=found.members[number].indices), found.names)
+            for part in apart:
+                made, nests = self._made(part, cases)
+                lets, before = lets + made, before + nests
+            members.append(replace(member, indices=d.indices))
+            start = start_of(found, number)
+            if start is not None:
+                self._make_room(start)
+                made, nests = self._made(start.row, cases)
+                lets, before = lets + made, before + nests
+        var = b.var(self._names.fresh(f"{members[0].tensor}_step"))
+        stop = self._scalars.lower(found.steps, {})
+        place: loop.Expr = b.sub(b.sub(stop, 1), var) if found.backward else var
+        inside: list[Stmt] = []
+        for number, member in enumerate(members):
+            step = _Step(found.index(number), place, var.name, stop, found.names)
+            made, nests = self._made(member, cases, step)
+            lets, inside = lets + made, inside + nests
+        return lets, [*before, For(var.name, b.index(0), stop, b.block(inside), "ordered")]
+
+    def _make_room(self, start: Start) -> None:
+        """Rows in a tensor's memory for what is read before its first step."""
+        access = self._tensors[start.row.tensor]
+        shape = tuple(
+            b.add(size, start.before + start.after) if axis == start.axis else size
+            for axis, size in enumerate(access.buffer.shape)
+        )
+        spare = Spare(start.axis, start.before, start.after)
+        buffer = replace(access.buffer, shape=shape)
+        self._tensors[start.row.tensor] = replace(access, buffer=buffer, spare=spare)
 
     def _check(self, step: _Numbered) -> tuple[list[Buffer], list[Stmt]]:
         """What a check computes, and where it keeps it: the least distance from an end, negative for one outside.
@@ -157,26 +222,29 @@ class _Lowering:
         failed = b.when(b.negate(holds), b.block((nests[1], settled)))
         return buffers, [nests[0], failed, loop.Check(holds, step.number, least)]
 
-    def _chosen(self, part: Part) -> Stmt:
+    def _chosen(self, part: Part, step: _Step | None) -> Stmt:
         """The nests of each case under its condition, with what they need for themselves."""
         if isinstance(part, Cases):
-            return b.when(part.condition, self._chosen(part.if_true), self._chosen(part.if_false))
+            return b.when(part.condition, self._chosen(part.if_true, step), self._chosen(part.if_false, step))
         lets, parts = self._in_parts(part)
-        return b.alloc(lets, b.block(self._nest(d) for d in parts))
+        return b.alloc(lets, b.block(self._nest(d, step) for d in parts))
 
     def _in_parts(self, definition: Definition) -> tuple[list[Buffer], tuple[Definition, ...]]:
         """A definition after those of the sums that get loops of their own, and where these are kept."""
         lets: list[Buffer] = []
+        return lets, self._parts(lets).of(definition)
+
+    def _parts(self, lets: list[Buffer]) -> Parts:
+        """What makes parts of definitions, and adds their memory to what there is."""
         type_of = self._mathematics(self._names).type_of
-        parts = Parts(type_of, self._tensor_names.fresh, lambda part: lets.append(self._let(part)))
-        return lets, parts.of(definition)
+        return Parts(type_of, self._tensor_names.fresh, lambda part: lets.append(self._let(part)))
 
     def _condition(self, e: Expr) -> loop.Expr:
         """A condition on sizes and attributes."""
         return self._mathematics(self._names).condition(e, Scope({}, Context()))
 
-    def _mathematics(self, names: Names, partial: bool = False) -> Mathematics:
-        return Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial)
+    def _mathematics(self, names: Names, partial: bool = False, stepping: frozenset[str] = frozenset()) -> Mathematics:
+        return Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial, stepping)
 
     # Buffers ----------------------------------------------------------------------------------------
 
@@ -201,8 +269,8 @@ class _Lowering:
 
     # Nests ------------------------------------------------------------------------------------------
 
-    def _nest(self, definition: Definition) -> Stmt:
-        """The loops of a definition; indices that only choose among numbers are written out in its body."""
+    def _nest(self, definition: Definition, around: _Step | None = None) -> Stmt:
+        """The loops of a definition, at a step; indices that only choose among numbers are written out in its body."""
         names = self._names if definition.is_output else _Prefixed(self._names, definition.tensor)
         access = self._tensors[definition.tensor]
         expanded = expansion(definition)
@@ -210,6 +278,10 @@ class _Lowering:
         variables: dict[str, Var] = {}
         stops: dict[str, loop.Expr] = {}
         context = self._context()
+        known: dict[str, loop.Expr] = {}
+        if around is not None:
+            known[around.index] = around.place
+            context = context.with_loop(around.var, b.index(0), around.stop)
         for name in _in_memory_order(definition, access.order):
             if name in expanded.chosen:
                 continue
@@ -218,8 +290,9 @@ class _Lowering:
             variables[index] = b.var(names.fresh(name))
             stops[index] = extents[name] if step is None else b.ceildiv(extents[name], b.index(step))
             context = context.with_loop(variables[index].name, b.index(0), stops[index])
-        scope = Scope(variables, context)
-        mathematics = self._mathematics(names, bool(expanded.split))
+        scope = Scope({**known, **variables}, context)
+        stepping = frozenset[str]() if around is None else around.names
+        mathematics = self._mathematics(names, bool(expanded.split), stepping)
         nest = self._copies(definition, expanded, extents, scope, mathematics)
         for index in reversed(variables):
             nest = For(variables[index].name, b.index(0), stops[index], nest)
@@ -241,6 +314,9 @@ class _Lowering:
             value = mathematics.definition(expanded.settle(definition.value, choice), compute, scope)
             subscripts = [expanded.settle(definition.subscripts[axis], choice) for axis in access.order]
             place = tuple(self._scalars.lower(e, scope.indices) for e in subscripts)
+            if access.spare is not None:
+                rows = access.spare
+                place = tuple(b.add(e, rows.before) if a == rows.axis else e for a, e in enumerate(place))
             store: Stmt = Store(access.buffer.name, place, b.cast(access.buffer.dtype, value))
             for name in expanded.split:
                 index = self._scalars.lower(expanded.settle(Index(name), choice), scope.indices)
@@ -279,21 +355,33 @@ class _Lowering:
 
 def _in_order(
     definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...]
-) -> Iterator[Definition | _Numbered]:
+) -> Iterator[Definition | Recurrence | _Numbered]:
     """Definitions and checks, these first: each after what it is made of, and before anything is written."""
-    left = {d.tensor: d for d in definitions if not d.is_output}
+    groups = grouped(definitions)
+    left = {name: group for group in groups for name in _defined(group)}
 
-    def needed(names: Iterable[str]) -> Iterator[Definition]:
+    def needed(names: Iterable[str]) -> Iterator[Definition | Recurrence]:
         for name in names:
-            definition = left.pop(name, None)
-            if definition is not None:
-                yield from needed(dict.fromkeys(r.tensor for r in reads(definition.value)))
-                yield definition
+            group = left.get(name)
+            if group is None:
+                continue
+            for own in _defined(group):
+                del left[own]
+            members = group.members if isinstance(group, Recurrence) else (group,)
+            yield from needed(dict.fromkeys(r.tensor for d in members for r in reads(d.value)))
+            yield group
 
     for number, check in enumerate(checks):
         yield from needed(sorted(check.tensors))
         yield _Numbered(number, check)
-    yield from (d for d in definitions if d.is_output or d.tensor in left)
+    yield from (g for g in groups if any(name in left for name in _defined(g)) or not _defined(g))
+
+
+def _defined(group: Definition | Recurrence) -> tuple[str, ...]:
+    """The intermediate tensors that are defined together."""
+    if isinstance(group, Recurrence):
+        return tuple(d.tensor for d in group.members)
+    return () if group.is_output else (group.tensor,)
 
 
 def _lower_or_none(op: OpSpec, scalars: Scalars, e: Expr, variant: Variant) -> loop.Expr | None:
@@ -313,7 +401,9 @@ def _named_integers(op: OpSpec) -> dict[Expr, Expr]:
 
 def _in_memory_order(definition: Definition, order: tuple[int, ...]) -> list[str]:
     """The definition's indices, those of the slowest dimension of its tensor first."""
-    return [n.name for axis in order for n in subexpressions(definition.subscripts[axis]) if isinstance(n, Index)]
+    own = {r.name for r in definition.indices}
+    found = (n for axis in order for n in subexpressions(definition.subscripts[axis]) if isinstance(n, Index))
+    return [n.name for n in found if n.name in own]
 
 
 class _Prefixed(Names):

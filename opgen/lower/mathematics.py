@@ -11,7 +11,7 @@ from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary, Var
+from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary
 from opgen.loop.walk import free_vars, walk_expr
 from opgen.lower.constants import Term, terms
 from opgen.lower.parameters import Parameters
@@ -53,6 +53,16 @@ class TensorAccess:
     order: tuple[int, ...]
     stretched: tuple[loop.Expr | None, ...]
     """For each logical dimension that may be 1 at the caller's will, the size that it stands for."""
+    spare: Spare | None = None
+
+
+@dataclass(frozen=True)
+class Spare:
+    """Rows of memory before and after a tensor's own, along a dimension: what its first step reads (`steps.py`)."""
+
+    axis: int
+    before: int
+    after: int
 
 
 @dataclass
@@ -66,7 +76,7 @@ class Scope:
     the conditions under which the expression is taken.
     """
 
-    indices: Mapping[str, Var]
+    indices: Mapping[str, loop.Expr]
     context: Context
     conditions: list[loop.Expr] | None = None
     allocs: list[Buffer] = field(default_factory=list)
@@ -102,7 +112,7 @@ class Mathematics:
     """Lowers the values of one kernel's definitions.
 
     `partial`: some values are computed and not stored, because their indices are beyond their range; what they read is
-    looked at before.
+    looked at before.  `stepping` are the tensors of which a step is computed: what it reads before the first is there.
     """
 
     def __init__(
@@ -113,8 +123,10 @@ class Mathematics:
         tensors: Mapping[str, TensorAccess],
         names: Names,
         partial: bool = False,
+        stepping: frozenset[str] = frozenset(),
     ) -> None:
         self._partial = partial
+        self._stepping = stepping
         self._op = op
         self._variant = variant
         self._parameters = parameters
@@ -280,6 +292,9 @@ class Mathematics:
             if reads_values(e.indices[axis]):
                 outside += self._beyond(subscripts[axis], size, e.outside is None, scope)
                 subscripts[axis] = b.maximum(b.minimum(subscripts[axis], b.sub(size, 1)), b.index(0))
+            elif access.spare is not None and access.spare.axis == axis:
+                subscripts[axis] = b.add(subscripts[axis], access.spare.before)
+                outside += self._beyond_steps(subscripts[axis], size, access.spare, e.tensor, scope)
             else:
                 outside += self._unproved(subscripts[axis], size, scope.context)
             if stretched is not None:
@@ -321,6 +336,15 @@ class Mathematics:
         some = b.compare("ge", size, 1)
         asked = [] if scope.context.proves(some) else [some]
         return asked if checked else [*asked, b.compare("ge", subscript, 0), b.compare("lt", subscript, size)]
+
+    def _beyond_steps(
+        self, row: loop.Expr, rows: loop.Expr, spare: Spare, tensor: str, scope: Scope
+    ) -> list[loop.Expr]:
+        """What does not follow of a row that is read: within a step all there are, else those of the tensor itself."""
+        if tensor in self._stepping:
+            return self._unproved(row, rows, scope.context)
+        inside = b.sub(rows, spare.before + spare.after)
+        return self._unproved(b.sub(row, spare.before), inside, scope.context)
 
     def _unproved(self, subscript: loop.Expr, size: loop.Expr, context: Context) -> list[loop.Expr]:
         """The halves of 0 <= subscript < size that do not follow from the context."""

@@ -9,7 +9,7 @@ that index.  Values and roundings are the same: the tensor has the type in which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -96,22 +96,40 @@ class Parts:
         parts: list[Definition] = []
         while (found := self._next(definition)) is not None:
             reduce, dtype = found
-            indices = tuple(Index(r.name) for r in reduce.own)
-            part = Definition(
-                tensor=self.name(f"{definition.tensor}_{reduce.reduce.kind}"),
-                indices=reduce.own,
-                subscripts=indices,
-                value=reduce.reduce,
-                dtype=dtype.name,
-                dims=tuple(r.extent for r in reduce.own),
-                is_output=False,
-                span=definition.span,
-            )
+            part = self._part(definition, reduce, dtype)
             parts += self.of(part)
             self.make(part)
-            read = Read(part.tensor, indices)
+            read = Read(part.tensor, part.subscripts)
             definition = replace(definition, value=_replaced(definition.value, reduce.reduce, read))
         return (*parts, definition)
+
+    def apart(self, definition: Definition, names: Collection[str]) -> tuple[Definition, ...]:
+        """A definition after those of its sums that read none of some tensors, and so need not be computed with it."""
+        parts: list[Definition] = []
+        for found in list(_reductions(definition.value, definition.indices, False, False)):
+            reads_them = any(isinstance(e, Read) and e.tensor in names for e in subexpressions(found.reduce))
+            dtype = self.type_of(found.reduce)
+            if found.nested or found.short or reads_them or dtype is None or not found.fits:
+                continue
+            part = self._part(definition, found, dtype)
+            parts.append(part)
+            self.make(part)
+            read = Read(part.tensor, part.subscripts)
+            definition = replace(definition, value=_replaced(definition.value, found.reduce, read))
+        return (*parts, definition)
+
+    def _part(self, definition: Definition, found: _Found, dtype: DType) -> Definition:
+        """A reduction as a definition of its own."""
+        return Definition(
+            tensor=self.name(f"{definition.tensor}_{found.reduce.kind}"),
+            indices=found.own,
+            subscripts=tuple(Index(r.name) for r in found.own),
+            value=found.reduce,
+            dtype=dtype.name,
+            dims=tuple(r.extent for r in found.own),
+            is_output=False,
+            span=definition.span,
+        )
 
     def _next(self, definition: Definition) -> tuple[_Found, DType] | None:
         """The reduction to be taken out next, and its type."""

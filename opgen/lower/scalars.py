@@ -59,7 +59,7 @@ class Scalars:
         self._parameters = parameters
         self._variant = variant
 
-    def lower(self, e: Expr, indices: Mapping[str, loop.Var]) -> loop.Expr:
+    def lower(self, e: Expr, indices: Mapping[str, loop.Expr]) -> loop.Expr:
         """An int64 (or bool, for a condition) expression; `indices` maps index names to loop variables."""
         match e:
             case Number():
@@ -81,7 +81,7 @@ class Scalars:
                 return self._operation(e, indices)
         raise InternalError(f"not an expression of the shape language: {e!r}")
 
-    def _operation(self, e: Operation, indices: Mapping[str, loop.Var]) -> loop.Expr:
+    def _operation(self, e: Operation, indices: Mapping[str, loop.Expr]) -> loop.Expr:
         left, right = self.lower(e.left, indices), self.lower(e.right, indices)
         if e.op in INTEGER:
             return INTEGER[e.op](left, right)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.nodes import Kernel
+from opgen.loop.walk import loops_in
 from opgen.machine import Machine, typical
 from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, is_short, schedule_chain
 from opgen.schedule.auto.chain.rows import RowChain
@@ -21,13 +22,16 @@ from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import Nest, nests
+from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, nests
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Pack, Parallel
+from opgen.schedule.steps import Fuse, Pack, Parallel
 from opgen.schedule.targets import Target
+
+SHARED = 2**17
+"""Terms or results of a nest from which threads share it though they meet at each step of a recurrence."""
 
 
 def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:
@@ -74,6 +78,16 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
 
 
 def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
+    """Schedule a nest; by one thread where it is a small part of a step that is done again and again."""
+    kernel, start = trial.kernel, len(trial.steps)
+    _scheduled_alone(nest, trial, machine)
+    if count_of_terms(nest) < SHARED and in_steps(kernel, nest.names[0]):
+        serial = Trial(kernel)
+        if serial.take(*(s for s in trial.steps[start:] if not isinstance(s, Parallel | Fuse))):
+            trial.adopt(serial, start)
+
+
+def _scheduled_alone(nest: Nest, trial: Trial, machine: Machine) -> None:
     """Schedule a nest; one of very many on a kernel without the others, or each step would look at them all."""
     if is_short(trial.kernel) or not trial.apart(nest.names, lambda part: CpuNest(nest, part, machine).run()):
         CpuNest(nest, trial, machine).run()
@@ -86,7 +100,8 @@ def _named(nest: Nest) -> str:
 def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """All nests, those that feed each other together; `alone` schedules one by itself."""
     kernel = trial.kernel
-    linked = has_intermediates(kernel) and is_short(kernel)
+    stepwise = any(s.kind == "ordered" for s in loops_in(kernel.body))
+    linked = has_intermediates(kernel) and is_short(kernel) and not stepwise
     rows = RowChain.of(Sources(kernel), machine) if linked else None
     if rows is not None and trial.attempt(lambda: rows.run(trial, alone)):
         return
@@ -95,7 +110,7 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
     else:
         for nest in nests(kernel):
             alone(nest)
-    if has_intermediates(kernel) or _results_are_copied(trial):
+    if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial)):
         pitched(trial, machine)
 
 

@@ -13,8 +13,10 @@ from opgen.spec.hints import extent_by_use
 from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, Typed
 from opgen.spec.mathematics import MathResolver, show
 from opgen.spec.polynomial import digits, inside, same
+from opgen.spec.recurrences import check_recurrences
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
+from opgen.spec.steps import Foretold
 from opgen.spec.text import plural
 from opgen.spec.walk import reads_values
 
@@ -26,6 +28,8 @@ def check_definitions(
     scope.later_tensors = {d.target.name for d in decls if d.let}
     done: set[str] = set()
     defined: list[m.Definition] = []
+    foretold = Foretold(scope, decls, outputs)
+    before = len(scope.report)
     for decl in decls:
         name = decl.target.name
         if not decl.let and name not in outputs:
@@ -37,14 +41,17 @@ def check_definitions(
             continue
         scope.later_tensors.discard(name)
         hint = partial(extent_by_use, decls, outputs)
-        definition = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint).check()
+        definition = DefinitionChecker(scope, decl, None if decl.let else outputs[name], hint, foretold).check()
         if definition is None:
             scope.poisoned.add(name)
             continue
         done.add(name)
         defined.append(definition)
+        foretold.compare(definition)
         if decl.let:
             scope.tensors[name] = readable(definition)
+    if len(scope.report) == before:
+        check_recurrences(scope.report, defined)
     return defined
 
 
@@ -56,14 +63,19 @@ class DefinitionChecker:
     """
 
     def __init__(
-        self, scope: Scope, decl: s.DefinitionDecl, output: m.Tensor | None, hint: Callable[[str, int], m.Expr | None]
+        self,
+        scope: Scope,
+        decl: s.DefinitionDecl,
+        output: m.Tensor | None,
+        hint: Callable[[str, int], m.Expr | None],
+        foretold: Foretold,
     ) -> None:
         self.hint = hint
         self.scope = scope
         self.report = scope.report
         self.decl = decl
         self.output = output
-        self.math = MathResolver(scope, decl.target.name)
+        self.math = MathResolver(scope, decl.target.name, foretold)
         self.ranges: dict[str, m.Expr] = {}
 
     def check(self) -> m.Definition | None:
@@ -201,7 +213,8 @@ class DefinitionChecker:
 
     def _prove_reads(self, reads: Iterable[m.Read]) -> None:
         for read in reads:
-            dims = self.scope.tensors[read.tensor].dims
+            known = self.scope.tensors.get(read.tensor)
+            dims = self.math.foretold.dims(read.tensor) if known is None else known.dims
             if dims is None or read.span is None:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):

@@ -16,6 +16,7 @@ from opgen.spec.names import check_name
 from opgen.spec.polynomial import digits, same
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
+from opgen.spec.steps import Foretold
 from opgen.spec.subscripts import SubscriptResolver
 from opgen.spec.text import plural
 
@@ -33,14 +34,15 @@ REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "pr
 class MathResolver(Resolver):
     """Resolves the value of one definition.
 
-    `target` is the tensor being defined.  `unguarded` gathers the reads in no reduction that give no value for outside:
-    they have to be proved inside.  `elements` are the reads of constants, each with the ranges of the indices of the
-    reductions around it.
+    `target` is the tensor being defined; `foretold` tells of what is read at another step.  `unguarded` gathers the
+    reads in no reduction that give no value for outside: they have to be proved inside.  `elements` are the reads of
+    constants, each with the ranges of the indices of the reductions around it.
     """
 
-    def __init__(self, scope: Scope, target: str) -> None:
+    def __init__(self, scope: Scope, target: str, foretold: Foretold) -> None:
         super().__init__(scope)
         self.target = target
+        self.foretold = foretold
         self.unguarded: list[m.Read] = []
         self.elements: list[tuple[m.Element, dict[str, m.Expr]]] = []
         self._reductions = 0
@@ -52,9 +54,12 @@ class MathResolver(Resolver):
         tensor = self.scope.tensors.get(name)
         if tensor is None and name in self.scope.constants:
             return self._element_of(tree, self.scope.constants[name])
+        if tensor is None and self.foretold.is_step(tree):
+            return self._read(tree, None)
         if tensor is None:
             if name == self.target:
-                self.report.add("S023", f"'{name}' is read in its own definition", tree.owner.span)
+                step = f"an earlier step is read as in {name}[t - 1, ...] else 0"
+                self.report.add("S023", f"'{name}' is read in its own definition", tree.owner.span, step)
                 return None
             if name in self.scope.later_tensors:
                 self.report.add(
@@ -72,10 +77,15 @@ class MathResolver(Resolver):
             return None
         return self._read(tree, tensor)
 
-    def _read(self, tree: s.Subscripted, tensor: Readable) -> Typed | None:
+    def _read(self, tree: s.Subscripted, tensor: Readable | None) -> Typed | None:
+        """A read of a tensor; None stands for one that is read at another step, before it is defined."""
         subscripts = [self._subscript(e) for e in tree.subscripts]
         outside = None if tree.outside is None else self.resolve(tree.outside)
-        if tensor.dims is None or (tree.outside is not None and outside is None):
+        if tree.outside is not None and outside is None:
+            return None
+        if tensor is None:
+            tensor = self.foretold.readable(tree.owner.name, None if outside is None else outside.kind, tree.span)
+        if tensor is None or tensor.dims is None:
             return None
         if len(subscripts) != len(tensor.dims):
             expected = plural(len(tensor.dims), "dimension")

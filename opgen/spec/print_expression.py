@@ -1,4 +1,4 @@
-"""Expressions and values as text: brackets only where the grammar needs them."""
+"""Expressions and values as text: brackets only where the grammar needs them, or a reader (`(x[i - 1] else 0) * y`)."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
         head = (tree.kind, "[", inside, "](")
         return (head, Group(Nest(2, (SOFT, expression(tree.body), ")"))))
     if isinstance(tree, s.Unary):
-        return _unary(tree, closed)
+        return _unary(tree)
     if isinstance(tree, s.Binary):
-        return Group(_chain(tree, closed))
+        return Group(_chain(tree))
     if isinstance(tree, s.Expansion):
         return expanded(tree.pattern)
     if isinstance(tree, s.Listed):
@@ -103,21 +103,21 @@ def _plain(tree: s.Expression) -> Document:
     return _print(tree, _ATOM, True)
 
 
-def _unary(tree: s.Unary, closed: bool) -> Document:
+def _unary(tree: s.Unary) -> Document:
     if tree.op == "not":
-        return ("not ", _print(tree.operand, PRECEDENCE["not"], closed))
-    return ("-", _print(tree.operand, PRECEDENCE["negate"], closed))
+        return ("not ", _print(tree.operand, PRECEDENCE["not"], True))
+    return ("-", _print(tree.operand, PRECEDENCE["negate"], True))
 
 
-def _chain(tree: s.Binary, closed: bool) -> Document:
+def _chain(tree: s.Binary) -> Document:
     """Operators of one level, grouped from the left, in one row that breaks before every one of them or before none."""
     level = PRECEDENCE[tree.op]
     rows: list[Document] = []
     node: s.Expression = tree
     while isinstance(node, s.Binary) and PRECEDENCE[node.op] == level and (not rows or level != _COMPARISON):
-        rows.append((SPACE, node.op, " ", _print(node.right, level + 1, closed)))
+        rows.append((SPACE, node.op, " ", _print(node.right, level + 1, True)))
         node = node.left
-    first = _print(node, level + 1 if level == _COMPARISON else level, closed)
+    first = _print(node, level + 1 if level == _COMPARISON else level, True)
     return (first, Nest(2, tuple(reversed(rows))))
 
 

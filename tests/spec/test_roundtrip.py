@@ -108,7 +108,7 @@ op X {
 def test_brackets_only_where_needed() -> None:
     text = "op X {\n  let a = (((1 + 2))) * (3 * 4) - (5 - 6) - (if b then (c) else (d)) + (x[(1)] else (2 + 3))\n}\n"
     assert format_source(text) == (
-        "op X {\n  let a = (1 + 2) * (3 * 4) - (5 - 6) - (if b then c else d) + x[1] else (2 + 3)\n}\n"
+        "op X {\n  let a = (1 + 2) * (3 * 4) - (5 - 6) - (if b then c else d) + (x[1] else (2 + 3))\n}\n"
     )
 
 

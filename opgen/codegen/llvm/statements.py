@@ -56,7 +56,7 @@ def _emit(fn: Function, s: Stmt) -> None:
 
 
 def _for(fn: Function, s: For) -> None:
-    if s.kind not in ("serial", "parallel", "tile"):
+    if s.kind not in ("serial", "ordered", "parallel", "tile"):
         raise InternalError(f"a loop of kind {s.kind} reached the CPU emitter")
     start, stop = materialise(fn, poly(fn, s.start)), materialise(fn, poly(fn, s.stop))
     if s.kind == "parallel" and fn.threads is not None:

@@ -68,7 +68,7 @@ from opgen.schedule.auto.nests import (
     worth_lanes,
 )
 from opgen.schedule.auto.past import SUMMED, past_caches
-from opgen.schedule.auto.rows import Rows
+from opgen.schedule.auto.rows import Rows, Whole
 from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
@@ -96,6 +96,8 @@ class CpuNest:
         if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
             if vector is not None:  # not worth the time that a better schedule takes to build
                 self._elementwise.along(vector)
+            return
+        if vector is None and Whole(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
         if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
             open_nest = (self.nest, self.trial, self.machine, vector)

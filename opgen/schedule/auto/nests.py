@@ -123,6 +123,16 @@ def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)
 
 
+def in_steps(kernel: Kernel, loop: str) -> bool:
+    """Whether a loop stands in one over the steps of a recurrence: what is done there is done again and again."""
+    return any(s.kind == "ordered" and holds_loop(s.body, loop) for s in loops_in(kernel.body))
+
+
+def read_in_steps(kernel: Kernel, buffer: str) -> bool:
+    """Whether a buffer is read at each step of a recurrence."""
+    return any(s.kind == "ordered" and any(e.buffer == buffer for e in loads(s.body)) for s in loops_in(kernel.body))
+
+
 def _opened(nest: Nest) -> Iterator[Nest]:
     if not any(o.space == "heap" for o in nest.allocations):
         yield nest
@@ -138,6 +148,8 @@ def _shapes(kernel: Kernel) -> Shapes:
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
     match s:
+        case For(kind="ordered"):
+            yield from _nests(s.body, shapes)
         case For():
             yield _nest(s, shapes)
         case Block():

@@ -7,12 +7,16 @@ lanes each, run at the speed of memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
-from opgen.loop.nodes import For
+from opgen.loop.nodes import For, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Parallel, Partition, Rfactor, Split, Step, Unroll, Vectorize
+
+FEW = 2048
+"""Terms up to which a number is reduced as fast as a call takes, however it is done."""
 
 PARALLEL = 2
 """Most loops that are fused into the parallel one."""
@@ -45,6 +49,31 @@ class Rows:
         touched = [e for e in nest.outside_loads if depends(e.indices, loop.var)]
         consecutive = sum(is_contiguous(e, loop.var, nest.shapes) for e in touched)
         return loop if touched and 2 * consecutive > len(touched) else None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A reduction of all there is to one number: partial results in lanes along the innermost loop."""
+
+    nest: Nest
+    trial: Trial
+    lanes: int
+    chains: int
+
+    def run(self) -> bool:
+        if len(self.nest.results) != 1 or not isinstance(self.nest.core, Store):
+            return False
+        result, loop = self.nest.results[0], self.nest.loops[-1]
+        extents = [self.nest.extent(n) for n in self.nest.names]
+        few = prod(n or FEW for n in extents) < FEW
+        if few or any(depends(result.indices, n) for n in self.nest.names):
+            return False
+        touched = [e for e in self.nest.outside_loads if depends(e.indices, loop.var)]
+        consecutive = sum(is_contiguous(e, loop.var, self.nest.shapes) for e in touched)
+        if 2 * consecutive <= len(touched):
+            return False
+        partial = self.trial.fresh(f"{result.buffer}_partial")
+        return in_partial_sums(self.trial, loop.var, constant_extent(loop), partial, self.lanes, self.chains)
 
 
 def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, lanes: int, chains: int) -> bool:

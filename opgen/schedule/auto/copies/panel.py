@@ -17,7 +17,7 @@ from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests
+from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
@@ -212,6 +212,8 @@ def panelled(
     tile = steps[marks.ready :]
     if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
         return
+    if read_in_steps(marks.kernel, made[0].buffer):
+        return  # the copy is made once, a panel would be made at each step
     again, (pack,) = Trial(marks.kernel), made
     between = [s for s in steps[marks.packed : marks.ready] if not _widens(s, pack)]
     wide = len(between) < marks.ready - marks.packed

@@ -18,7 +18,7 @@ from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.panel import TURNS, Marks, rows_in_lanes
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests
+from opgen.schedule.auto.nests import Nest, depends, in_steps, is_contiguous, nests
 from opgen.schedule.auto.traffic import Loop, Region, accesses, region
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
@@ -40,7 +40,7 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
     """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
     which scalars lie; `nest` is as it was before.
     """
-    if marks.before != marks.ready:
+    if marks.before != marks.ready or in_steps(marks.kernel, vector):
         return
     made = trial.steps[marks.before :]
 

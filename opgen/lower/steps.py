@@ -1,0 +1,106 @@
+"""Recurrences as they are lowered: what is computed before the steps, how they start, what is done at each.
+
+    let h[t, j] = tanh(x[t, j] + sum[k]((h[t - 1, k] else h0[k]) * r[j, k]))
+
+    h row 0 = h0
+    for each step t, in order:
+        for each j:
+            h row t + 1 = tanh(x[t, j] + sum of (h row t) * r)
+
+Where all that is read of a step before the first is the same, it lies in memory beside the steps themselves, so that
+no step is another case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from opgen.spec.model import Definition, Expr, Index, Number, Read, Reduce
+from opgen.spec.recurrences import Recurrence
+from opgen.spec.walk import index_names, operands, reads, substitute_indices
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is read of a tensor before its first step, as a definition of that row."""
+
+    axis: int
+    before: int
+    after: int
+    row: Definition
+
+
+def start_of(recurrence: Recurrence, number: int) -> Start | None:
+    """How a member starts; None if its reads do not agree on that, or nothing is read before its first step."""
+    member, axis = recurrence.members[number], recurrence.axes[number]
+    own = [s.name for s in member.subscripts if isinstance(s, Index)]
+    values: set[Expr] = set()
+    for reader, read, ranges in _reads_of(recurrence, member.tensor):
+        lag = recurrence.lag(reader, read)
+        if lag == 0:
+            continue
+        value = None if lag != 1 else _outside(recurrence, read, axis, member, ranges, own)
+        if value is None:
+            return None
+        values.add(value)
+    if len(values) != 1:
+        return None
+    edge = recurrence.steps if recurrence.backward else Number(-1)
+    subscripts = tuple(edge if a == axis else s for a, s in enumerate(member.subscripts))
+    indices = tuple(r for r in member.indices if r.name != recurrence.index(number))
+    row = replace(member, indices=indices, subscripts=subscripts, value=values.pop())
+    return Start(axis, 0 if recurrence.backward else 1, 1 if recurrence.backward else 0, row)
+
+
+def at_each_step(recurrence: Recurrence) -> tuple[Definition, ...]:
+    """The members, each for all its indices but that along which the steps go."""
+    return tuple(
+        replace(d, indices=tuple(r for r in d.indices if r.name != recurrence.index(n)))
+        for n, d in enumerate(recurrence.members)
+    )
+
+
+def _outside(
+    recurrence: Recurrence, read: Read, axis: int, member: Definition, ranges: Mapping[str, Expr], own: list[str]
+) -> Expr | None:
+    """The value of a read before the first step in terms of the member's own indices; None if it is no row of it."""
+    if read.outside is None or any(r.tensor in recurrence.names for r in reads(read.outside)):
+        return None
+    names: dict[str, Expr] = {}
+    for place, subscript in enumerate(read.indices):
+        if place == axis:
+            continue
+        if not isinstance(subscript, Index) or subscript.name in names:
+            return None
+        if ranges.get(subscript.name) != member.dims[place]:
+            return None
+        names[subscript.name] = Index(own[place])
+    bound = {r.name for e in _reductions(read.outside) for r in e.indices}
+    if not index_names(read.outside) - bound <= set(names) or bound & set(own):
+        return None
+    return substitute_indices(read.outside, names)
+
+
+def _reads_of(recurrence: Recurrence, tensor: str) -> Iterator[tuple[int, Read, dict[str, Expr]]]:
+    """The reads of a tensor by the members: whose, the read, and the ranges of the indices around it."""
+    for number, d in enumerate(recurrence.members):
+        for read, ranges in _reads(d.value, {r.name: r.extent for r in d.indices}):
+            if read.tensor == tensor:
+                yield number, read, ranges
+
+
+def _reads(e: Expr, ranges: dict[str, Expr]) -> Iterator[tuple[Read, dict[str, Expr]]]:
+    if isinstance(e, Read):
+        yield e, ranges
+    if isinstance(e, Reduce):
+        ranges = ranges | {r.name: r.extent for r in e.indices}
+    for o in operands(e):
+        yield from _reads(o, ranges)
+
+
+def _reductions(e: Expr) -> Iterator[Reduce]:
+    if isinstance(e, Reduce):
+        yield e
+    for o in operands(e):
+        yield from _reductions(o)
