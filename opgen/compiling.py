@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from opgen.graph.bound import Kind
+from opgen.graph.compiled import as_is
 from opgen.graph.function import CompiledFunction
 from opgen.graph.making import Progress
 from opgen.graph.model import Model
 from opgen.graph.nodes import Graph
 from opgen.graph.resolve import resolve
 from opgen.graph.staged import StagedModel
-from opgen.runtime.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from opgen.onnx.source import ModelSource
@@ -53,18 +53,10 @@ def compile(
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     """A model whose sizes may be open."""
     inputs = {i.name: i.dtype for i in model.inputs}
-    return StagedModel(model.name, inputs, lambda kinds: resolve(model, kinds), progress)
+    return StagedModel(model.name, inputs, functools.partial(resolve, model), progress)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
     """A graph, which is for its sizes alone."""
-
-    def same(kinds: Mapping[str, Kind]) -> Graph:
-        for value in graph.inputs:
-            dtype, shape = kinds[value.name]
-            if shape != value.shape:
-                expected, given = f"{value.dtype}{list(value.shape)}", f"{dtype}{list(shape)}"
-                raise ArgumentValueError(graph.name, value.name, expected, given)
-        return graph
-
-    return StagedModel(graph.name, {v.name: v.dtype for v in graph.inputs}, same, progress)
+    types = {v.name: v.dtype for v in graph.inputs}
+    return StagedModel(graph.name, types, lambda kinds, _: as_is(graph, kinds), progress)

@@ -151,7 +151,7 @@ class CompiledFunction:
         return captured
 
     def _new(self, structure: Part, dtypes: Mapping[str, DType]) -> _Captured:
-        def resolve(kinds: Mapping[str, Kind]) -> Graph:
+        def resolve(kinds: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
             return self._resolved(made, structure, kinds)
 
         made = _Captured(StagedModel(self.name, dtypes, resolve, self._progress))

@@ -8,14 +8,15 @@ from math import prod
 
 import numpy as np
 
-from opgen.diagnostics import InternalError
+from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.arena import ArenaPool, arena_code
 from opgen.graph.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
 from opgen.graph.kernels import LoadedKernel, loaded
 from opgen.graph.nodes import Array
 from opgen.graph.plan.lives import ALIGNMENT
 from opgen.graph.program import ENTRY, Program
-from opgen.loop.status import OK
+from opgen.graph.program_ir import failure_of
+from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import threads
 from opgen.runtime.address import address
 from opgen.runtime.kernel import Launchable, Words
@@ -27,6 +28,14 @@ _TRIES = 100
 
 class MissingKernelError(InternalError):
     """A kernel of a program is not in the cache any more."""
+
+
+class StepFailed(CheckFailed):
+    """A check of the kernel of a node, by its number, that does not hold."""
+
+    def __init__(self, node: int, number: int, value: int) -> None:
+        super().__init__(number, value)
+        self.node = node
 
 
 class LoadedProgram:
@@ -118,8 +127,17 @@ class BoundProgram(Launchable):
         if status == NO_ARENA:
             raise MemoryError("too many runs at once")
         if status != OK:
-            node = self._program.program.nodes[status - 1]
-            raise MemoryError(f"node {node} of '{self._program.program.name}' has no memory for temporary results")
+            self._raise_for(status, words[FIRST_TENSOR])
+
+    def _raise_for(self, result: int, reported: int) -> None:
+        step, status = failure_of(result)
+        program = self._program.program
+        node = program.nodes[step]
+        if status >= FIRST_CHECK:
+            raise StepFailed(node, status - FIRST_CHECK, reported)
+        if status == OUT_OF_MEMORY:
+            raise MemoryError(f"node {node} of '{program.name}' has no memory for temporary results")
+        raise InternalError(f"the kernel of node {node} of '{program.name}' returned status {status}")
 
 
 def _table(addresses: Iterable[int]) -> ctypes.Array[ctypes.c_int64]:

@@ -34,8 +34,8 @@ class Program:
     """`inputs`, `weights` (constants, in the order of the entry's table) and `outputs` as the caller knows them.
 
     `nodes` tells for each launch of the entry the node whose kernel it is, by number; `views` are the nodes that cost
-    nothing.  `arena` are the bytes of the plan, `part` those that each thread needs behind it; `bound` is the largest
-    sum of bytes needed at one step.
+    nothing; `wanted` are the keys of the kernels that were asked for.  `arena` are the bytes of the plan, `part` those
+    that each thread needs behind it; `bound` is the largest sum of bytes needed at one step.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Program:
     entry: Entry
     nodes: tuple[int, ...]
     views: tuple[int, ...]
+    wanted: tuple[str, ...]
     arena: int
     part: int
     bound: int
@@ -134,6 +135,7 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None) -> P
         entry,
         tuple(s.node for s in found.steps),
         tuple(i for i in range(len(graph.nodes)) if i not in launched),
+        tuple(dict.fromkeys(w.key for w in wants.values())),
         found.bytes,
         max((x.part for x in launched.values()), default=0),
         found.bound,

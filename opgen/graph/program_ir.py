@@ -5,9 +5,9 @@
 `kernels` holds the address of each kernel, `inputs_outputs` those of the inputs' and then the outputs' memory,
 `weights` those of the constants.  `arena` is memory at a multiple of 64 bytes, contents undefined: the plan's, and
 behind it a part for each thread.  For each step the words of a kernel are filled and it is called
-(`opgen.runtime.words`; `opgen.codegen.llvm.emit`); a status that is not 0 ends the run at once.  It returns 0, or the
-number of the step that failed, counted from 1.  Nothing is allocated, and runs at the same time share nothing but
-kernels and weights.
+(`opgen.runtime.words`; `opgen.codegen.llvm.emit`); a status that is not 0 ends the run at once.  It returns 0, or, in
+one number, the step that failed and its kernel's status (`failure_of`); then what the kernel reports is in the first
+word of `inputs_outputs`.  Nothing is allocated, and runs at the same time share nothing but kernels and weights.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.codegen.llvm.target import Target, data_layout
+from opgen.diagnostics import InternalError
 from opgen.graph.plan.places import Place
 from opgen.runtime.words import FIRST_BUFFER
+
+_STEP_BITS = 16
+"""Of the result for the number of a step, counted from 1; the status is above."""
+
+
+def failure_of(result: int) -> tuple[int, int]:
+    """Which step failed, counted from 0, and its kernel's status, told from an entry's result (which is positive)."""
+    return (result & ((1 << _STEP_BITS) - 1)) - 1, result >> _STEP_BITS
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,8 @@ def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) 
 
 def _body(entry: Entry, clock: int | None) -> Iterator[str]:
     count = len(entry.launches)
+    if count >= 1 << _STEP_BITS:
+        raise InternalError(f"a program of {count} steps")
     yield "entry:"
     yield f"  %words = alloca [{max((x.words for x in entry.launches), default=1)} x i64], align 8"
     refs: dict[Place, str] = {}
@@ -95,8 +106,14 @@ def _body(entry: Entry, clock: int | None) -> Iterator[str]:
     if count:
         yield "failed:"
         cases = ", ".join(f"[ {number}, %step.{number} ]" for number in range(1, count + 1))
+        statuses = ", ".join(f"[ %status.{number}, %step.{number} ]" for number in range(1, count + 1))
         yield f"  %number = phi i32 {cases}"
-        yield "  ret i32 %number"
+        yield f"  %status = phi i32 {statuses}"
+        yield "  %reported = load i64, ptr %words"
+        yield "  store i64 %reported, ptr %inputs_outputs"
+        yield f"  %above = shl i32 %status, {_STEP_BITS}"
+        yield "  %result = or i32 %above, %number"
+        yield "  ret i32 %result"
 
 
 def _tick(clock: int | None, number: int) -> Iterator[str]:

@@ -11,13 +11,14 @@ from opgen.dtypes import DType
 from opgen.graph.bound import Kind
 from opgen.graph.capture import Traced
 from opgen.graph.clock import step_seconds
-from opgen.graph.compiled import CompiledModel, Prepare
+from opgen.graph.compiled import CompiledModel
 from opgen.graph.drawn import drawn
 from opgen.graph.explain import explained
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.passes.base import Report, run_passes
 from opgen.graph.passes.standard import STANDARD
+from opgen.graph.programs import Prepare
 from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
 from opgen.runtime.threads import get_num_threads
 
@@ -45,7 +46,7 @@ class StagedModel(CompiledModel):
         self, name: str, inputs: Mapping[str, DType], resolve: Prepare, progress: Progress | None = None
     ) -> None:
         """`resolve` gives the graph before all passes."""
-        super().__init__(name, inputs, lambda kinds: run_passes(resolve(kinds), STANDARD), progress)
+        super().__init__(name, inputs, lambda kinds, known: run_passes(resolve(kinds, known), STANDARD), progress)
         self._resolve = resolve
 
     def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
@@ -58,7 +59,7 @@ class StagedModel(CompiledModel):
         given = self._arrays(tuple(stand_in(t.dtype, t.shape) if isinstance(t, Symbol) else t for t in tensors))
         kinds = {name: (dtype, a.shape) for (name, dtype), a in zip(self._inputs.items(), given, strict=True)}
         known = [t if isinstance(t, Symbol) else a for t, a in zip(tensors, given, strict=True)]
-        return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds), known))
+        return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds, {}), known))
 
     def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
         """What became of the model for the sizes of the last run: what passes did, the memory, and the nodes with
@@ -70,13 +71,13 @@ class StagedModel(CompiledModel):
             raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
         loaded = self.programs[-1]
         kinds = {v.name: (v.dtype, v.shape) for v in loaded.program.inputs}
-        found = self.stages(kinds)
+        found = self.stages(kinds, self._programs.kept[-1].known)
         seconds = step_seconds(loaded, drawn(kinds) if inputs is None else inputs) if times else None
         return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
 
-    def stages(self, kinds: Mapping[str, Kind]) -> Stages:
-        """What the passes make of the model for inputs of these types and shapes."""
-        return stages(self._resolve(kinds))
+    def stages(self, kinds: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Stages:
+        """What the passes make of the model for inputs of these types and shapes, and `known` elements of some."""
+        return stages(self._resolve(kinds, known or {}))
 
 
 def stages(graph: Graph) -> Stages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from opgen import algorithms
 from opgen.dtypes import FLOAT32
-from opgen.graph import compiled as compiled_model
+from opgen.graph import programs
 from opgen.graph.bound import Kind
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.interpret import compiled, interpret
@@ -87,7 +88,7 @@ def chain(length: int, rows: int = 5, columns: int = 7) -> Graph:
 def of_any_size(length: int) -> CompiledModel:
     """The chain for any number of rows and columns."""
 
-    def prepare(given: dict[str, Kind]) -> Graph:
+    def prepare(given: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
         (_, (rows, columns)) = given["x0"]
         return chain(length, rows, columns)
 
@@ -166,8 +167,8 @@ def test_runs_at_the_same_time() -> None:
 
 
 def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_model, "PROGRAMS", 4)
-    monkeypatch.setattr(compiled_model, "SPECIAL", 3)
+    monkeypatch.setattr(programs, "PROGRAMS", 4)
+    monkeypatch.setattr(programs, "SPECIAL", 3)
     model = of_any_size(3)
     rng = np.random.default_rng(1)
     largest = 0
@@ -184,7 +185,7 @@ def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.Mon
 
 def test_a_model_calls_while_another_runs() -> None:
     inner = CompiledModel.of_graph(chain(2))
-    outer = CompiledModel("outer", {"x0": FLOAT32, "x1": FLOAT32}, lambda _: nested(inner))
+    outer = CompiledModel("outer", {"x0": FLOAT32, "x1": FLOAT32}, lambda *_: nested(inner))
     x, y = np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)
     assert (outer(x, y) == 4).all()
 

@@ -1,0 +1,177 @@
+"""The programs of one model: one for each combination of its inputs' sizes, made when it is first needed.
+
+Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes get kernels made for them;
+further ones take such kernels where there are some for the sizes of a node, and share kernels for all sizes for the
+rest, which do not add to what there is.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always`, or `never`.
+Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
+largest program that is kept needs.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from opgen.diagnostics import CheckFailed, InternalError
+from opgen.dtypes import DType
+from opgen.graph.arena import ArenaPool
+from opgen.graph.bound import Kind, bound
+from opgen.graph.kernels import wanted
+from opgen.graph.loaded import LoadedProgram, MissingKernelError, StepFailed
+from opgen.graph.making import Progress
+from opgen.graph.nodes import Array, Graph
+from opgen.graph.program import program
+from opgen.graph.resolve import ModelError
+from opgen.runtime.buffers import numpy_dtype
+from opgen.runtime.call import Call, Launch, Result
+from opgen.runtime.elements import refused
+from opgen.runtime.errors import ArgumentValueError
+from opgen.runtime.plan import Plan
+from opgen.runtime.specialize import policy
+from opgen.runtime.threads import get_num_threads
+
+PROGRAMS = 16
+"""How many programs a model keeps."""
+
+SPECIAL = 8
+"""How many combinations of sizes get kernels made for them."""
+
+STEERING = 64
+"""Elements of an input whose values may decide about shapes: more than any list of sizes or axes has."""
+
+Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]"
+"""The graph for inputs of some types and shapes, and for the elements of those that decide about shapes.  Raises
+ArgumentError for inputs that do not fit, ModelError for what cannot be made.
+"""
+
+_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[bytes, ...]]"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A program for some sizes, loaded, and the way calls take to it; `known` are the elements that it is for."""
+
+    graph: Graph
+    known: Mapping[str, Array]
+    program: LoadedProgram
+    plan: Plan
+
+
+class Programs:
+    """`inputs` are the names and types of the model's inputs, in order.  Many threads may ask at once."""
+
+    def __init__(self, name: str, inputs: Mapping[str, DType], prepare: Prepare, progress: Progress | None) -> None:
+        self.pool = ArenaPool()
+        self.steering: tuple[str, ...] = ()
+        """The inputs whose values decide about shapes: each of their values has a program of its own."""
+        self._name = name
+        self._inputs = dict(inputs)
+        self._prepare = prepare
+        self._progress = progress
+        self._ready: OrderedDict[_Key, Ready] = OrderedDict()
+        self._specials: set[str] = set()
+        self._combinations = 0
+        self._lock = threading.RLock()
+
+    @property
+    def kept(self) -> tuple[Ready, ...]:
+        """The programs that are kept, that used last at the end."""
+        with self._lock:
+            return tuple(self._ready.values())
+
+    def ahead(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Make the program for inputs of some shapes, whose elements are not known yet."""
+        self.of([without_memory(t, s) for t, s in zip(self._inputs.values(), shapes, strict=True)], elements=False)
+
+    def of(self, given: Sequence[Array], elements: bool = True) -> Ready:
+        """The program for some inputs, made if there is none; without `elements` only their types and shapes count."""
+        arrays = dict(zip(self._inputs, given, strict=True))
+        with self._lock:
+            found = self._ready.get(self._key(arrays))
+            if found is None:
+                found = self._made(arrays, elements)
+                self._ready[self._key(arrays)] = found
+                self._forget()
+            self._ready.move_to_end(self._key(arrays))
+            return found
+
+    def _key(self, arrays: Mapping[str, Array]) -> _Key:
+        return tuple(a.shape for a in arrays.values()), tuple(arrays[name].tobytes() for name in self.steering)
+
+    def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
+        kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
+        graph, known = self._prepared(kinds, arrays if elements else {})
+        loaded = self._loaded(graph)
+        results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.program.outputs)
+        tensors = {name: without_memory(dtype, shape) for name, (dtype, shape) in kinds.items()}
+        refused = functools.partial(_refused, self._name, graph)
+        launch = Launch(loaded.bind(), tuple(v.name for v in graph.inputs), refused)
+        return Ready(graph, known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+
+    def _prepared(self, kinds: Mapping[str, Kind], arrays: Mapping[str, Array]) -> tuple[Graph, Mapping[str, Array]]:
+        """The graph for some inputs.  If there is none, perhaps there is when the elements of small ones are known."""
+        known = {name: arrays[name].copy() for name in self.steering if name in arrays}
+        try:
+            return self._prepare(kinds, known), known
+        except ModelError:
+            small = {name: a.copy() for name, a in arrays.items() if a.ndim <= 1 and a.size <= STEERING}
+            if self.steering or not small:
+                raise
+            try:
+                found = self._prepare(kinds, small)
+            except ModelError:
+                found = None
+            if found is None:
+                raise
+            self.steering = tuple(small)
+            self._ready.clear()
+            return found, small
+
+    def _loaded(self, graph: Graph) -> LoadedProgram:
+        weights = [c.data.array for c in graph.constants]
+        special = self._special(graph)
+        found = program(graph, special, self._progress)
+        if special is None and policy() == "auto":
+            self._combinations += 1
+            self._specials.update(found.wanted)
+        try:
+            return LoadedProgram(found, weights, self.pool)
+        except MissingKernelError:  # the cache may have dropped a kernel, and kept the program
+            return LoadedProgram(program(graph, special, self._progress, anew=True), weights, self.pool)
+
+    def _special(self, graph: Graph) -> Sequence[bool] | None:
+        """Which nodes get kernels for just their sizes; None: all."""
+        wish = policy()
+        if wish == "always" or (wish == "auto" and self._combinations < SPECIAL):
+            return None
+        if wish == "never":
+            return [False] * len(graph.nodes)
+        return [wanted(bound(graph, node), True).key in self._specials for node in graph.nodes]
+
+    def _forget(self) -> None:
+        """Let go of the programs used longest ago, and of arenas that none of the others needs."""
+        while len(self._ready) > PROGRAMS:
+            self._ready.popitem(last=False)
+        count = get_num_threads()
+        self.pool.trim(max(r.program.program.arena_bytes(count) for r in self._ready.values()))
+
+
+def without_memory(dtype: DType, shape: tuple[int, ...]) -> Array:
+    """An array of a type and shape for which there is no memory."""
+    return np.broadcast_to(np.empty((), numpy_dtype(dtype)), shape)
+
+
+def _refused(model: str, graph: Graph, failed: CheckFailed) -> ArgumentValueError:
+    """The error of a run in which a node met elements that are no subscripts of what they are to subscript."""
+    if not isinstance(failed, StepFailed):
+        raise InternalError(f"a check of model '{model}' fails, and nobody knows of which node")
+    node = graph.nodes[failed.node]
+    found = refused(node.op.spec, bound(graph, node).environment, failed)
+    where = f"{model}: node '{node.name}' ({found.op})"
+    return ArgumentValueError(where, found.argument, found.expected, found.given)
