@@ -13,6 +13,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
 from opgen.dtypes import ALIASES, DTYPES
+from opgen.spec.mathematics import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
 
 STYLE = "monokai"
 
@@ -21,7 +22,7 @@ SPEC_KEYWORDS = (
     "op fragment function import use type input output attr let require signature example specialize gradient layout "
     "compatibility optional alias deprecated if then else and or not in return of with respect to"
 )
-SPEC_FUNCTIONS = "sum prod max min exp log sqrt tanh erf ceildiv present"
+SPEC_FUNCTIONS = " ".join(["sum prod max min ceildiv pow present", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS])
 SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
 STEPS = (

@@ -6,7 +6,7 @@ local derivatives.
 
 Where a function has a kink, the derivative is that of the side that the forward pass takes: `max(a, b)` is `a` where
 a >= b; a `max` or `min` reduction is the first term, in the order of the reduction, that has the extreme value; `abs`
-has derivative 0 at 0; floor, ceil and round have derivative 0.
+has derivative 0 at 0; floor, ceil, round, trunc and sign have derivative 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
-from opgen.grad.algebra import ONE, ZERO, choose, divide, mul, negate, sub
+from opgen.grad.algebra import ONE, ZERO, add, choose, divide, mul, negate, sub
 from opgen.grad.types import Types, may_vary, type_of
 from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Number, Operation, Read
 from opgen.spec.walk import reads
@@ -101,6 +101,8 @@ def _operation(e: Operation, seed: Expr) -> tuple[Expr, Expr]:
             return divide(seed, b), negate(divide(mul(seed, e), b))
         case "pow":
             return _power(e, seed)
+        case "rem" | "%":
+            return seed, divide(mul(seed, sub(e, a)), b)
     raise _refused(f"operator '{e.op}' cannot be differentiated", e)
 
 
@@ -138,9 +140,34 @@ def _function(e: Apply) -> Expr:
         case "abs":
             negative = choose(Operation("<", x, ZERO), Number(-1), ZERO)
             return choose(Operation(">", x, ZERO), ONE, negative)
-        case "floor" | "ceil" | "round":
+        case "floor" | "ceil" | "round" | "trunc" | "sign":
             return ZERO
+        case _ if e.function in _DERIVATIVES:
+            return _DERIVATIVES[e.function](x, e)
     raise _refused(f"function '{e.function}' cannot be differentiated", e)
+
+
+def _square(x: Expr) -> Expr:
+    return mul(x, x)
+
+
+_DERIVATIVES: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "exp2": lambda x, y: mul(Number(math.log(2.0)), y),
+    "expm1": lambda x, y: Apply("exp", x),
+    "log1p": lambda x, y: divide(ONE, add(ONE, x)),
+    "rsqrt": lambda x, y: mul(Number(-0.5), divide(y, x)),
+    "sigmoid": lambda x, y: mul(y, sub(ONE, y)),
+    "tan": lambda x, y: add(ONE, _square(y)),
+    "asin": lambda x, y: Apply("rsqrt", mul(sub(ONE, x), add(ONE, x))),
+    "acos": lambda x, y: negate(Apply("rsqrt", mul(sub(ONE, x), add(ONE, x)))),
+    "atan": lambda x, y: divide(ONE, add(ONE, _square(x))),
+    "sinh": lambda x, y: Apply("cosh", x),
+    "cosh": lambda x, y: Apply("sinh", x),
+    "asinh": lambda x, y: Apply("rsqrt", add(ONE, _square(x))),
+    "acosh": lambda x, y: Apply("rsqrt", mul(sub(x, ONE), add(x, ONE))),
+    "atanh": lambda x, y: divide(ONE, mul(sub(ONE, x), add(ONE, x))),
+}
+"""Of each function the derivative, from its argument and its value."""
 
 
 def _refused(message: str, e: Expr) -> DiagnosticError:

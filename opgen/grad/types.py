@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opgen.dtypes import lookup
-from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
+from opgen.dtypes import BOOL, lookup
+from opgen.spec.model import PREDICATES, Apply, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
 
 Types = Mapping[str, str]
 """The type (a type variable or a scalar type) of each tensor."""
@@ -21,7 +21,7 @@ def type_of(e: Expr, types: Types) -> str | None:
         case Negate():
             return type_of(e.operand, types)
         case Apply():
-            return type_of(e.argument, types)
+            return BOOL.name if e.function in PREDICATES else type_of(e.argument, types)
         case Reduce():
             return type_of(e.body, types)
         case Operation():

@@ -13,7 +13,9 @@ from opgen.grad.algebra import ZERO
 from opgen.spec.model import Apply, Conditional, Convert, Definition, Expr, Index, Number, Operation, Read, Reduce
 from opgen.spec.walk import index_names, reads, subexpressions
 
-_UNBOUNDED = ("exp", "log", "sqrt")
+_UNBOUNDED = frozenset(
+    ["exp", "log", "sqrt", "exp2", "expm1", "log1p", "rsqrt", "asin", "acos", "sinh", "cosh", "acosh", "atanh"]
+)
 """Functions that, or whose derivatives, are not finite for some finite numbers."""
 
 
@@ -28,7 +30,7 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
             return e.function in _UNBOUNDED
         case Operation(op="pow"):
             return True
-        case Operation(op="/"):
+        case Operation(op="/" | "%" | "rem"):
             return not _is_count(e.right)
         case Read():
             return e.tensor in infinite

@@ -157,6 +157,6 @@ def _has_type(e: m.Expr) -> bool:
         case m.Negate():
             return _has_type(e.operand)
         case m.Apply():
-            return _has_type(e.argument)
+            return e.function in m.PREDICATES or _has_type(e.argument)
         case _:
             return False

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import DType
+from opgen.dtypes import DType, wrap
 
 Array: TypeAlias = "npt.NDArray[np.generic]"
 Float32s: TypeAlias = "npt.NDArray[np.float32]"
@@ -140,6 +140,65 @@ def fma64_lanes(a: Float64s, b: Float64s, c: Float64s) -> Float64s:
     return np.array([fma64(x, y, z) for x, y, z in zip(a, b, c, strict=True)], dtype=np.float64)
 
 
+# Integers of elements ----------------------------------------------------------------------------
+
+
+def quotient(a: int, b: int) -> int:
+    """a / b rounded towards 0; 0 where b is 0."""
+    size = abs(a) // abs(b) if b else 0
+    return -size if (a < 0) != (b < 0) else size
+
+
+def remainder(a: int, b: int) -> int:
+    """a - b * quotient(a, b), which has the sign of a; 0 where b is 0."""
+    size = abs(a) % abs(b) if b else 0
+    return -size if a < 0 else size
+
+
+def shifted_left(a: int, by: int, bits: int) -> int:
+    """a * 2**by, not yet wrapped to its bits; 0 where all of them are shifted out."""
+    return a << by if 0 <= by < bits else 0
+
+
+def shifted_right(a: int, by: int, bits: int) -> int:
+    """a / 2**by rounded down; the sign where all bits are shifted out."""
+    return a >> (by if 0 <= by < bits else bits)
+
+
+def integer_power(a: int, b: int, dtype: DType) -> int:
+    """a to the power of b in an integer type; with a negative exponent rounded towards 0, and 0 of 0."""
+    if b >= 0:
+        return wrap(pow(a, b, 1 << dtype.bits), dtype)
+    return wrap(a if b % 2 else 1, dtype) if a in (1, -1) else 0
+
+
+def quotients(a: Array, b: Array) -> Array:
+    """`quotient` in every lane, wrapped."""
+    by = _no_trap(b)
+    with np.errstate(over="ignore"):
+        found = np.floor_divide(a - np.fmod(a, by), by)
+        return np.where(b == 0, 0, np.where(b == by, found, 0 - a)).astype(a.dtype)
+
+
+def remainders(a: Array, b: Array) -> Array:
+    """`remainder` in every lane; of floats C's fmod."""
+    if a.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            return np.fmod(a, b)
+    return np.fmod(a, _no_trap(b))
+
+
+def _no_trap(b: Array) -> Array:
+    """A divisor, 1 in place of 0 and -1."""
+    special = (b == 0) | (b == -1) if b.dtype.kind == "i" else b == 0
+    return np.where(special, np.ones((), b.dtype), b)
+
+
+def integer_powers(a: Array, b: Array, dtype: DType) -> Array:
+    """`integer_power` in every lane."""
+    return np.array([integer_power(int(x), int(y), dtype) for x, y in zip(a, b, strict=True)], a.dtype)
+
+
 # Extrema -----------------------------------------------------------------------------------------
 
 
@@ -184,13 +243,12 @@ def power(x: Array, y: Array) -> Array:
 
 
 def _function(name: str) -> Callable[..., object]:
-    found: Callable[..., object] = getattr(np, {"round": "rint"}.get(name, name))
+    found: Callable[..., object] = getattr(np, {"round": "rint", "atan": "arctan"}.get(name, name))
     return found
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {
-    name: _function(name) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "round", "abs")
-} | {"pow": power}
+_NUMPYS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "atan", "floor", "ceil", "round", "abs")
+FUNCTIONS: dict[str, Callable[..., object]] = {name: _function(name) for name in _NUMPYS} | {"pow": power}
 """The scalar functions other than fma and erf; they take numpy scalars and arrays."""
 
 

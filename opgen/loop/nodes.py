@@ -11,15 +11,20 @@ Integers.  Signed ones are two's complement; arithmetic wraps, of all types modu
     divided and converted as what they are: numbers from 0 to 2**bits - 1.  `abs` of the least signed integer, and its
     quotient by -1, are that integer.  `floordiv` rounds towards minus infinity and `mod` has the sign of the divisor;
     dividing by zero is undefined (the verifier asks for a proof that it does not happen or a guard): the interpreter
-    refuses it, emitted code goes on with some number.  Index arithmetic does not wrap where it counts: before a kernel
+    refuses it, emitted code goes on with some number.  `quot` and `rem` are for elements: they round towards 0, so that
+    the remainder has the sign of the dividend, and are 0 where the divisor is.  `shl` and `shr` shift by the second
+    operand; by less than 0, or by all bits or more, everything is shifted out.  `shr` of a signed integer moves its
+    sign in.  `pow` multiplies modulo 2**bits; with an exponent below 0 it is the power rounded towards 0, and 0 of 0.
+    Index arithmetic does not wrap where it counts: before a kernel
     runs, every language checks from the call's numbers that no subscript, size, bound of a loop or operand of a
     comparison or division reaches 2**62, however it is rewritten, and that no divisor is 0
     (`opgen.loop.analysis.claims`).  So what is proved of mathematical integers is true of int64.
 Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each operation; nothing is contracted,
     reassociated or assumed finite.  `fma(a, b, c)` rounds once.  `min(a, b)` is `a if a <= b or isnan(a) else b`,
     `max(a, b)` is `a if a >= b or isnan(a) else b`: a NaN in either operand is the result, and of equal operands the
-    first is taken.  Of the functions, sqrt, floor, ceil, round (ties to even) and abs are exact; exp, log, tanh, erf,
-    pow, sin and cos may differ in their last bits from one platform to another, and between interpreter and kernels.
+    first is taken.  `rem` is exact, with the sign of the dividend.  Of the functions, sqrt, floor, ceil, round (ties to
+    even) and abs are exact; exp, log, tanh, erf, pow, sin, cos and atan may differ in their last bits from one platform
+    to another, and between interpreter and kernels.
 Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
     to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.
 Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an
@@ -66,10 +71,14 @@ LoopKind = Literal[
     "thread.z",
 ]
 Space = Literal["global", "heap", "stack", "register", "tile", "shared", "streamed"]
-BinaryOp = Literal["add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "and", "or", "xor"]
+BinaryOp = Literal[
+    "add", "sub", "mul", "div", "floordiv", "mod", "quot", "rem", "min", "max", "and", "or", "xor", "shl", "shr"
+]  # fmt: skip
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 UnaryOp = Literal["neg", "not"]
-Function = Literal["fma", "exp", "log", "sqrt", "tanh", "erf", "pow", "sin", "cos", "floor", "ceil", "round", "abs"]
+Function = Literal[
+    "fma", "exp", "log", "sqrt", "tanh", "erf", "pow", "sin", "cos", "atan", "floor", "ceil", "round", "abs"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,9 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`div` is for floats only, `floordiv` and `mod` for integers, `and`, `or`, `xor` for bools and integers."""
+    """`div` is for floats only, `floordiv`, `mod`, `quot`, `shl`, `shr` for integers, `rem` for both; `and`, `or`,
+    `xor` are for bools and integers.
+    """
 
     op: BinaryOp
     left: Expr

@@ -46,6 +46,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.syntax import (
     BINARY_BY_TOKEN,
+    CALLED,
     COMPARE_BY_TOKEN,
     FUNCTIONS,
     UNARY_BY_TOKEN,
@@ -54,7 +55,8 @@ from opgen.loop.syntax import (
 )
 
 Node = Tree[Token]
-_ARGUMENTS = {"min": 2, "max": 2, "select": 3, "pair": 2, "dot": 3, "broadcast": 2, "ramp": 3}
+_ARGUMENTS: dict[str, int] = dict.fromkeys(CALLED, 2)
+_ARGUMENTS |= {"select": 3, "pair": 2, "dot": 3, "broadcast": 2, "ramp": 3}
 LOOP_KINDS: dict[str, LoopKind] = {k: k for k in get_args(LoopKind)}
 SPACES: dict[str, Space] = {s: s for s in get_args(Space)}
 
@@ -331,7 +333,7 @@ class Reader:
         made = [self.expr(a) for a in arguments]
         if type is not None:
             return Cast(type, made[0])
-        if word in ("min", "max"):
+        if word in CALLED:
             return Binary(BINARY_BY_TOKEN[word], made[0], made[1])
         match str(word):
             case "select":

@@ -36,6 +36,9 @@ ATOM = len(LEVELS)
 PRECEDENCE = {op: number for number, level in enumerate(LEVELS) for op in level.tokens}
 TOKENS = {op: token for level in LEVELS for op, token in level.tokens.items()}
 
+CALLED: tuple[BinaryOp, ...] = ("min", "max", "quot", "rem", "shl", "shr")
+"""The binary operations that are written as functions."""
+
 BINARY_BY_TOKEN: dict[str, BinaryOp] = {
     "or": "or",
     "xor": "xor",
@@ -46,8 +49,7 @@ BINARY_BY_TOKEN: dict[str, BinaryOp] = {
     "/": "div",
     "//": "floordiv",
     "%": "mod",
-    "min": "min",
-    "max": "max",
+    **{name: name for name in CALLED},
 }
 COMPARE_BY_TOKEN: dict[str, CompareOp] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 UNARY_BY_TOKEN: dict[str, UnaryOp] = {"not": "not", "-": "neg"}
@@ -62,6 +64,7 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
     "pow": ("pow", 2),
     "sin": ("sin", 1),
     "cos": ("cos", 1),
+    "atan": ("atan", 1),
     "floor": ("floor", 1),
     "ceil": ("ceil", 1),
     "round": ("round", 1),

@@ -33,12 +33,14 @@ from opgen.loop.walk import operands
 _KINDS = {
     **dict.fromkeys(("add", "sub", "mul", "min", "max"), ("int", "float")),
     "div": ("float",),
-    **dict.fromkeys(("floordiv", "mod"), ("int",)),
+    **dict.fromkeys(("floordiv", "mod", "quot", "shl", "shr"), ("int",)),
+    "rem": ("int", "float"),
     **dict.fromkeys(("and", "or", "xor"), ("bool", "int")),
     "neg": ("int", "float"),
     "not": ("bool",),
     **dict.fromkeys(FUNCTIONS, ("float",)),
     "abs": ("int", "float"),
+    "pow": ("int", "float"),
 }
 """The kinds of types each operation takes."""
 

@@ -14,11 +14,13 @@ from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, Call, Compare, For, Load, Select, Stmt, Store, Type, Unary
 from opgen.loop.walk import free_vars, walk_expr
 from opgen.lower.constants import Term, terms
+from opgen.lower.functions import applied, combined
 from opgen.lower.parameters import Parameters
 from opgen.lower.repeated import repeated
 from opgen.lower.scalars import COMPARE, INTEGER, Scalars, has_floats
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
+    PREDICATES,
     Apply,
     AttrValue,
     Conditional,
@@ -41,7 +43,6 @@ from opgen.spec.model import (
 )
 from opgen.spec.walk import conjuncts, reads_values, subexpressions
 
-_ARITHMETIC: dict[str, loop.BinaryOp] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "min": "min", "max": "max"}
 _STEP: dict[str, loop.BinaryOp] = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
@@ -165,7 +166,7 @@ class Mathematics:
             case Conditional():
                 return self.type_of(e.if_true) or self.type_of(e.if_false)
             case Apply():
-                return self.type_of(e.argument)
+                return BOOL if e.function in PREDICATES else self.type_of(e.argument)
             case Convert():
                 return self.compute_type(e.to)
             case Read():
@@ -196,8 +197,8 @@ class Mathematics:
                     return self._seldom(e, condition, want, scope)
                 if_true = self.value(e.if_true, want, scope.under(condition))
                 return Select(condition, if_true, self.value(e.if_false, want, scope.under(b.negate(condition))))
-            case Apply():
-                return Call(e.function, (self.value(e.argument, want, scope),))
+            case Apply() if e.function not in PREDICATES:
+                return applied(e.function, self.value(e.argument, want, scope))
             case Convert():
                 return self._convert(e, want, scope)
             case Read():
@@ -239,7 +240,7 @@ class Mathematics:
             return b.both(left, right) if e.op == "and" else b.either(left, right)
         if isinstance(e, Operation) and e.op in COMPARE:
             dtype = self.type_of(e.left) or self.type_of(e.right) or self._untyped(e)
-            if dtype is not None and (dtype not in (INT64, BOOL) or reads_values(e) or _casts(e)):
+            if dtype is not None and (dtype not in (INT64, BOOL) or _of_elements(e)):
                 left, right = self.value(e.left, dtype, scope), self.value(e.right, dtype, scope)
                 return Compare(COMPARE[e.op], left, right)
         if isinstance(e, Conditional):
@@ -248,6 +249,8 @@ class Mathematics:
             return b.select(condition, if_true, self.condition(e.if_false, scope.under(b.negate(condition))))
         if isinstance(e, Read | Convert):
             return self.value(e, BOOL, scope)
+        if isinstance(e, Apply):
+            return applied(e.function, self.value(e.argument, self.type_of(e.argument) or FLOAT64, scope))
         return self._scalars.lower(e, scope.indices)
 
     def _untyped(self, e: Operation) -> DType | None:
@@ -259,16 +262,12 @@ class Mathematics:
     def _operation(self, e: Operation, want: DType, scope: Scope) -> loop.Expr:
         if e.op in COMPARE or e.op in ("and", "or"):
             return b.cast(want, self.condition(e, scope))
-        if want == INT64 and e.op not in _ARITHMETIC:
-            if reads_values(e):
+        if e.op in ("//", "%", "ceildiv"):
+            if not _of_elements(e):
+                return b.cast(want, self._scalars.lower(e, scope.indices))
+            if want == INT64 and not _of_elements(e.right) and e.right != Number(0):
                 return INTEGER[e.op](self.value(e.left, want, scope), self.value(e.right, want, scope))
-            return self._scalars.lower(e, scope.indices)
-        left, right = self.value(e.left, want, scope), self.value(e.right, want, scope)
-        if e.op == "pow":
-            return Call("pow", (left, right))
-        if e.op not in _ARITHMETIC:
-            raise InternalError(f"operator {e.op!r} is not of the mathematics")
-        return b.binary(_ARITHMETIC[e.op], left, right)
+        return combined(e.op, self.value(e.left, want, scope), self.value(e.right, want, scope))
 
     def _convert(self, e: Convert, want: DType, scope: Scope) -> loop.Expr:
         target = self.compute_type(e.to)
@@ -467,8 +466,9 @@ class Mathematics:
         return Store(accumulator.name, (), total)
 
 
-def _casts(e: Expr) -> bool:
-    return any(isinstance(n, Convert) for n in subexpressions(e))
+def _of_elements(e: Expr) -> bool:
+    """Whether an expression is made of elements, not of integers of shapes and indices alone."""
+    return reads_values(e) or any(isinstance(n, Convert) for n in subexpressions(e))
 
 
 class Names:

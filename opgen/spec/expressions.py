@@ -96,13 +96,41 @@ class SizeOf:
 
 
 Operator = Literal[
-    "+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "min", "max", "ceildiv", "pow"
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "and",
+    "or",
+    "min",
+    "max",
+    "ceildiv",
+    "pow",
+    "rem",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "shift_left",
+    "shift_right",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A binary operation.  `/` is for floats; `//`, `%` and `ceildiv` for integers of the shape language."""
+    """A binary operation.
+
+    Of integers of the shape language: all but `/`, `rem`, bits and shifts.  Of elements: all but `ceildiv`; `/` of
+    integers and `rem` round towards 0, `//` (of integers only) and `%` round down, and what divides integers is 0 where
+    the divisor is; bits and shifts are for integers, and a shift by less than 0, or by all bits, shifts everything out.
+    """
 
     op: Operator
     left: Expr
@@ -149,7 +177,13 @@ class EnumArgument:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-ScalarFunction = Literal["exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs"]
+ScalarFunction = Literal[
+    "exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs", "trunc", "sign",
+    "exp2", "expm1", "log1p", "rsqrt", "sigmoid", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
+    "atanh", "isnan", "isinf", "bit_not",
+]  # fmt: skip
+PREDICATES = frozenset({"isnan", "isinf"})
+"""The scalar functions that give a condition; all others give what they are given."""
 
 
 @dataclass(frozen=True, slots=True)

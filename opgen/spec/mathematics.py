@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from opgen.diagnostics import Span
 from opgen.dtypes import DTYPES, UINT64, lookup
@@ -20,11 +20,18 @@ from opgen.spec.steps import Foretold
 from opgen.spec.subscripts import SubscriptResolver
 from opgen.spec.text import plural
 
-SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {
-    "exp": "exp", "log": "log", "sqrt": "sqrt", "tanh": "tanh", "erf": "erf", "sin": "sin", "cos": "cos",
-    "floor": "floor", "ceil": "ceil", "round": "round", "abs": "abs",
-}  # fmt: skip
+SCALAR_FUNCTIONS: dict[str, m.ScalarFunction] = {name: name for name in get_args(m.ScalarFunction)}
+_OF_NUMBERS = ("abs", "sign")
+"""Functions of integers, too; the others are of floats, but `bit_not`."""
 
+PAIR_FUNCTIONS: dict[str, m.Operator] = {
+    "rem": "rem", "bit_and": "bit_and", "bit_or": "bit_or", "bit_xor": "bit_xor", "shift_left": "shift_left",
+    "shift_right": "shift_right",
+}  # fmt: skip
+"""Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
+
+_OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
+"""Operations that only elements of integer types have."""
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
 """Of each type that floats are computed in, the least number that rounds to infinity."""
 
@@ -230,6 +237,8 @@ class MathResolver(Resolver):
     def _call(self, tree: s.Call) -> Typed | None:
         name = tree.function.name
         target = self._cast_target(name)
+        if name in PAIR_FUNCTIONS:
+            return self._pair(PAIR_FUNCTIONS[name], tree)
         if target is None and name not in SCALAR_FUNCTIONS:
             return super()._call(tree)
         if len(tree.arguments) != 1:
@@ -245,6 +254,14 @@ class MathResolver(Resolver):
             return Typed(m.Convert(target, argument.expr, tree.span), target)
         return self._apply(SCALAR_FUNCTIONS[name], argument, tree.span)
 
+    def _pair(self, op: m.Operator, tree: s.Call) -> Typed | None:
+        """A function of two elements."""
+        if len(tree.arguments) != 2:
+            self.report.add("S021", f"{op} takes 2 arguments, {len(tree.arguments)} given", tree.span)
+            return None
+        left, right = map(self.resolve, tree.arguments)
+        return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
+
     @staticmethod
     def _unsigned(tree: s.Expression) -> Typed | None:
         """A literal beyond int64 that a uint64 holds: it stands in such a cast only."""
@@ -258,6 +275,7 @@ class MathResolver(Resolver):
             *self.scope.functions,
             *SHAPE_FUNCTIONS,
             *SCALAR_FUNCTIONS,
+            *PAIR_FUNCTIONS,
             *self.scope.type_variables,
             *DTYPES,
             "present",
@@ -273,23 +291,34 @@ class MathResolver(Resolver):
         return None if dtype is None else dtype.name
 
     def _apply(self, function: m.ScalarFunction, argument: Typed, span: Span) -> Typed | None:
-        fits = self.is_float(argument.kind) or (function == "abs" and argument.kind not in (BOOL, INT))
+        kind = argument.kind
+        if function == "bit_not":
+            fits, wanted = self.is_integer(kind), f"an integer element, found {self._why_not(kind, integer=True)}"
+        else:
+            fits = self.is_float(kind) or (function in _OF_NUMBERS and kind not in (BOOL, INT))
+            wanted = f"a float, found {self._why_not(kind)}"
         if not fits:
-            self.report.add("S020", f"{function} takes a float, found {self._why_not_float(argument.kind)}", span)
+            self.report.add("S020", f"{function} takes {wanted}", span)
             return None
-        return Typed(m.Apply(function, argument.expr, span), argument.kind)
+        return Typed(m.Apply(function, argument.expr, span), BOOL if function in m.PREDICATES else kind)
 
     # Kinds ----------------------------------------------------------------------------------------
 
     def arithmetic(self, op: m.Operator, left: Typed, right: Typed, span: Span) -> Typed | None:
         pair = self.unify(left, right)
-        if op in ("/", "pow") and pair is not None and pair[0].kind not in (INT, NUMBER, BOOL):
-            kind = pair[0].kind
-            if not self.is_float(kind):
-                self.report.add("S020", f"'{op}' takes floats, found {self._why_not_float(kind)}", span)
-                return None
-            return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
-        return super().arithmetic(op, left, right, span)
+        if pair is None or pair[0].kind == BOOL or (pair[0].kind in (INT, NUMBER) and op not in PAIR_FUNCTIONS):
+            return super().arithmetic(op, left, right, span)
+        kind, told = pair[0].kind, op if op in PAIR_FUNCTIONS else f"'{op}'"
+        if kind in (INT, NUMBER):
+            self.report.add("S020", f"{told} takes elements, found {self.describe(kind)}", span, "cast one of them")
+            return None
+        if op in _OF_INTEGERS and not self.is_integer(kind):
+            self.report.add("S020", f"{told} takes integers, found {self._why_not(kind, integer=True)}", span)
+            return None
+        if op == "ceildiv":
+            self.report.add("S020", f"{told} takes integers of shapes, found {self.describe(kind)}", span)
+            return None
+        return Typed(m.Operation(op, pair[0].expr, pair[1].expr, span), kind)
 
     def is_float(self, kind: Kind) -> bool:
         """Whether values of a kind are floats, whichever of its types a variable stands for."""
@@ -299,7 +328,7 @@ class MathResolver(Resolver):
         return kind == REAL or (kind in DTYPES and DTYPES[kind].is_float)
 
     def is_integer(self, kind: Kind) -> bool:
-        """Whether values of a kind are elements of an integer type, whichever of its types a variable stands for."""
+        """Whether values of a kind are integer elements, whichever of its types a variable stands for."""
         variable = self.scope.type_variables.get(kind)
         if variable is not None:
             return all(d.is_int for d in variable.allowed)
@@ -315,11 +344,13 @@ class MathResolver(Resolver):
             return None
         return Typed(whole[0], "int64"), Typed(whole[1], "int64")
 
-    def _why_not_float(self, kind: Kind) -> str:
+    def _why_not(self, kind: Kind, integer: bool = False) -> str:
+        """A kind, and which type it may be that is no float (or no integer)."""
         variable = self.scope.type_variables.get(kind)
         if variable is None:
             return self.describe(kind)
-        return f"{kind}, which may be {next((str(d) for d in variable.allowed if not d.is_float), 'a float')}"
+        wanted = "int" if integer else "float"
+        return f"{kind}, which may be {next(str(d) for d in variable.allowed if d.kind != wanted)}"
 
     def adapt(self, operand: Typed, kind: Kind) -> Typed | None:
         known = super().adapt(operand, kind)

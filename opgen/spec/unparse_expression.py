@@ -13,7 +13,9 @@ from opgen.spec import syntax as s
 NOWHERE = Span(Source("<model>", ""), 1, 1, 1, 1)
 """The place of what was never written."""
 
-CALLED = ("min", "max", "ceildiv", "pow")
+CALLED = (
+    "min", "max", "ceildiv", "pow", "rem", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right",
+)  # fmt: skip
 """Operations that are written like functions."""
 
 

@@ -49,8 +49,8 @@ LANES = (2, 4, 16)
 NAMES = ["i", "j", "k", "n", "height", "input", "for", "min", "inf_f32", "x_1", "float32", "true", "_"]
 FLOATS = [0.0, -0.0, 1.5, 1e-45, 5e-324, 1e300, math.inf, -math.inf, math.nan, 0.1, -1 / 3, 1e16, 65504.0]
 OPERATIONS: dict[str, tuple[BinaryOp, ...]] = {
-    "int": ("add", "sub", "mul", "floordiv", "mod", "min", "max", "and", "or", "xor"),
-    "float": ("add", "sub", "mul", "div", "min", "max"),
+    "int": ("add", "sub", "mul", "floordiv", "mod", "quot", "rem", "min", "max", "and", "or", "xor", "shl", "shr"),
+    "float": ("add", "sub", "mul", "div", "rem", "min", "max"),
     "bool": ("and", "or", "xor"),
 }
 

@@ -161,6 +161,8 @@ class ExpressionPrinter:
             raise InternalError(f"no arithmetic on {dtype}")
         if op in ("min", "max"):
             return self._helper(f"{op}_{VALUE_TYPES[dtype]}", left, right)
+        if op == "rem":
+            return Code(f"{'fmodf' if dtype == FLOAT32 else 'fmod'}({left.text}, {right.text})")
         if op not in _SYMBOLS:
             raise InternalError(f"no {op} of {dtype}")
         symbol, level = _SYMBOLS[op]
@@ -232,6 +234,8 @@ class ExpressionPrinter:
         dtype, arguments = e.type.dtype, [self.code(a, lane) for a in e.arguments]
         if dtype.is_int and e.function == "abs":
             return arguments[0] if not dtype.signed else self._helper(f"abs_{VALUE_TYPES[dtype]}", *arguments)
+        if dtype.is_int and e.function == "pow":
+            return self._helper(f"pow_{VALUE_TYPES[dtype]}", *arguments, interval=full_interval(dtype))
         if not dtype.is_float or dtype.bits == 16:
             raise InternalError(f"no {e.function} of {dtype}")
         name = _C_FUNCTIONS.get(e.function, e.function) + ("f" if dtype == FLOAT32 else "")

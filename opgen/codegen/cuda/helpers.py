@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opgen.codegen.cuda.types import VALUE_TYPES, literal
-from opgen.dtypes import DTYPES
+from opgen.dtypes import DTYPES, DType
 
 _INTS = {VALUE_TYPES[d]: d for d in DTYPES.values() if d.is_int}
 _FLOATS = ("f32", "f64")
@@ -42,6 +42,7 @@ def _arithmetic() -> dict[str, Helper]:
             table[f"{name}_{t}"] = Helper(t, two, body, f"a {sign} b modulo 2^{dtype.bits}.")
         table[f"min_{t}"] = Helper(t, two, "return a <= b ? a : b;")
         table[f"max_{t}"] = Helper(t, two, "return a >= b ? a : b;")
+        table |= _of_elements(t, dtype)
         if not dtype.signed:
             table[f"floordiv_{t}"] = Helper(t, two, "return b == 0 ? a : a / b;")
             table[f"mod_{t}"] = Helper(t, two, "return b == 0 ? 0 : a % b;")
@@ -66,6 +67,35 @@ def _arithmetic() -> dict[str, Helper]:
         table[f"min_{t}"] = Helper(t, two, "return a <= b || a != a ? a : b;", "A NaN in either operand is the result.")
         table[f"max_{t}"] = Helper(t, two, "return a >= b || a != a ? a : b;", "A NaN in either operand is the result.")
     return table
+
+
+def _of_elements(t: str, dtype: DType) -> dict[str, Helper]:
+    """Operations that have a value whatever the second operand is."""
+    two, bits, wide = f"{t} a, {t} b", dtype.bits, "u32" if dtype.bits <= 32 else "u64"
+    inside = f"b >= 0 && b < {bits}" if dtype.signed else f"b < {bits}"
+    minus = f"if (b == -1) return sub_{t}(0, a);\n" if dtype.signed else ""
+    below = "if (b < 0 && a != 1 && a != -1) return 0;\n" if dtype.signed else ""
+    return {
+        f"quot_{t}": Helper(
+            t, two, f"{minus}return b == 0 ? 0 : a / b;", "Rounded towards 0.", (f"sub_{t}",) if dtype.signed else ()
+        ),
+        f"rem_{t}": Helper(
+            t, two, f"return b == 0{' || b == -1' if dtype.signed else ''} ? 0 : a % b;", "With the sign of a."
+        ),
+        f"shl_{t}": Helper(t, two, f"return {inside} ? ({t})(({wide})a << b) : 0;", "0 if all bits are shifted out."),
+        f"shr_{t}": Helper(
+            t, two, f"return a >> ({inside} ? b : {bits - 1});" if dtype.signed else f"return {inside} ? a >> b : 0;"
+        ),
+        f"pow_{t}": Helper(
+            t,
+            two,
+            f"{below}{wide} total = 1, square = ({wide})a;\n"
+            f"for ({wide} rest = ({wide})b; rest != 0; rest >>= 1) {{\n"
+            "    if (rest & 1) total *= square;\n    square *= square;\n}\n"
+            f"return ({t})total;",
+            f"Modulo 2^{bits}; with a negative exponent rounded towards 0, and 0 of 0.",
+        ),
+    }
 
 
 def _saturating() -> dict[str, Helper]:

@@ -22,7 +22,7 @@ restrict typeof linux unix i386 main std opgen emulation NULL INFINITY NAN EOF e
 threadIdx blockIdx blockDim gridDim warpSize dim3 uint3 half bfloat16 min max abs
 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
 exp expf log logf sqrt sqrtf tanh tanhf erf erff pow powf sin sinf cos cosf floor floorf ceil ceilf rint rintf
-fabs fabsf fma fmaf
+fabs fabsf fma fmaf atan atanf fmod fmodf
 """
 
 RESERVED = frozenset(_WORDS.split()) | frozenset(HELPERS)

@@ -48,6 +48,8 @@ _LIBRARY = frozenset(
         "pow",
         "sin",
         "cos",
+        "atan",
+        "fmod",
         "fma",
         "sqrt",
         "floor",

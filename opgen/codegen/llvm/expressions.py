@@ -5,7 +5,16 @@ from __future__ import annotations
 from opgen.codegen.llvm import conversions, functions, loads, pairs
 from opgen.codegen.llvm.affine import is_index, materialise, poly, splat
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.integers import floor_division, floor_remainder, unsigned_division, unsigned_remainder
+from opgen.codegen.llvm.integers import (
+    floor_division,
+    floor_remainder,
+    quotient,
+    remainder,
+    shifted,
+    unsigned_division,
+    unsigned_remainder,
+)
+from opgen.codegen.llvm.library import library_symbol
 from opgen.codegen.llvm.types import Value, listed, literal, scalar_type, value_type, wrapped
 from opgen.codegen.llvm.types import splat as splat_literal
 from opgen.diagnostics import InternalError
@@ -94,8 +103,14 @@ def _binary(fn: Function, e: Binary) -> Value:
         return _float_binary(fn, e, left, right)
     if e.op in ("min", "max"):
         return functions.intrinsic(fn, _sign(left.type.dtype) + e.op, [left, right])
+    known = int(e.right.value) if kind == "int" and isinstance(e.right, Const) else None
+    if kind == "int" and e.op in ("quot", "rem"):
+        element = quotient if e.op == "quot" else remainder
+        return Value(element(fn, left, right, known), left.type, left.text)
+    if kind == "int" and e.op in ("shl", "shr"):
+        return Value(shifted(fn, e.op, left, right, known), left.type, left.text)
     if kind == "int" and e.op in ("floordiv", "mod"):
-        divisor = int(e.right.value) or None if isinstance(e.right, Const) else None
+        divisor = known or None
         emit = _DIVISIONS[e.op, left.type.dtype.signed]
         return Value(emit(fn, scalar, lanes, left.ref, right.ref, divisor), left.type, left.text)
     if e.op not in _INTEGER or (kind == "bool" and e.op in ("add", "sub", "mul")):
@@ -106,6 +121,10 @@ def _binary(fn: Function, e: Binary) -> Value:
 def _float_binary(fn: Function, e: Binary, left: Value, right: Value) -> Value:
     if e.op in _FLOAT:
         return Value(fn.writer.pure(e.op, f"{_FLOAT[e.op]} {left.typed}, {right.ref}"), left.type, left.text)
+    if e.op == "rem":
+        symbol = library_symbol(fn, "fmod", left.type, 2)
+        text = f"call {left.text} {symbol}({left.typed}, {right.typed})"
+        return Value(fn.writer.pure(e.op, text), left.type, left.text)
     if e.op not in ("min", "max"):
         raise InternalError(f"{e.op} of {left.type}")
     # LLVM's own minimum and maximum order the zeros and choose among NaNs otherwise than the loop IR.

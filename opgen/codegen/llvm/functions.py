@@ -5,7 +5,7 @@ What hardware does exactly goes through LLVM's intrinsics; `elementary.py`, `pow
 
 from __future__ import annotations
 
-from opgen.codegen.llvm import bfloat16, masked
+from opgen.codegen.llvm import bfloat16, integers, masked
 from opgen.codegen.llvm.elementary import FUNCTIONS, elementary
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.powers import power
@@ -29,6 +29,8 @@ def call(fn: Function, e: Call) -> Value:
         raise InternalError(f"{e.function} of different types: {', '.join(str(a.type) for a in arguments)}")
     if e.function == "abs" and of.dtype.is_int:
         return arguments[0] if not of.dtype.signed else intrinsic(fn, "abs", arguments, ", i1 false", ", i1")
+    if e.function == "pow" and of.dtype.is_int:
+        return integers.power(fn, *arguments)
     if of.dtype.name not in ("float32", "float64"):
         raise InternalError(f"{e.function} of {of}")
     if e.function in _INTRINSIC:

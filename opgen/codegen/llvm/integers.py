@@ -6,7 +6,8 @@ Dividing an unsigned integer, these are the quotient and remainder as they are; 
 from __future__ import annotations
 
 from opgen.codegen.llvm.function import Function
-from opgen.codegen.llvm.types import splat, vector
+from opgen.codegen.llvm.types import Value, scalar_type, splat, value_type, vector, wrapped
+from opgen.loop.nodes import Type
 
 
 def floor_division(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: int | None) -> str:
@@ -38,6 +39,103 @@ def floor_remainder(fn: Function, scalar: str, lanes: int, a: str, b: str, divis
     flag, zero = vector("i1", lanes), splat(scalar, "0", lanes)
     raised = w.pure("raise", f"select {flag} {below}, {t} {b}, {t} {zero}")
     return w.pure("modulo", f"add {t} {remainder}, {raised}")
+
+
+def quotient(fn: Function, a: Value, b: Value, divisor: int | None) -> str:
+    """a / b rounded towards 0, wrapping; 0 where b is 0.  `divisor` is b where it is constant."""
+    w, (scalar, lanes) = fn.writer, _shape(a)
+    flag, zero = vector("i1", lanes), splat(scalar, "0", lanes)
+    if divisor == 0:
+        return zero
+    by, is_minus = _divisor(fn, a.type, b, divisor)
+    signed = a.type.dtype.signed
+    found = (w.once if divisor is None else w.pure)("quotient", f"{'s' if signed else 'u'}div {a.typed}, {by}")
+    if is_minus:
+        negated = w.pure("negated", f"sub {a.text} {zero}, {a.ref}")
+        found = w.pure("quotient", f"select {flag} {is_minus}, {a.text} {negated}, {a.text} {found}")
+    if divisor is not None:
+        return found
+    is_zero = w.pure("zero", f"icmp eq {b.typed}, {zero}")
+    return w.pure("quotient", f"select {flag} {is_zero}, {a.text} {zero}, {a.text} {found}")
+
+
+def remainder(fn: Function, a: Value, b: Value, divisor: int | None) -> str:
+    """a - b * (a / b rounded towards 0); 0 where b is 0.  `divisor` is b where it is constant."""
+    scalar, lanes = _shape(a)
+    if divisor == 0:
+        return splat(scalar, "0", lanes)
+    by, _ = _divisor(fn, a.type, b, divisor)
+    emit = fn.writer.once if divisor is None else fn.writer.pure
+    return emit("remainder", f"{'s' if a.type.dtype.signed else 'u'}rem {a.typed}, {by}")
+
+
+def _divisor(fn: Function, of: Type, b: Value, divisor: int | None) -> tuple[str, str]:
+    """A divisor, 1 in place of 0 and -1, and whether it was -1 (empty: it never is)."""
+    w, (scalar, lanes) = fn.writer, _shape(b)
+    flag, one = vector("i1", lanes), splat(scalar, "1", lanes)
+    if not of.dtype.signed:
+        return (b.ref if divisor is not None else _but_zero(fn, scalar, lanes, b.ref)), ""
+    if divisor is not None and divisor != -1:
+        return b.ref, ""
+    is_minus = w.pure("minus", f"icmp eq {b.typed}, {splat(scalar, '-1', lanes)}")
+    above = w.pure("above", f"add {b.typed}, {one}")
+    replaced = w.pure("replaced", f"icmp ule {b.text} {above}, {one}")
+    return w.pure("divisor", f"select {flag} {replaced}, {b.text} {one}, {b.typed}"), is_minus
+
+
+def shifted(fn: Function, op: str, a: Value, by: Value, known: int | None) -> str:
+    """a shifted left ("shl") or right ("shr"); `known` is the second operand where it is constant."""
+    w, (scalar, lanes), bits = fn.writer, _shape(a), a.type.dtype.bits
+    keeps_sign = op == "shr" and a.type.dtype.signed
+    instruction = "shl" if op == "shl" else "ashr" if keeps_sign else "lshr"
+    if known is not None and 0 <= known < bits:
+        return w.pure(op, f"{instruction} {a.typed}, {by.ref}")
+    flag, zero, last = vector("i1", lanes), splat(scalar, "0", lanes), splat(scalar, str(bits - 1), lanes)
+    inside = w.pure("inside", f"icmp ule {by.typed}, {last}")
+    amount = w.pure("amount", f"select {flag} {inside}, {by.typed}, {by.text} {last}")
+    found = w.pure(op, f"{instruction} {a.typed}, {amount}")
+    return found if keeps_sign else w.pure(op, f"select {flag} {inside}, {a.text} {found}, {a.text} {zero}")
+
+
+def power(fn: Function, a: Value, b: Value) -> Value:
+    """a to the power of b, modulo 2**bits, by squares: a helper, which LLVM inlines."""
+    symbol = f"pow.{a.type.dtype}" + (f".x{a.type.lanes}" if a.type.lanes > 1 else "")
+    if symbol not in fn.module.helpers:
+        head = f"define internal {a.text} @{symbol}({a.text} %x, {a.text} %y) alwaysinline #0"
+        fn.module.helpers[symbol] = "\n".join([f"{head} {{", *_power(a.type), "}"])
+    return Value(fn.writer.pure("pow", f"call {a.text} @{symbol}({a.typed}, {b.typed})"), a.type, a.text)
+
+
+def _power(of: Type) -> list[str]:
+    t, lanes, bits = value_type(of), of.lanes, of.dtype.bits
+    scalar, flag = scalar_type(of.dtype.name), vector("i1", lanes)
+    zero, one = (splat(scalar, n, lanes) for n in ("0", "1"))
+    lines: list[str] = []
+    total, square = one, "%x"
+    for k in range(bits):
+        lines.append(f"  %bit.{k} = and {t} %y, {splat(scalar, str(wrapped(1 << k, bits)), lanes)}")
+        lines.append(f"  %off.{k} = icmp eq {t} %bit.{k}, {zero}")
+        lines.append(f"  %product.{k} = mul {t} {total}, {square}")
+        lines.append(f"  %total.{k} = select {flag} %off.{k}, {t} {total}, {t} %product.{k}")
+        lines.append(f"  %square.{k} = mul {t} {square}, {square}")
+        total, square = f"%total.{k}", f"%square.{k}"
+    if not of.dtype.signed:
+        return [*lines, f"  ret {t} {total}"]
+    return [
+        *lines,  # of 1 and -1 they are right for negative exponents too: y and -y are odd together
+        f"  %below = icmp slt {t} %y, {zero}",
+        f"  %above.base = add {t} %x, {one}",
+        f"  %small = icmp ule {t} %above.base, {splat(scalar, '2', lanes)}",
+        f"  %not.zero = icmp ne {t} %x, {zero}",
+        f"  %unit = and {flag} %small, %not.zero",
+        f"  %inverse = select {flag} %unit, {t} {total}, {t} {zero}",
+        f"  %result = select {flag} %below, {t} %inverse, {t} {total}",
+        f"  ret {t} %result",
+    ]
+
+
+def _shape(v: Value) -> tuple[str, int]:
+    return scalar_type(v.type.dtype.name), v.type.lanes
 
 
 def unsigned_division(fn: Function, scalar: str, lanes: int, a: str, b: str, divisor: int | None) -> str:

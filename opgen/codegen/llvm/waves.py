@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from functools import cache
 
-from opgen.codegen.llvm.bodies import Body, called, nodes, through
+from opgen.codegen.llvm.bodies import HALF_PI, Body, called, nodes, through
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.library import library_symbol
 from opgen.codegen.llvm.types import Value, vector
 from opgen.loop.nodes import Type
 
-HALF_PI = Fraction("1.5707963267948966192313216916397514420985846996875529104874722961539")
 WAVES = {"sin": 0, "cos": 1}
 """The functions, and how many quarters of a turn each is ahead of the sine."""
 

@@ -282,7 +282,7 @@ class _Builder:
                 return self._of("sub", self.step("number", 0), self._integer(e.operand, scope))
             case Binary(op="floordiv" | "mod"):
                 return self._quotient(e, scope)
-            case Binary():
+            case Binary() if e.op in _ARITHMETIC:
                 return self._of(_ARITHMETIC[e.op], self._integer(e.left, scope), self._integer(e.right, scope))
             case Select():
                 condition, first, second = self._sides(e, scope, self._integer)

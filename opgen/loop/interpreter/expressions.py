@@ -52,6 +52,9 @@ _OPERATORS = {
     "xor": "^",
 }
 
+_ELEMENTS = {"quot": "quotients", "rem": "remainders", "shl": "np.left_shift", "shr": "np.right_shift"}
+"""In lanes; numpy's shifts are those of the loop IR."""
+
 
 def choose(condition: object, if_true: object, if_false: object) -> object:
     """A select of scalars of which one loads: both operands are evaluated, as memory is read either way."""
@@ -82,6 +85,14 @@ NAMESPACE: dict[str, object] = {
     "greatest_lanes": arithmetic.greatest_lanes,
     "cast_scalar": arithmetic.cast_scalar,
     "cast_lanes": arithmetic.cast_lanes,
+    "quotient": arithmetic.quotient,
+    "remainder": arithmetic.remainder,
+    "shifted_left": arithmetic.shifted_left,
+    "shifted_right": arithmetic.shifted_right,
+    "integer_power": arithmetic.integer_power,
+    "integer_powers": arithmetic.integer_powers,
+    "quotients": arithmetic.quotients,
+    "remainders": arithmetic.remainders,
     "pair": arithmetic.pair,
     "dot": arithmetic.dot,
     "erf": arithmetic.erf,
@@ -223,10 +234,27 @@ class ExpressionWriter:
         if scalar and e.type.dtype == BOOL and e.op in ("and", "or"):
             first, second = (b.text, "False") if e.op == "and" else ("True", b.text)
             return Code(_of_two(a.text, first, second, (e.right,)))
+        if e.op in ("quot", "rem", "shl", "shr"):
+            return self._of_elements(e, a, b)
         text = f"({a.text} {_OPERATORS[e.op]} {b.text})"
         if not (scalar and e.type.dtype.is_int):
             return Code(text)
         return self._within(text, e.type, *_bounds(e.op, a, b, limits(e.type.dtype)))
+
+    def _of_elements(self, e: Binary, a: Code, b: Code) -> Code:
+        """Quotients, remainders and shifts, which have a value whatever the second operand is."""
+        dtype = e.type.dtype
+        if e.type.lanes > 1 or dtype.is_float:
+            return Code(f"{_ELEMENTS[e.op]}({a.text}, {b.text})")
+        most = max(abs(a.low), abs(a.high))
+        match e.op:
+            case "quot":
+                return self._within(f"quotient({a.text}, {b.text})", e.type, -most, most)
+            case "rem":
+                return Code(f"remainder({a.text}, {b.text})", min(a.low, 0), max(a.high, 0))
+            case "shr":
+                return Code(f"shifted_right({a.text}, {b.text}, {dtype.bits})", min(a.low, 0), max(a.high, 0))
+        return self._within(f"shifted_left({a.text}, {b.text}, {dtype.bits})", e.type, -most << 64, most << 64)
 
     def _select(self, e: Select, names: Names) -> Code:
         condition = self.text(e.condition, names)
@@ -244,6 +272,9 @@ class ExpressionWriter:
             return Code(f"fma{e.type.dtype.bits}{lanes}({inside})")
         if e.function == "erf":
             return Code(f"erf({inside})" if lanes else f"erf_scalar({inside})")
+        if e.type.dtype.is_int and e.function == "pow":
+            name = "integer_powers" if lanes else "integer_power"
+            return Code(f"{name}({inside}, {self.constant(e.type.dtype)})", *limits(e.type.dtype))
         if e.type.dtype.is_int and not lanes:
             largest = max(abs(arguments[0].low), abs(arguments[0].high))
             return self._within(f"abs({inside})", e.type, 0, largest)

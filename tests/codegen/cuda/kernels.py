@@ -194,12 +194,21 @@ def conversions() -> Kernel:
 
 
 _INT_OPS = ("a + b", "a - b", "a * b", "a // d", "a % d", "min(a, b)", "max(a, b)", "a and b", "a or b", "a xor b")
-_INT_OPS += ("-a", "abs(a)", "select(a < b, a, b)")
+_INT_OPS += ("-a", "abs(a)", "select(a < b, a, b)", "quot(a, b)", "rem(a, b)", "shl(a, b)", "shr(a, b)", "pow(a, b)")
 _FLOAT_OPS = ("a + b", "a - b", "a * b", "a / b", "min(a, b)", "max(a, b)", "-a", "fma(a, b, a)", "a * b + a")
-_FLOAT_OPS += ("sqrt(a)", "floor(a)", "ceil(a)", "round(a)", "abs(a)", "select(a >= b, a, b)", "a - (b - a)")
+_FLOAT_OPS += (
+    "sqrt(a)",
+    "floor(a)",
+    "ceil(a)",
+    "round(a)",
+    "abs(a)",
+    "select(a >= b, a, b)",
+    "a - (b - a)",
+    "rem(a, b)",
+)
 _BOOL_OPS = ("a and b", "a or b", "a xor b", "not a", "a == b", "a != b", "select(a, b, a)")
 _COMPARES = ("a == b", "a != b", "a < b", "a <= b", "a > b", "a >= b")
-_ABOUT = ("exp(a)", "log(a)", "tanh(a)", "erf(a)", "sin(a)", "cos(a)", "pow(abs(a), b)")
+_ABOUT = ("exp(a)", "log(a)", "tanh(a)", "erf(a)", "sin(a)", "cos(a)", "pow(abs(a), b)", "atan(a)")
 
 
 def operators(dtype: DType) -> Kernel:

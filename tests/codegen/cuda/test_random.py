@@ -33,6 +33,7 @@ from opgen.loop.print import print_kernel
 from opgen.runtime.devices import emulation
 from tests.codegen.cuda.kernels import sample
 from tests.codegen.cuda.test_emulated import assert_same
+from tests.loop.strategies import OPERATIONS
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 
@@ -71,9 +72,9 @@ class Grower:
         if dtype == BOOL:
             op = self.random.choice(["and", "or", "xor"])
         elif dtype.is_int:
-            op = self.random.choice(["add", "sub", "mul", "floordiv", "mod", "min", "max", "and", "or", "xor"])
+            op = self.random.choice(OPERATIONS["int"])
         else:
-            op = self.random.choice(["add", "sub", "mul", "div", "min", "max"])
+            op = self.random.choice(OPERATIONS["float"])
         left, right = self.grow(dtype, depth), self.grow(dtype, depth)
         if op in ("floordiv", "mod"):
             zero, three = Const(0, Type(dtype)), Const(3, Type(dtype))
@@ -82,6 +83,8 @@ class Grower:
 
     def unary(self, dtype: DType, depth: int) -> Expr:
         operand = self.grow(dtype, depth)
+        if dtype.is_int and self.random.random() < 0.3:
+            return Call("pow", (operand, self.grow(dtype, depth)))
         return Call("abs", (operand,)) if self.random.random() < 0.5 else Unary("neg", operand)
 
     def compare(self, dtype: DType, depth: int) -> Expr:

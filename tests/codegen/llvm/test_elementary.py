@@ -19,8 +19,16 @@ from opgen.loop.nodes import Call
 from tests.codegen.llvm.test_conversions import NUMPY
 from tests.codegen.llvm.test_expressions import bits, run
 
-FUNCTIONS = ["exp", "log", "tanh", "erf", "sin", "cos"]
-WIDTHS = {"exp": (110, 750), "log": (4, 4), "tanh": (10, 10), "erf": (5, 5), "sin": (7e4, 2e9), "cos": (7e4, 2e9)}
+FUNCTIONS = ["exp", "log", "tanh", "erf", "sin", "cos", "atan"]
+WIDTHS = {
+    "exp": (110, 750),
+    "log": (4, 4),
+    "tanh": (10, 10),
+    "erf": (5, 5),
+    "sin": (7e4, 2e9),
+    "cos": (7e4, 2e9),
+    "atan": (9, 9),
+}
 """Most of the numbers tried lie this near to 0: of float32, of float64."""
 DIGITS = Context(prec=60, Emin=-999999, Emax=999999)
 PI = Context(prec=450)
@@ -53,6 +61,8 @@ def exact(function: str, x: float) -> Decimal | float:
                 return wave(d, 1)
             case "cos":
                 return wave(d, 0)
+            case "atan":
+                return arctan(d)
         grown = (2 * min(abs(d), Decimal(60))).exp()
         size = (grown - 1) / (grown + 1) if abs(x) > 1e-9 else abs(d) - abs(d) ** 3 / 3
         return size.copy_sign(d)
@@ -93,6 +103,18 @@ def wave(x: Decimal, first: int) -> Decimal:
         size = sum((-1) ** k * rest ** (2 * k + power) / math.factorial(2 * k + power) for k in range(1, 24))
         size += rest if power else 1
         return -size if turn in ((2, 3) if first else (1, 2)) else size
+
+
+def arctan(x: Decimal) -> Decimal:
+    """The series, of an argument that is halved until it is small."""
+    size = abs(x)
+    if size > 1:
+        return (half_pi() - arctan(1 / size)).copy_sign(x)
+    turns = 0
+    while size > Decimal("0.01"):
+        size, turns = size / (1 + (1 + size * size).sqrt()), turns + 1
+    total = sum((Decimal((-1) ** k) * size ** (2 * k + 1) / (2 * k + 1) for k in range(16)), Decimal(0))
+    return (2**turns * total).copy_sign(x)
 
 
 def units(got: float, want: Decimal | float, dtype: DType) -> float:

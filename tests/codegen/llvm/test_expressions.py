@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -145,6 +146,55 @@ def test_division_floors_for_constant_divisors(divisor: int, op: str, dtype: DTy
     want = [floored(v, divisor, op, dtype) for v in values]
     of = Const(divisor, Type(dtype, lanes))
     assert run(lambda a: Binary(op, a, of), [x], [dtype], dtype, lanes, "host").tolist() == want
+
+
+def of_elements(x: int, y: int, op: str, dtype: DType) -> int:
+    """By exact numbers: towards 0, and 0 where y is; shifts as if by unlimited integers."""
+    shift = y if 0 <= y < dtype.bits else None
+    match op:
+        case "quot":
+            value = int(Fraction(x, y)) if y else 0
+        case "rem":
+            value = x - y * int(Fraction(x, y)) if y else 0
+        case "shl":
+            value = 0 if shift is None else x * 2**shift
+        case "shr":
+            value = x // 2 ** (dtype.bits if shift is None else shift)
+        case _:
+            value = x**y if y >= 0 else int(Fraction(x) ** y) if x else 0
+    return wrap(value, dtype)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("op", ["quot", "rem", "shl", "shr", "pow"])
+def test_operations_of_elements_have_a_value_for_all_operands(op: str, dtype: DType, lanes: int) -> None:
+    wide = [n for n in extremes(dtype) if op != "pow" or abs(n) <= 100] + [
+        n for n in (5, 6, 31, 32, 63) if op != "quot"
+    ]
+    x, y = (
+        np.array(side, NUMPY[dtype.name]) for side in zip(*[(p, q) for p in extremes(dtype) for q in wide], strict=True)
+    )
+    want = [of_elements(int(p), int(q), op, dtype) for p, q in zip(x, y, strict=True)]
+
+    def made(a: Expr, c: Expr) -> Expr:
+        return Call("pow", (a, c)) if op == "pow" else Binary(op, a, c)
+
+    assert run(made, [x, y], [dtype] * 2, dtype, lanes, "host").tolist() == want
+    for known in {0, 1, wrap(-1, dtype), 3, 8, dtype.bits - 1, dtype.greatest}:
+        value = known if op != "pow" or known < 9 else 2
+        constant = Const(value, Type(dtype, lanes))
+        want = [of_elements(int(p), value, op, dtype) for p in x]
+        assert run(lambda a, c=constant: made(a, c), [x], [dtype], dtype, lanes, "host").tolist() == want
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_the_remainder_of_floats_is_exact(dtype: DType, lanes: int) -> None:
+    x, y = pairs([*SPECIAL, 1e30, 7.0, -3.0, 0.3], dtype)
+    with np.errstate(all="ignore"):
+        want = np.fmod(x, y)
+    assert_same_floats(run(lambda a, c: Binary("rem", a, c), [x, y], [dtype] * 2, dtype, lanes, "host"), want)
 
 
 @pytest.mark.parametrize("lanes", LANES)

@@ -47,8 +47,24 @@ from tests.codegen.llvm.test_conversions import NUMPY
 
 TYPES = list(DTYPES.values())
 COUNT = 48
-FLOAT_OPS: Sequence[BinaryOp] = ("add", "sub", "mul", "div", "min", "max")
-INT_OPS: Sequence[BinaryOp] = ("add", "sub", "mul", "min", "max", "and", "or", "xor", "floordiv", "mod")
+OF_ELEMENTS: Sequence[BinaryOp] = ("quot", "rem", "shl", "shr")
+FLOAT_OPS: Sequence[BinaryOp] = ("add", "sub", "mul", "div", "rem", "min", "max")
+INT_OPS: Sequence[BinaryOp] = (
+    "add",
+    "sub",
+    "mul",
+    "min",
+    "max",
+    "and",
+    "or",
+    "xor",
+    "floordiv",
+    "mod",
+    "quot",
+    "rem",
+    "shl",
+    "shr",
+)
 BOOL_OPS: Sequence[BinaryOp] = ("and", "or", "xor")
 interpret_kernel = interpret
 EXACT: Sequence[Function] = ("fma", "sqrt", "floor", "ceil", "round", "abs")
@@ -93,6 +109,8 @@ class Maker:
             return self.truth(depth)
         if choice < 0.5:
             return Unary("neg", self.make(t, depth - 1))
+        if t.is_int and choice < 0.6:
+            return Call("pow", (self.make(t, depth - 1), self.make(t, depth - 1)))
         if t.is_float and choice < 0.7:
             function = self.rng.choice(EXACT)
             arity = 3 if function == "fma" else 1
