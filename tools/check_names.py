@@ -21,7 +21,7 @@ WORDS = (
     r"mat_?mul|\bgemm\b",
     r"winograd",
     r"back_?prop",
-    r"\brelu\b|\bgelu\b|\bsigmoid\b",
+    r"\brelu\b|\bgelu\b",
     r"(?:layer|batch|group)_?norm",
     r"im2col",
     r"\battention\b",
@@ -37,7 +37,7 @@ _ORDINARY = """
 abs absolute acos acosh add and arange argmax argmin asin asinh atan atanh bitcast cast ceil clip compress concat
 constant cos cosh div dropout equal erf exp expand flatten floor gather greater identity if isinf isnan less log
 loop max maximum mean min minimum mod mul neg nonzero not optional or pad pow power range reciprocal reshape resize
-rint round scan scatter shape sign sin sinh size slice split sqrt squeeze sub sum tan tanh tile transpose unique
+rint round scan scatter shape sigmoid sign sin sinh size slice split sqrt squeeze sub sum tan tanh tile transpose unique
 unsqueeze where xor
 """
 ORDINARY = frozenset(_ORDINARY.split())

@@ -12,7 +12,20 @@ from dataclasses import dataclass
 from opgen.loop.analysis.claims import reach_of
 from opgen.loop.analysis.reach import Claim, Reach
 from opgen.lower.lowering import Lowered
-from opgen.spec.model import AttrValue, Expr, FunctionCall, OpSpec, Present, ShapeLet, SizeOf, Sizes, Symbol, Tensor
+from opgen.spec.model import (
+    AttrValue,
+    Expr,
+    FunctionCall,
+    Number,
+    Operation,
+    OpSpec,
+    Present,
+    ShapeLet,
+    SizeOf,
+    Sizes,
+    Symbol,
+    Tensor,
+)
 from opgen.spec.visit import attrs_in, symbols_in
 
 
@@ -76,6 +89,10 @@ def label(op: OpSpec, e: Expr) -> str:
             return f"present({e.attr})"
         case FunctionCall():
             return e.function
+        case Operation(op="pow"):
+            return f"pow({label(op, e.left)}, {label(op, e.right)})"
+        case Number():
+            return str(e.value)
     return "a number"
 
 

@@ -267,6 +267,8 @@ class Mathematics:
                 return b.cast(want, self._scalars.lower(e, scope.indices))
             if want == INT64 and not _of_elements(e.right) and e.right != Number(0):
                 return INTEGER[e.op](self.value(e.left, want, scope), self.value(e.right, want, scope))
+        if e.op == "pow" and want == INT64 and not _of_elements(e):
+            return self._scalars.lower(e, scope.indices)
         return combined(e.op, self.value(e.left, want, scope), self.value(e.right, want, scope))
 
     def _convert(self, e: Convert, want: DType, scope: Scope) -> loop.Expr:
@@ -325,7 +327,7 @@ class Mathematics:
 
     def _subscript(self, e: Expr, scope: Scope) -> loop.Expr:
         """A subscript: an integer of the shape language, or one that is made of elements."""
-        return self.value(e, INT64, scope) if reads_values(e) else self._scalars.lower(e, scope.indices)
+        return self.value(e, INT64, scope) if _of_elements(e) else self._scalars.lower(e, scope.indices)
 
     def _beyond(self, subscript: loop.Expr, size: loop.Expr, checked: bool, scope: Scope) -> list[loop.Expr]:
         """What is to be asked of a subscript that is made of elements, which is then kept inside all the same.

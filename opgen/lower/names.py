@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 from opgen.diagnostics import InternalError
-from opgen.spec.model import AttrValue, Expr, FunctionCall, OpSpec, Present, ShapeLet, SizeOf, Symbol, Tensor
+from opgen.spec.model import AttrValue, Expr, FunctionCall, Operation, OpSpec, Present, ShapeLet, SizeOf, Symbol, Tensor
+from opgen.spec.walk import subexpressions
 
 
 def parameter_name(op: OpSpec, e: Expr) -> str:
@@ -22,6 +23,9 @@ def parameter_name(op: OpSpec, e: Expr) -> str:
         case FunctionCall():
             arguments = (parameter_name(op, a) for a in e.arguments if isinstance(a, Symbol | AttrValue))
             return "_".join((e.function, str(e.result), *arguments))
+        case Operation(op="pow"):
+            leaves = [n for n in subexpressions(e) if isinstance(n, Symbol | AttrValue | SizeOf | FunctionCall)]
+            return "_".join(("power", *(parameter_name(op, n) for n in leaves)))
     raise InternalError(f"no kernel parameter stands for {e!r}")
 
 

@@ -35,7 +35,9 @@ class Parameters:
         return tuple(self._found)
 
     def _parameter(self, e: Expr) -> Parameter:
-        name = parameter_name(self._op, e)
+        name, taken = parameter_name(self._op, e), {p.name for p in self._found.values()}
+        while name in taken:
+            name += "_"
         match e:
             case Symbol():
                 return Parameter(name, INT64, 0 if e.name in self._sizes else None)

@@ -77,6 +77,8 @@ class Scalars:
             case Conditional():
                 parts = (self.lower(p, indices) for p in (e.condition, e.if_true, e.if_false))
                 return b.select(*parts)
+            case Operation(op="pow"):  # of sizes and attributes only
+                return self._parameters.variable(e)
             case Operation():
                 return self._operation(e, indices)
         raise InternalError(f"not an expression of the shape language: {e!r}")

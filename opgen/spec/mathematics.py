@@ -291,14 +291,11 @@ class MathResolver(Resolver):
         return None if dtype is None else dtype.name
 
     def _apply(self, function: m.ScalarFunction, argument: Typed, span: Span) -> Typed | None:
-        kind = argument.kind
-        if function == "bit_not":
-            fits, wanted = self.is_integer(kind), f"an integer element, found {self._why_not(kind, integer=True)}"
-        else:
-            fits = self.is_float(kind) or (function in _OF_NUMBERS and kind not in (BOOL, INT))
-            wanted = f"a float, found {self._why_not(kind)}"
-        if not fits:
-            self.report.add("S020", f"{function} takes {wanted}", span)
+        kind, bits = argument.kind, function == "bit_not"
+        fits = self.is_integer(kind) if bits else self.is_float(kind)
+        if not fits and not (function in _OF_NUMBERS and kind not in (BOOL, INT)):
+            wanted = "an integer element" if bits else "a float"
+            self.report.add("S020", f"{function} takes {wanted}, found {self._why_not(kind, bits)}", span)
             return None
         return Typed(m.Apply(function, argument.expr, span), BOOL if function in m.PREDICATES else kind)
 
@@ -313,7 +310,7 @@ class MathResolver(Resolver):
             self.report.add("S020", f"{told} takes elements, found {self.describe(kind)}", span, "cast one of them")
             return None
         if op in _OF_INTEGERS and not self.is_integer(kind):
-            self.report.add("S020", f"{told} takes integers, found {self._why_not(kind, integer=True)}", span)
+            self.report.add("S020", f"{told} takes integers, found {self._why_not(kind, True)}", span)
             return None
         if op == "ceildiv":
             self.report.add("S020", f"{told} takes integers of shapes, found {self.describe(kind)}", span)
@@ -344,7 +341,7 @@ class MathResolver(Resolver):
             return None
         return Typed(whole[0], "int64"), Typed(whole[1], "int64")
 
-    def _why_not(self, kind: Kind, integer: bool = False) -> str:
+    def _why_not(self, kind: Kind, integer: bool) -> str:
         """A kind, and which type it may be that is no float (or no integer)."""
         variable = self.scope.type_variables.get(kind)
         if variable is None:

@@ -36,6 +36,8 @@ TYPES = {
     "Matches": (DTYPES["uint8"],),
     "Words": (DTYPES["uint64"],),
     "Converted": tuple(DTYPES.values()),
+    "Whole": INTEGERS,
+    "Mixed": tuple(DTYPES[t] for t in ("int8", "int64", "uint32")),
 }
 CASES = [(op, dtype) for op, types in TYPES.items() for dtype in types]
 FEW = ("int8", "uint32", "uint64", "bool", "bfloat16")
@@ -86,8 +88,17 @@ def case(op: str, dtype: DType, seed: int) -> tuple[dict[str, Array], dict[str, 
     rng = np.random.default_rng([seed, list(DTYPES).index(dtype.name)])
     if op == "Arithmetic":
         a, b = (values(rng, dtype, (61,)) for _ in range(2))
-        results = (a + b, a - b, a * b, -a, np.abs(a), np.maximum(a, b), np.minimum(a, b), a < b)
+        results = (a + b, a - b, a * b, -a, np.abs(a), np.maximum(a, b), np.minimum(a, b), a < b, a == dtype.greatest)
         return {"a": a, "b": b}, dict(zip(_outputs(op), results, strict=True))
+    if op == "Whole":
+        a, b = values(rng, dtype, (61,)), values(rng, dtype, (61,))
+        b[::3] = rng.integers(-3 if dtype.signed else 0, dtype.bits + 2, len(b[::3])).astype(b.dtype)
+        results = [[of_elements(n, int(x), int(y), dtype) for x, y in zip(a, b, strict=True)] for n in WHOLE]
+        return {"a": a, "b": b}, dict(zip(_outputs(op), (np.array(r, a.dtype) for r in results), strict=True))
+    if op == "Mixed":
+        a = values(rng, dtype, (61,))
+        results = (wrap(_numbers(int(x)), dtype) for x in a)
+        return {"a": a}, {"y": np.array(list(results), a.dtype)}
     if op == "Totals":
         x = values(rng, dtype, (5, 37))
         wide = x.astype(np.int64).sum(1)
@@ -102,6 +113,41 @@ def case(op: str, dtype: DType, seed: int) -> tuple[dict[str, Array], dict[str, 
     if op == "Words":
         return {"x": x}, {"y": np.where(x == dtype.greatest, np.uint64(2**63), np.uint64(dtype.greatest))}
     return {"x": x}, {o.name: converted(x, DTYPES[o.dtype]) for o in spec(SCALARS).op(op).outputs}
+
+
+WHOLE = ("quot", "rem", "floordiv", "mod", "pow", "and", "or", "xor", "not", "shl", "shr", "sign")
+
+
+def of_elements(op: str, x: int, y: int, dtype: DType) -> int:
+    """What an op gives of two integers, by exact numbers."""
+    exact = Fraction(x, y) if y else Fraction(0)
+    inside = 0 <= y < dtype.bits
+    found = {
+        "quot": lambda: math.trunc(exact),
+        "rem": lambda: x - y * math.trunc(exact) if y else 0,
+        "floordiv": lambda: math.floor(exact),
+        "mod": lambda: x - y * math.floor(exact) if y else 0,
+        "pow": lambda: pow(x, y, 1 << dtype.bits) if y >= 0 else _small_power(x, y),
+        "and": lambda: x & y,
+        "or": lambda: x | y,
+        "xor": lambda: x ^ y,
+        "not": lambda: ~x,
+        "shl": lambda: x << y if inside else 0,
+        "shr": lambda: x >> (y if inside else dtype.bits),
+        "sign": lambda: (x > 0) - (x < 0),
+    }[op]()
+    return wrap(int(found), dtype)
+
+
+def _small_power(x: int, y: int) -> int:
+    """1 / x**-y rounded towards 0."""
+    return 0 if abs(x) != 1 else x if y % 2 else 1
+
+
+def _numbers(x: int) -> int:
+    thirds = abs(x) // 3 * (1 if x >= 0 else -1)
+    fourth = abs(x) % 4 * (1 if x >= 0 else -1)
+    return x // 7 + x % 5 - thirds * fourth + x**3 + 9 + 3
 
 
 def _outputs(op: str) -> list[str]:
@@ -151,6 +197,39 @@ def few() -> Path:
     path = Path(_folder.name) / "few.op"
     path.write_text(text)
     return path
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.is_float], ids=str)
+def test_functions_of_floats(dtype: DType) -> None:
+    """Against numpy in float64; in emulated CUDA C, too."""
+    rng = np.random.default_rng(7)
+    kind = numpy_dtype(dtype)
+    x, z = (np.concatenate([rng.standard_normal(90) * 4, [0.0, -0.0, 1.0, -1.5]]).astype(kind) for _ in range(2))
+    z = np.where(z == 0, np.ones(1, kind), z)
+    a, c = x.astype(np.float64), z.astype(np.float64)
+    inner = a / np.sqrt(1 + a * a)
+    want = {
+        "shrunk": 1 / (1 + np.exp(-a)) + np.arctan(a) + np.arcsinh(a) + 1 / np.sqrt(1 + a * a),
+        "grown": np.exp(a / 8) * 2 - 1 + np.exp2(a / 8) + np.log1p(np.abs(a)) + np.arccosh(1 + np.abs(a)),
+        "bounded": np.pi / 2 + np.arctanh(inner / 2) + np.tan(inner),
+        "parts": np.trunc(a) + np.sign(a),
+        "rest": np.fmod(a, c) + np.mod(a, c),
+    }
+    op = spec(SCALARS).op("Functions")
+    kernel, parameters = Lowered(spec(SCALARS), op, {"x": x.shape, "z": z.shape}, dtype=dtype.name).kernel()
+    runs = [dict(zip(_outputs("Functions"), generated(SCALARS).functions(x, z), strict=True))]
+    runs.append(interpret(kernel, {"x": x, "z": z}, parameters))
+    if emulation.compiler() is not None:
+        runs.append(run_emulated(legalize(scheduled(kernel, "cuda")[1]), {"x": x, "z": z}, parameters))
+    for found in runs:
+        assert not found["odd"].any()
+        for name, right in want.items():
+            unit = 2.0 ** (1 - dtype.precision)
+            np.testing.assert_allclose(
+                found[name].astype(np.float64), right, rtol=16 * unit, atol=16 * unit, err_msg=name
+            )
+    odd = np.array([1.0, np.nan, np.inf, -np.inf, 0.0], kind)
+    assert generated(SCALARS).functions(odd, np.ones_like(odd))[-1].tolist() == [False, True, True, True, False]
 
 
 SOME = [(op, dtype) for op, dtype in CASES if dtype.name in FEW or op in ("Matches", "Words")]

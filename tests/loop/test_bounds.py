@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from opgen.dtypes import DTYPES
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context, kept_proofs
 from opgen.loop.analysis.intervals import UNBOUNDED, floor_divide
 from opgen.loop.analysis.scopes import walk_kernel
-from opgen.loop.nodes import INDEX, Compare, Const, Expr, For, Store, Var
+from opgen.loop.nodes import INDEX, Binary, Compare, Const, Expr, For, Load, Store, Var
 from opgen.loop.parse import parse_expr, parse_kernel
 from opgen.loop.print import print_expr
 from tests.loop.oracle import value
@@ -284,3 +285,31 @@ def test_quotients_by_no_number_are_not_known() -> None:
     """Where a loop is never run its conditions contradict each other."""
     assert floor_divide((0, 5), (1, 0)) == UNBOUNDED
     assert floor_divide((0, 5), (2, 4)) == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
+def test_sums_of_elements_may_wrap(dtype: str) -> None:
+    """What is proved of indices is not true of integers in memory; conditions on them as they are do count."""
+    x = Load("x", (Var("i"),), DTYPES[dtype])
+    one = Const(1, x.type)
+    inside = Context.of(parse_kernel(f"kernel k(x: {dtype}[n], n: int64 in [1, inf]) -> ():\n  pass\n")).with_loop(
+        "i", Const(0), Var("n")
+    )
+    assert not inside.proves(Compare("lt", x, Binary("add", x, one)))
+    assert not inside.proves(Compare("le", Binary("sub", x, one), x))
+    if dtype == "int64":  # they differ all the same
+        assert inside.proves(Compare("ne", Binary("add", x, one), x))
+        assert not inside.proves(Compare("le", Binary("max", Binary("add", x, one), x), Binary("add", x, one)))
+    known = inside.with_condition(Compare("lt", x, Const(60, x.type)))
+    assert known.proves(Compare("le", x, Const(59, x.type)))
+    assert not known.proves(Compare("lt", Binary("mul", x, Const(2, x.type)), Const(120, x.type)))
+
+
+def test_casts_have_the_range_of_what_they_keep() -> None:
+    kernel = parse_kernel("kernel k(x: int8[n], y: uint8[n], n: int64 in [1, inf]) -> ():\n  pass\n")
+    inside = Context.of(kernel).with_loop("i", Const(0), Var("n"))
+    x, y = Load("x", (Var("i"),), DTYPES["int8"]), Load("y", (Var("i"),), DTYPES["uint8"])
+    assert inside.interval(b.cast(DTYPES["int64"], x)) == (-128, 127)
+    assert inside.interval(b.cast(DTYPES["int32"], y)) == (0, 255)
+    assert inside.interval(b.cast(DTYPES["uint16"], x)) == (0, 65535)
+    assert inside.interval(b.cast(DTYPES["int64"], b.cast(DTYPES["uint64"], x))) == UNBOUNDED

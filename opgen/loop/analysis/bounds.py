@@ -137,7 +137,7 @@ class Context:
     def _with_condition(self, condition: Expr) -> Context:
         context = self
         parts = [p for p in leaves(per_lane(self.resolve(condition))) if not self._varies(p[0])]
-        for leaf, holds in sorted(parts, key=lambda part: not gaps(part[0], part[1], self.polynomial)):
+        for leaf, holds in sorted(parts, key=lambda part: not gaps(part[0], part[1], self._difference)):
             context = context._with_leaf(leaf, holds)
         return context
 
@@ -174,12 +174,12 @@ class Context:
 
     def _with_leaf(self, e: Expr, holds: bool) -> Context:
         """Learn that a part of a condition holds, or that it does not."""
-        facts = gaps(e, holds, self.polynomial)
+        facts = gaps(e, holds, self._difference)
         if facts:
             return self._with_facts(facts)
         if not is_integer_comparison(e):
             return replace(self, truths={**self.truths, e: holds})
-        gap = self.polynomial(e.right) - self.polynomial(e.left)  # different: on which side is known
+        gap = self._difference(e)  # different: on which side is known
         if self._prover.proves(gap):
             return self._with_facts([gap - 1])
         return self._with_facts([-gap - 1]) if self._prover.proves(-gap) else self
@@ -225,6 +225,9 @@ class Context:
         """The normal form of a scalar integer expression, `let` names replaced by their values."""
         return self._normaliser.polynomial(per_lane(e))
 
+    def _difference(self, e: Compare) -> Polynomial:
+        return self._normaliser.difference(replace(e, left=per_lane(e.left), right=per_lane(e.right)))
+
     def resolve(self, e: Expr) -> Expr:
         """The expression with `let` names replaced by their values where those are integers or conditions."""
         if not self.values:
@@ -249,10 +252,10 @@ class Context:
         return self.truths.get(e) is wanted
 
     def _compares(self, e: Compare, wanted: bool, fuel: int) -> bool:
-        goals = gaps(e, wanted, self.polynomial)
+        goals = gaps(e, wanted, self._difference)
         if goals:
             return all(self._prover.proves(g, fuel) for g in goals)
-        gap = self.polynomial(e.right) - self.polynomial(e.left)  # different: one way or the other
+        gap = self._difference(e)  # different: one way or the other
         return self._prover.proves(gap - 1, fuel) or self._prover.proves(-gap - 1, fuel) or self._indivisible(gap, fuel)
 
     def _indivisible(self, p: Polynomial, fuel: int) -> bool:

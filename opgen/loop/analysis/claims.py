@@ -401,5 +401,11 @@ def _place(scope: _Scope) -> str:
 
 
 def _varies(e: Expr) -> bool:
-    """Whether an expression depends on elements, or is of no single number."""
-    return any(isinstance(n, Load) or n.type.lanes != 1 or n.type.dtype.is_float for n in walk_expr(e))
+    """Whether an expression depends on elements, is arithmetic of elements, or is of no single number."""
+    return any(
+        isinstance(n, Load)
+        or n.type.lanes != 1
+        or n.type.dtype.is_float
+        or (isinstance(n, Binary) and n.type.dtype.is_int and n.op not in _ARITHMETIC)
+        for n in walk_expr(e)
+    )

@@ -24,13 +24,13 @@ def leaves(e: Expr, wanted: bool = True) -> list[tuple[Expr, bool]]:
     return [(e, wanted)]
 
 
-def gaps(e: Expr, wanted: bool, normal: Callable[[Expr], Polynomial]) -> list[Polynomial]:
+def gaps(e: Expr, wanted: bool, difference: Callable[[Compare], Polynomial]) -> list[Polynomial]:
     """Polynomials that are not negative if a leaf has the truth value `wanted`; none for what compares no integers."""
     if isinstance(e, Const):
         return [] if bool(e.value) == wanted else [Polynomial.constant(-1)]
     if not is_integer_comparison(e):
         return []
-    gap = normal(e.right) - normal(e.left)
+    gap = difference(e)
     match e.op if wanted else OPPOSITE[e.op]:
         case "le":
             return [gap]

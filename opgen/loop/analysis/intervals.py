@@ -151,7 +151,8 @@ class Intervals:
 def _type_range(a: Atom) -> Interval:
     """The range of its type; of a cast that keeps every value, that of what is cast."""
     own = _TYPE_RANGES.get(a.expr.type.dtype.name, UNBOUNDED)
-    if not isinstance(a.expr, Cast):
+    if not isinstance(a.expr, Cast) or a.expr.operand.type.dtype.is_float:
         return own
-    given = _TYPE_RANGES.get(a.expr.operand.type.dtype.name, UNBOUNDED)
-    return given if meet(own, given) == given != UNBOUNDED else own
+    to, given = a.expr.type.dtype, a.expr.operand.type.dtype
+    kept = to.least <= given.least and given.greatest <= to.greatest
+    return _TYPE_RANGES.get(given.name, UNBOUNDED) if kept else own

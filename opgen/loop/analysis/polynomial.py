@@ -8,7 +8,7 @@ The integers are mathematical ones: what is derived holds where no int64 express
 is so in every call: its numbers are checked before the kernel runs, with bounds that hold for all forms of an
 expression (`reach`: the sum of the magnitudes of its monomials stays below 2**62), so a normal form is as safe as what
 it stands for.  Sums and products on the way may wrap, which leaves their final value as it is.
-Arithmetic narrower than int64 may wrap and is opaque.
+Arithmetic narrower than int64 may wrap and is opaque; on int64s that memory holds it is where that counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from math import gcd
 from opgen.diagnostics import InternalError
 from opgen.dtypes import UINT64
 from opgen.loop import build as b
-from opgen.loop.nodes import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var
+from opgen.loop.nodes import INDEX, Binary, Cast, Compare, Const, Expr, Select, Unary, Var
 from opgen.loop.print import print_expr
 from opgen.loop.walk import free_vars, map_expr
 
@@ -253,12 +253,32 @@ class Normaliser:
                 return Polynomial.of(atom("select", normal, chosen))
         return Polynomial.of(atom("other", self._opaque(e)))
 
+    def ordered(self, e: Expr) -> Polynomial:
+        """The same for what is put in order or divided: there it counts if a sum has wrapped.  One of what is not
+        checked may have, and is opaque.
+        """
+        found = self.polynomial(e)
+        if not _has_unchecked(found) or (len(found.terms) == 1 and 1 in found.terms.values()):
+            return found
+        return Polynomial.of(atom("other", expression(found)))
+
+    def difference(self, e: Compare) -> Polynomial:
+        """The right side less the left one.  Whether that is 0 can be told of sums that may have wrapped, too, if what
+        is not checked is the same on both sides.
+        """
+        if e.op in ("eq", "ne"):
+            exact = self.polynomial(e.right) - self.polynomial(e.left)
+            if not _has_unchecked(exact):
+                return exact
+        return self.ordered(e.right) - self.ordered(e.left)
+
     def _opaque(self, e: Expr) -> Expr:
         """The expression with `let` names of index type replaced by their values."""
         return map_expr(lambda n: (self.lookup(n) or n) if isinstance(n, Var) else n, e)
 
     def _binary(self, e: Binary) -> Polynomial:
-        left, right = self.polynomial(e.left), self.polynomial(e.right)
+        normal = self.polynomial if e.op in ("add", "sub", "mul") else self.ordered
+        left, right = normal(e.left), normal(e.right)
         match e.op:
             case "add":
                 return left + right
@@ -277,12 +297,22 @@ class Normaliser:
         return Polynomial.of(atom("other", Binary(e.op, expression(left), expression(right))))
 
 
+def _has_unchecked(p: Polynomial) -> bool:
+    """Whether it has int64s of which nothing is checked before the kernel runs, as elements of tensors are."""
+    return any(a.kind == "other" and a.expr.type == INDEX for a in p.atoms)
+
+
 _WITHOUT_NAMES = Normaliser(lambda _: None)
 
 
 def polynomial(e: Expr) -> Polynomial:
     """The normal form of a scalar expression without `let` names."""
     return _WITHOUT_NAMES.polynomial(e)
+
+
+def difference(e: Compare) -> Polynomial:
+    """The right side of a comparison without `let` names less the left one."""
+    return _WITHOUT_NAMES.difference(e)
 
 
 def _floordiv(left: Polynomial, right: Polynomial) -> Polynomial:
@@ -394,4 +424,14 @@ def coefficient(e: Expr, var: str) -> Expr | None:
     return None if found is None else found[0]
 
 
-__all__ = ["Atom", "Normaliser", "Polynomial", "atom", "coefficient", "expression", "linear", "polynomial"]
+__all__ = [
+    "Atom",
+    "Normaliser",
+    "Polynomial",
+    "atom",
+    "coefficient",
+    "difference",
+    "expression",
+    "linear",
+    "polynomial",
+]

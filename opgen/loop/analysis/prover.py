@@ -15,7 +15,7 @@ from functools import cached_property
 from opgen.loop.analysis.conditions import gaps, leaves
 from opgen.loop.analysis.examples import Examples
 from opgen.loop.analysis.intervals import Interval, Intervals
-from opgen.loop.analysis.polynomial import Atom, Polynomial, polynomial
+from opgen.loop.analysis.polynomial import Atom, Polynomial, difference
 from opgen.loop.nodes import Expr, Select
 
 FUEL = 400
@@ -314,7 +314,7 @@ def _select_cases(goal: Polynomial, condition: Expr) -> Iterator[tuple[list[Poly
         chosen = goal
         for a in same:
             chosen = chosen.replace(a, a.operands[0 if holds else 1])
-        yield [g for leaf, truth in leaves(condition, holds) for g in gaps(leaf, truth, polynomial)], chosen
+        yield [g for leaf, truth in leaves(condition, holds) for g in gaps(leaf, truth, difference)], chosen
 
 
 def _between_quotients(goal: Polynomial, v: Atom) -> Iterator[Polynomial]:
