@@ -68,7 +68,7 @@ def make(specs: Sequence[Path], progress: Progress | None = None) -> Generated:
             continue
         say(f"reading {path.name}")
         module = load(path)
-        if not module.ops:
+        if not module.ops and not module.generics:
             continue
         reason = why_no_module(module.name)
         if reason is not None:

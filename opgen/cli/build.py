@@ -55,8 +55,10 @@ def command(
         options = replace(options, jobs=jobs)
     for path in spec_files(specs):
         module = load(path)
-        if not module.ops:
+        if not module.ops and not module.generics:
             continue
+        if module.ops and module.generics and ops is None:
+            click.echo(f"{path}: {len(module.generics)} generic ops are left out: they have no ranks", err=True)
         begin = time.perf_counter()
         with bar("reading specs") as progress:
             found = list(_specials(module, specials))

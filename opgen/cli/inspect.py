@@ -243,6 +243,8 @@ def find(name: str, specs: Path) -> tuple[Module, OpSpec]:
 
     modules = [load(path) for path in spec_files((specs,))]
     known = {alias: (m, op) for m in modules for op in m.ops for alias in (op.function_name, op.name)}
+    if any(name in (g.name, g.function_name) for m in modules for g in m.generics):
+        raise UserError(f"'{name}' is generic: its kernels are those of the ops that calls make of it")
     if name not in known:
         hint = did_you_mean(name, known) or f"it has {', '.join(sorted(op.name for m in modules for op in m.ops))}"
         raise UserError(f"{specs} has no op '{name}'; {hint}")

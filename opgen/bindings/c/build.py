@@ -80,15 +80,23 @@ def build(module: Module, source: str, folder: Path, options: Options, progress:
 
 def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
     """The module with some of its ops only, by their names or their functions' names."""
+    generics = {n for g in module.generics for n in (g.name, g.function_name)}
     if names is None:
+        if module.generics and not module.ops:
+            raise UserError(f"all ops of '{module.name}' are generic: {_GENERIC}")
         return module
     known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
     for name in names:
+        if name in generics:
+            raise UserError(f"'{name}' is generic: {_GENERIC}")
         if name not in known:
             hint = did_you_mean(name, known) or f"there is {', '.join(o.name for o in module.ops)}"
             raise UserError(f"no such op '{name}'; {hint}")
     wanted = {known[n].name for n in names}
     return replace(module, ops=tuple(o for o in module.ops if o.name in wanted))
+
+
+_GENERIC = "a library has ops of fixed ranks (`opgen build MODEL` makes one of a model's calls)"
 
 
 def public_names(module: Module, prefix: str) -> list[str]:

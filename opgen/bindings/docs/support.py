@@ -10,8 +10,10 @@ from math import prod
 import jinja2
 
 from opgen.bindings.formula import Formula
+from opgen.dtypes import lookup
+from opgen.spec import syntax as s
 from opgen.spec.limits import VARIANTS
-from opgen.spec.model import Algorithm, Attr, Module, OpSpec, Require
+from opgen.spec.model import Algorithm, Attr, GenericOp, Module, OpSpec, Require
 
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.docs", "templates"),
@@ -51,7 +53,36 @@ class SupportView:
 def support_page(module: Module, source: str) -> str:
     """The page as Markdown."""
     template = _environment.get_template("support.md.jinja")
-    return template.render(source=plain(source), name=plain(module.name), ops=[support_view(op) for op in module.ops])
+    return template.render(
+        source=plain(source),
+        name=plain(module.name),
+        ops=[support_view(op) for op in module.ops],
+        generics=[generic_view(op, module) for op in module.generics],
+    )
+
+
+@dataclass(frozen=True)
+class GenericView:
+    """A generic op, in a row: its name, function, versions, types, and what it is."""
+
+    name: str
+    function: str
+    versions: str
+    types: str
+    summary: str
+
+
+def generic_view(op: GenericOp, module: Module) -> GenericView:
+    """The view of one generic op."""
+    version = next((v for v in module.versions if v.op == op.name), None)
+    versions = ""
+    if version is not None:
+        last = "" if version.last is None else f" to {version.last}"
+        versions = f"{version.first}{last}" + (f" of {version.name}" if version.name != op.name else "")
+    types = [i for i in op.decl.items if isinstance(i, s.TypeDecl)]
+    allowed = "; ".join(", ".join(t.name for t in (lookup(n.name) for n in i.allowed) if t is not None) for i in types)
+    summary = plain((op.doc or "").strip().partition("\n\n")[0])
+    return GenericView(plain(op.name), plain(op.function_name), plain(versions), plain(allowed), summary)
 
 
 def support_view(op: OpSpec) -> SupportView:

@@ -21,7 +21,7 @@ TEXT = 112
 def op_docstring(op: OpSpec, scope: OpScope, function: str) -> str:
     """The text of an op's docstring, unescaped."""
     formula = Formula(op)
-    summary, rest = _split(op.doc or op.name)
+    summary, rest = summary_and_rest(op.doc or op.name)
     lines = [summary, *(["", *paragraphs(rest, TEXT)] if rest else []), "", "Args:"]
     for argument in op.signature:
         lines += _item(scope.arguments.get(argument, argument), _argument(op, formula, argument))
@@ -46,7 +46,7 @@ _OUT = (
 )
 
 
-def _split(doc: str) -> tuple[str, str]:
+def summary_and_rest(doc: str) -> tuple[str, str]:
     """The first sentence (or paragraph) on a line, and what follows it."""
     first, _, rest = doc.strip().partition("\n\n")
     first = " ".join(first.split())

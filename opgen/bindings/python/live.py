@@ -70,6 +70,9 @@ def _origin(function: Callable[..., object]) -> tuple[Library, OpSpec]:
         for op in library.module().ops:
             if name.rstrip("_") in (op.function_name, op.name):
                 return library, op
+        if any(name.rstrip("_") in (g.function_name, g.name) for g in library.module().generics):
+            message = f"{name} is generic: it has a gradient where its ranks are known"
+            raise UserError(f"{message}, as in opgen.gradient of a function that opgen.compile captures")
     raise UserError(f"expected a function of a generated module, given {name or describe(function)}")
 
 

@@ -14,6 +14,7 @@ from opgen.spec.model import Module
 _IMPORTS = {
     "collections.abc": ("Sequence",),
     "typing": ("Literal",),
+    "opgen.bindings.python.generic": ("Generic",),
     "opgen.runtime.arguments": ("Integers", "Numbers"),
     "opgen.runtime.call": ("Call",),
     "opgen.runtime.checks": ("Checks",),

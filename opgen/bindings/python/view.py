@@ -14,6 +14,7 @@ from opgen.bindings.python.attributes import (
 )
 from opgen.bindings.python.docstrings import op_docstring
 from opgen.bindings.python.expressions import PythonPrinter
+from opgen.bindings.python.generic_view import GenericView, generic_view
 from opgen.bindings.python.layout import fit
 from opgen.bindings.python.scope import RESERVED, OpScope
 from opgen.bindings.python.sizes import SizeStatements
@@ -71,6 +72,7 @@ class ModuleView:
     public: tuple[str, ...]
     functions: tuple[FunctionView, ...]
     ops: tuple[OpView, ...]
+    generics: tuple[GenericView, ...] = ()
 
 
 def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
@@ -81,14 +83,17 @@ def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
     functions = {f.name: (names.fresh(f"_{f.name}"), len(f.results)) for f in used_functions(module)}
     raw = Names({*RESERVED, "mro"})
     ops = tuple(_op_view(module, op, names, raw, functions) for op in module.ops)
+    generics = tuple(generic_view(op, names, raw) for op in module.generics)
+    functions_of = [*(op.function for op in ops), *(op.function for op in generics)]
     text = module.doc or f"The ops of {module.name}."
     return ModuleView(
         source=comment(source),
         spec_file=literal(spec_file),
         docstring=docstring("\n".join(paragraphs(text, 116)), 0),
-        public=tuple(literal(n) for n in sorted([*(op.function for op in ops), "prepare", "raw_ops"])),
+        public=tuple(literal(n) for n in sorted([*functions_of, "prepare", "raw_ops"])),
         functions=tuple(_function_view(f, functions) for f in used_functions(module)),
         ops=ops,
+        generics=generics,
     )
 
 

@@ -1,0 +1,244 @@
+"""Calls of generic ops from Python: the form is found from the arguments, and the plain op of it is called.
+
+Each plain op is a function of a module made in memory, with the checks and messages of any other; it is made when its
+form is first called, and kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+
+from opgen.dtypes import lookup
+from opgen.runtime.checks import Checks
+from opgen.runtime.devices.borrowed import is_device_array
+from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.recording import Symbol
+from opgen.runtime.specialize import Library
+from opgen.runtime.tensors import Array, native
+
+if TYPE_CHECKING:
+    from opgen.spec.generic import Argument, Instance
+    from opgen.spec.model import GenericOp, Module, OpSpec
+
+KEPT = 512
+"""Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The function of a plain op; `positions` are, for each of its inputs, where its tensor stands in the call."""
+
+    function: Function
+    positions: tuple[int, ...]
+    attributes: tuple[object, ...]
+
+
+class Generic:
+    """A generic op of a generated module; called with tensors, attributes, the number of results and `out`."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        self.name = name
+        self.library = library
+        self._forms: OrderedDict[object, _Form] = OrderedDict()
+        self._functions: OrderedDict[OpSpec, Function] = OrderedDict()
+        self._static = False
+
+    def single(self, tensors: Sequence[object], attributes: Mapping[str, object], out: object) -> Array:
+        """The result of an op that has one."""
+        found: Array = self._call(tensors, attributes, None, out)
+        return found
+
+    def several(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
+    ) -> tuple[Array, ...]:
+        """The results of an op that has as many as are asked for."""
+        if isinstance(out, tuple) and len(out) == 1:
+            out = out[0]
+        found: Array | tuple[Array, ...] = self._call(tensors, attributes, results, out)
+        return found if isinstance(found, tuple) else (found,)
+
+    def some(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
+    ) -> Array | tuple[Array, ...]:
+        """The result, or the results, of an op that has optional ones."""
+        found: Array | tuple[Array, ...] = self._call(tensors, attributes, results, out)
+        return found
+
+    # Forms ------------------------------------------------------------------------------------------
+
+    def _call(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
+    ) -> Any:
+        form, given = self._form(tensors, attributes, results)
+        return form.function(*(given[p] for p in form.positions), *form.attributes, out=out)
+
+    def _form(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
+    ) -> tuple[_Form, Sequence[object]]:
+        """The form of a call, and its tensors: known by the arrays' types and ranks where all tensors are arrays."""
+        quick = None
+        if not self._static and all(type(t) is np.ndarray or t is None for t in tensors):
+            kinds = tuple(None if t is None else (t.dtype, t.ndim) for t in tensors if t is None or _is_array(t))
+            frozen = _frozen(attributes)
+            quick = None if frozen is None else (kinds, frozen, results)
+            found = self._forms.get(quick)
+            if found is not None:
+                return found, tensors
+        found, given = self._found(tensors, attributes, results)
+        if quick is not None and not self._static:
+            _keep(self._forms, quick, found)
+        return found, given
+
+    def _found(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
+    ) -> tuple[_Form, Sequence[object]]:
+        from opgen.spec.arguments import CallError, CallTypeError
+        from opgen.spec.syntax import StaticDecl
+
+        module = self.library.module()
+        generic = next(g for g in module.generics if g.name == self.name)
+        self._static = any(isinstance(i, StaticDecl) for i in generic.inputs)
+        given = list(tensors)
+        while given and given[-1] is None:
+            given.pop()
+        arguments = _arguments(generic, given)
+        key = (tuple(arguments), _frozen(attributes), results)
+        found = self._forms.get(key) if key[1] is not None else None
+        if found is None:
+            from opgen.spec.generic import instance
+
+            try:
+                made = instance(module, self.name, arguments, attributes, results)
+            except CallTypeError as error:
+                raise ArgumentTypeError(error.op, error.argument, error.expected, error.given) from None
+            except CallError as error:
+                raise ArgumentValueError(error.op, error.argument, error.expected, error.given) from None
+            attrs = {a.name for a in made.op.attrs}
+            values = tuple(made.attributes[n] for n in made.op.signature if n in attrs)
+            found = _Form(self._function(module, made), made.inputs, values)
+            if key[1] is not None:
+                _keep(self._forms, key, found)
+        return found, given
+
+    def _function(self, module: Module, made: Instance) -> Function:
+        """The function of a plain op, made once."""
+        if made.op not in self._functions:
+            from opgen.bindings.python.live import module_of
+
+            arguments = {i.name for i in made.op.inputs} | {a.name for a in made.op.attrs}
+            own = replace(made.op, signature=tuple(n for n in made.op.signature if n in arguments))
+            single = replace(module, ops=(own,), functions=made.functions, doc=own.doc, generics=(), versions=())
+            live = module_of(single, f"{self.name}, for the ranks of a call")
+            functions = [f for n, f in vars(live).items() if callable(f) and n.rstrip("_") == own.function_name]
+            _keep(self._functions, made.op, functions[0])
+        self._functions.move_to_end(made.op)
+        return self._functions[made.op]
+
+
+def _is_array(value: object) -> TypeGuard[Array]:
+    return type(value) is np.ndarray
+
+
+def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:
+    kept[key] = value
+    while len(kept) > KEPT:
+        kept.popitem(last=False)
+
+
+def _frozen(attributes: Mapping[str, object]) -> object:
+    """Attributes as a part of a key; None where they are nothing that can be one."""
+    found = tuple((n, _plain(v)) for n, v in attributes.items() if v is not None)
+    try:
+        hash(found)
+    except TypeError:
+        return None
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else (type(value).__name__, value)
+
+
+# Arguments ------------------------------------------------------------------------------------------
+
+
+def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
+    """What a call's tensors tell of its form; lists take the type of the first other tensor of their type variable."""
+    from opgen.spec import syntax as s
+    from opgen.spec.generic import Argument
+
+    checks = Checks(op.name)
+    decls = list(op.inputs)
+    types: dict[str, str] = {}
+    found: list[tuple[str, str, int] | Argument | None] = []
+    for at, value in enumerate(given):
+        decl = decls[min(at, len(decls) - 1)] if decls else None
+        if value is None or decl is None:
+            found.append(None)
+        elif isinstance(decl, s.StaticDecl):
+            found.append(_static(checks, decl.name.name, value))
+        else:
+            dtype = "int32" if isinstance(decl, s.SizesDecl) else decl.dtype.name
+            name, rank = _kind(checks, decl.name.name, value)
+            if name:
+                types.setdefault(dtype, name)
+            found.append((dtype, name, rank))
+    allowed = {i.name.name: [_canonical(n.name) for n in i.allowed] for i in op.decl.items if isinstance(i, s.TypeDecl)}
+    return [
+        Argument(f[1] or types.get(f[0]) or _default(f[0], allowed), f[2]) if isinstance(f, tuple) else f for f in found
+    ]
+
+
+def _canonical(name: str) -> str:
+    dtype = lookup(name)
+    return name if dtype is None else dtype.name
+
+
+def _default(dtype: str, allowed: Mapping[str, list[str]]) -> str:
+    """The type of lists of a type variable that no array tells."""
+    if dtype not in allowed:
+        return _canonical(dtype)
+    return "float32" if "float32" in allowed[dtype] else allowed[dtype][0]
+
+
+def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
+    """The type of a tensor (empty for a list, which has none yet), and its rank."""
+    if isinstance(value, Symbol):
+        return value.dtype.name, value.ndim
+    if is_device_array(value):
+        shape = getattr(value, "shape", ())
+        return np.dtype(str(getattr(value, "dtype", "float32")).rpartition(".")[2]).name, len(shape)
+    array = checks.as_array(argument, value)
+    if array is not None:
+        return native(array.dtype).name, array.ndim
+    return "", checks.from_list(argument, value, "float64").ndim if not _bools(value) else np.ndim(np.array(value))
+
+
+def _bools(value: object) -> bool:
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, bool)
+
+
+def _static(checks: Checks, argument: str, value: object) -> Argument:
+    """Integers whose values count."""
+    from opgen.spec.generic import Argument
+
+    if isinstance(value, Symbol):
+        raise ArgumentValueError(checks.op, argument, "integers that are known before the call runs", "a symbol")
+    array = checks.as_array(argument, value)
+    if array is None:
+        array = np.array(value)
+    if array.size and array.dtype.kind not in "iub":
+        raise checks.wrong_type(argument, "integers", value)
+    values = array.astype(np.int64).tolist()
+    return Argument("int64", array.ndim, values if array.ndim == 0 else tuple(np.ravel(values).tolist()))

@@ -1,0 +1,255 @@
+"""Generic ops as the template of a module needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from opgen.bindings.python.attributes import ParameterView
+from opgen.bindings.python.docstrings import summary_and_rest
+from opgen.bindings.python.scope import RESERVED
+from opgen.bindings.python.text import Names, docstring, literal, paragraphs, wrapped
+from opgen.dtypes import DTYPES, lookup
+from opgen.spec import syntax as s
+from opgen.spec.generic.examples import ExampleCall, examples_of
+from opgen.spec.model import ExampleValue, GenericOp
+from opgen.spec.printer import print_item
+from opgen.spec.report import Report
+
+TEXT = 112
+"""The width of a docstring's text."""
+
+
+@dataclass(frozen=True)
+class GenericView:
+    """A generic op: its public function.  `tensors` and `attributes` are source, `results` is the name of the argument
+    that tells how many results are wanted, empty where there is one.
+    """
+
+    name: str
+    registered: str
+    function: str
+    operator: str
+    positional: tuple[ParameterView, ...]
+    keywords: tuple[ParameterView, ...]
+    docstring: str
+    returns: str
+    method: str
+    arguments: tuple[str, ...]
+
+
+def generic_view(op: GenericOp, names: Names, raw: Names) -> GenericView:
+    """The view of one op."""
+    function = names.fresh(op.function_name)
+    local = Names(RESERVED)
+    arguments = {d.name.name: local.fresh(d.name.name) for d in (*op.inputs, *op.attrs)}
+    positional = tuple(_inputs(op, arguments))
+    keywords = [_attribute(a, arguments[a.name.name]) for a in op.attrs]
+    single = len(op.outputs) == 1 and isinstance(op.outputs[0], s.TensorDecl)
+    listed = any(isinstance(o, s.SeveralDecl) for o in op.outputs)
+    fixed = not listed and not any(isinstance(o, s.TensorDecl) and o.optional for o in op.outputs)
+    results = "" if fixed else local.fresh("results")
+    if results:
+        keywords.append(ParameterView(results, "int | None", "None"))
+    starred = {d.name.name for d in op.inputs if isinstance(d, s.SeveralDecl)}
+    tensors = [("*" if d.name.name in starred else "") + arguments[d.name.name] for d in op.inputs]
+    given = [f"{literal(a.name.name)}: {arguments[a.name.name]}" for a in op.attrs]
+    call = [f"({', '.join(tensors)}{',' if len(tensors) == 1 else ''})", f"{{{', '.join(given)}}}"]
+    call += [] if single else [results or "None"]
+    returns = "Array" if single else "Array | tuple[Array, ...]" if not listed and not fixed else "tuple[Array, ...]"
+    return GenericView(
+        name=op.name,
+        registered=raw.fresh(op.name),
+        function=function,
+        operator=names.fresh(f"_{op.function_name}"),
+        positional=positional,
+        keywords=tuple(keywords),
+        docstring=docstring("\n".join(_docstring(op, arguments, function, results)), 4),
+        returns=returns,
+        method="single" if single else "several" if listed or fixed else "some",
+        arguments=(*call, "out"),
+    )
+
+
+def _inputs(op: GenericOp, arguments: dict[str, str]) -> Iterator[ParameterView]:
+    """The inputs; once one may be left out, so may all that follow, which the call refuses where it needs them."""
+    optional = False
+    for decl in op.inputs:
+        name = arguments[decl.name.name]
+        annotation = "TensorLike"
+        if isinstance(decl, s.SeveralDecl):
+            annotation = "Sequence[TensorLike]"
+            yield ParameterView(name, annotation, "()" if optional else None)
+            continue
+        if isinstance(decl, s.StaticDecl | s.SizesDecl):
+            annotation = "int" if isinstance(decl, s.StaticDecl) and decl.scalar else "Integers"
+        optional = optional or (not isinstance(decl, s.SizesDecl) and decl.optional)
+        yield ParameterView(name, f"{annotation} | None" if optional else annotation, "None" if optional else None)
+
+
+def _attribute(attr: s.AttrDecl, name: str) -> ParameterView:
+    annotation = _annotation(attr)
+    if attr.default is None:
+        return ParameterView(name, annotation)
+    return ParameterView(name, f"{annotation} | None", _default_of(attr))
+
+
+def _annotation(attr: s.AttrDecl) -> str:
+    kind = attr.type.kind.name
+    if attr.type.words:
+        words = f"Literal[{', '.join(literal(w) for w in _words(attr))}]"
+        return f"Sequence[{words}]" if attr.type.shape else words
+    if attr.type.shape:
+        return "Numbers" if kind == "float" else "Integers"
+    return kind
+
+
+def _words(attr: s.AttrDecl) -> list[str]:
+    names = [w.name.name for w in attr.type.words]
+    return [_canonical(n) for n in names] if attr.type.kind.name == "type" else names
+
+
+def _canonical(name: str) -> str:
+    dtype = lookup(name)
+    return name if dtype is None else dtype.name
+
+
+def _default_of(attr: s.AttrDecl) -> str:
+    """The default as a caller writes it; `None` where the op works it out, of a list that has one value throughout."""
+    value = None if attr.default is None else _value(attr.default)
+    if attr.type.kind.name == "type":
+        return literal(_canonical(str(value))) if str(value) and lookup(str(value)) is not None else "None"
+    if attr.type.shape and not isinstance(value, tuple):
+        return "None"
+    return literal(value)
+
+
+def _value(tree: s.Value) -> int | float | bool | str | tuple[object, ...]:
+    if isinstance(tree, s.ListValue):
+        return tuple(map(_value, tree.items))
+    if isinstance(tree, s.Named):
+        words: dict[str, bool | float] = {"true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
+        return words.get(tree.name, tree.name)
+    return int(tree.text) if tree.text.lstrip("-").isdigit() else float(tree.text)
+
+
+# Documentation --------------------------------------------------------------------------------------
+
+
+def _docstring(op: GenericOp, arguments: dict[str, str], function: str, results: str) -> Iterator[str]:
+    summary, rest = summary_and_rest(op.doc or op.name)
+    yield summary
+    if rest:
+        yield from ("", *paragraphs(rest, TEXT))
+    yield from ("", "Args:")
+    for decl in op.inputs:
+        yield from _item(arguments[decl.name.name], f"{_tensor(decl)} {_text(decl.doc)}")
+    for attr in op.attrs:
+        yield from _item(arguments[attr.name.name], f"{_values(attr)} {_text(attr.doc)}{_shown_default(attr)}")
+    if results:
+        yield from _item(results, "How many results are wanted; as many as are not optional if it is not given.")
+    yield from _item(
+        "out", "Where to write the result: a C-contiguous array of its shape and type; a tuple for several."
+    )
+    yield from ("", "Returns:")
+    for output in op.outputs:
+        yield from _item(output.name.name, f"{_tensor(output)} {_text(output.doc)}")
+    types = [i for i in op.decl.items if isinstance(i, s.TypeDecl)]
+    if types:
+        yield from ("", "Types:")
+        for variable in types:
+            yield from _item(variable.name.name, ", ".join(_canonical(i.name) for i in variable.allowed))
+    yield from ("", "Formula:")
+    for item in op.decl.items:
+        if isinstance(item, s.RankDecl | s.LetDecl | s.PackLet | s.DefinitionDecl):
+            yield from wrapped(print_item(item).strip().removeprefix("let "), TEXT, "    ")
+    yield from ("", "Raises:")
+    yield from _item("ArgumentTypeError", "An argument of the wrong kind, or a tensor of the wrong scalar type.")
+    yield from _item("ArgumentValueError", "A value out of range, or ranks and sizes that do not fit together.")
+    yield from _item("ArgumentMemoryError", "A result too large for this machine.")
+    for _, call in examples_of(Report(), op):
+        yield from ("", *_example(op, arguments, function, call))
+
+
+def _item(name: str, text: str) -> list[str]:
+    return wrapped(f"{name}: {text}", TEXT, "    ")
+
+
+def _text(doc: s.Doc | None) -> str:
+    return "" if doc is None else doc.value
+
+
+def _tensor(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl) -> str:
+    if isinstance(decl, s.StaticDecl | s.SizesDecl):
+        scalar = isinstance(decl, s.StaticDecl) and decl.scalar
+        optional = ", or none" if isinstance(decl, s.StaticDecl) and decl.optional else ""
+        return f"{'An integer' if scalar else 'Integers'}{optional}."
+    written = print_item(s.TensorDecl(decl.span, "input", decl.name, decl.dtype, decl.dims, None, False, None))
+    shape = " ".join(written.split()).partition(": ")[2]
+    if isinstance(decl, s.SeveralDecl):
+        return f"One or more {shape}."
+    return f"{shape}{', or none' if decl.optional else ''}."
+
+
+def _values(attr: s.AttrDecl) -> str:
+    low = "" if attr.minimum is None else f", at least {attr.minimum.text}"
+    bounds = low + ("" if attr.maximum is None else f", at most {attr.maximum.text}")
+    if attr.type.words:
+        words = ", ".join(literal(w) for w in _words(attr))
+        return f"Each one of {words}." if attr.type.shape else f"One of {words}."
+    kind = attr.type.kind.name
+    if attr.type.shape:
+        written = " ".join(print_item(attr).split())
+        length = written[written.index("[") + 1 : written.index("]")]
+        count = "" if length == "..." else f"{length} "
+        return f"{count}{'numbers' if kind == 'float' else 'integers'}{bounds}.".capitalize()
+    return {"int": f"An integer{bounds}.", "float": "A number.", "bool": "True or False."}.get(kind, "")
+
+
+def _shown_default(attr: s.AttrDecl) -> str:
+    if attr.compatibility:
+        return " Accepted for source compatibility; it has no effect."
+    if attr.default is None or (isinstance(attr.default, s.ListValue) and not attr.default.items):
+        return ""
+    value = _value(attr.default)
+    return f" The default is {literal(value)}{' for each' if attr.type.shape and not isinstance(value, tuple) else ''}."
+
+
+def _example(op: GenericOp, arguments: dict[str, str], function: str, call: ExampleCall) -> Iterator[str]:
+    """A doctest.  Nested lists are float32 tensors where the type allows it, and results are shown so."""
+    given = [d.name.name for d in (*op.inputs, *op.attrs) if d.name.name in call.values]
+    written = ", ".join(f"{arguments[n]}={literal(call.values[n])}" for n in given)
+    outputs = [o for o in op.outputs if o.name.name in call.values]
+    shown: list[ExampleValue] = []
+    for output in outputs:
+        value = call.values[output.name.name]
+        values = value if isinstance(output, s.SeveralDecl) and isinstance(value, tuple) else (value,)
+        shown += [_as_type(v, _type_of(op, output)) for v in values]
+    yield from wrapped(f"Example, {call.title}:", TEXT, hanging="")
+    single = len(op.outputs) == 1 and isinstance(op.outputs[0], s.TensorDecl)
+    if single or (len(shown) == 1 and not any(isinstance(o, s.SeveralDecl) for o in op.outputs)):
+        yield f"    >>> {function}({written}).tolist()"
+        yield f"    {literal(shown[0])}"
+        return
+    yield f"    >>> [y.tolist() for y in {function}({written}, results={len(shown)})]"
+    yield f"    {literal(tuple(shown))}"
+
+
+def _type_of(op: GenericOp, output: s.TensorDecl | s.SeveralDecl) -> str:
+    """The type that a result has where all tensors are lists."""
+    for item in op.decl.items:
+        if isinstance(item, s.TypeDecl) and item.name.name == output.dtype.name:
+            allowed = [_canonical(i.name) for i in item.allowed]
+            return "float32" if "float32" in allowed else allowed[0]
+    return _canonical(output.dtype.name)
+
+
+def _as_type(value: ExampleValue, dtype: str) -> ExampleValue:
+    if isinstance(value, tuple):
+        return tuple(_as_type(v, dtype) for v in value)
+    found = DTYPES.get(dtype)
+    if found is not None and found.is_float and isinstance(value, int | float):
+        return float(np.float32(value))
+    return value
