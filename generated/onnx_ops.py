@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from opgen.bindings.python.generic import Generic
+from opgen.runtime.arguments import Integers
 from opgen.runtime.call import Call
 from opgen.runtime.checks import Checks
 from opgen.runtime.dimensions import rows
@@ -12,7 +15,140 @@ from opgen.runtime.plan import Prepared
 from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, TensorLike
 
-__all__ = ["depth_to_space", "prepare", "raw_ops", "space_to_depth"]
+__all__ = [
+    "absolute",
+    "add",
+    "add_n",
+    "arange",
+    "arg_max",
+    "arg_min",
+    "average_pool",
+    "batch_normalization",
+    "batch_normalization_by_statistics",
+    "cast",
+    "cast_like",
+    "ceil",
+    "celu",
+    "clip",
+    "clip_by_attributes",
+    "concat",
+    "constant",
+    "constant_of_shape",
+    "conv",
+    "conv_integer",
+    "conv_transpose",
+    "cos",
+    "depth_to_space",
+    "div",
+    "dropout",
+    "dropout_by_attributes",
+    "dynamic_quantize_linear",
+    "elu",
+    "equal",
+    "erf",
+    "exp",
+    "expand",
+    "eye_like",
+    "flatten",
+    "floor",
+    "gather",
+    "gelu",
+    "gemm",
+    "global_average_pool",
+    "global_lp_pool",
+    "global_max_pool",
+    "greater",
+    "greater_or_equal",
+    "group_normalization",
+    "hard_sigmoid",
+    "hard_swish",
+    "hardmax",
+    "identity",
+    "instance_normalization",
+    "is_inf",
+    "is_nan",
+    "layer_normalization",
+    "leaky_relu",
+    "less",
+    "less_or_equal",
+    "log",
+    "log_softmax",
+    "log_softmax_of_rows",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lp_normalization",
+    "lp_pool",
+    "lrn",
+    "mat_mul",
+    "mat_mul_integer",
+    "max_pool",
+    "maximum",
+    "mean",
+    "minimum",
+    "mish",
+    "mul",
+    "neg",
+    "p_relu",
+    "pad",
+    "power",
+    "prepare",
+    "raw_ops",
+    "reciprocal",
+    "reduce_l1",
+    "reduce_l1_by_attributes",
+    "reduce_l2",
+    "reduce_l2_by_attributes",
+    "reduce_log_sum",
+    "reduce_log_sum_by_attributes",
+    "reduce_log_sum_exp",
+    "reduce_log_sum_exp_by_attributes",
+    "reduce_max",
+    "reduce_max_by_attributes",
+    "reduce_mean",
+    "reduce_mean_by_attributes",
+    "reduce_min",
+    "reduce_min_by_attributes",
+    "reduce_prod",
+    "reduce_prod_by_attributes",
+    "reduce_sum",
+    "reduce_sum_by_attributes",
+    "reduce_sum_square",
+    "reduce_sum_square_by_attributes",
+    "relu",
+    "reshape",
+    "rint",
+    "rms_normalization",
+    "selu",
+    "shape_of",
+    "shrink",
+    "sigmoid",
+    "sign",
+    "sin",
+    "size",
+    "softmax",
+    "softmax_of_rows",
+    "softplus",
+    "softsign",
+    "space_to_depth",
+    "split",
+    "split_by_attributes",
+    "sqrt",
+    "squeeze",
+    "squeeze_by_attributes",
+    "strided_slice",
+    "sub",
+    "swish",
+    "tanh",
+    "thresholded_relu",
+    "tile",
+    "transpose",
+    "trilu",
+    "unsqueeze",
+    "unsqueeze_by_attributes",
+    "where",
+]
 
 _library = Library(__file__, "onnx_ops.op")
 
@@ -219,6 +355,5026 @@ def _check_space_to_depth(
 _space_to_depth = _library.operator("SpaceToDepth", _check_space_to_depth)
 
 
+_mat_mul = Generic(_library, "MatMul")
+
+
+def mat_mul(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Products of matrices, in batches whose shapes are aligned at the right; a vector is a row before, a column behind.
+
+    Args:
+        A: T[batch... | 1, rows..., depth]. The matrices before.
+        B: T[batch... | 1, depth, columns...]. The matrices behind.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch..., rows..., columns...]. The products.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank rows <= 1, columns <= 1
+        Y[b..., i..., j...] = sum[k](A[b..., i..., k] * B[b..., k, j...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a matrix and a vector:
+        >>> mat_mul(A=[[1, 2], [3, 4]], B=[1, 1]).tolist()
+        [3.0, 7.0]
+    """
+    return _mat_mul.single((A, B), {}, out)
+
+
+_gemm = Generic(_library, "Gemm")
+
+
+def gemm(
+    A: TensorLike,
+    B: TensorLike,
+    C: TensorLike | None = None,
+    *,
+    alpha: float | None = 1.0,
+    beta: float | None = 1.0,
+    transA: bool | None = False,
+    transB: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """`alpha` A B + `beta` C, where A and B may be turned, and C stretches.
+
+    Args:
+        A: T[(if transA then [depth, rows] else [rows, depth])...]. The first matrix.
+        B: T[(if transB then [columns, depth] else [depth, columns])...]. The second matrix.
+        C: T[([rows, columns])... | 1], or none. What is added.
+        alpha: A number. A factor of the product. The default is 1.0.
+        beta: A number. A factor of `C`. The default is 1.0.
+        transA: True or False. Whether `A` is turned. The default is False.
+        transB: True or False. Whether `B` is turned. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[rows, columns]. The result.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        product[i, j] = sum[k](A[(if transA then [k, i] else [i, k])...] * B[(if transB then [j, k] else [k,
+            j])...])
+        Y[i, j] = alpha * product[i, j] + (if present(C) then beta * C[i, j] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _gemm.single((A, B, C), {"alpha": alpha, "beta": beta, "transA": transA, "transB": transB}, out)
+
+
+_mat_mul_integer = Generic(_library, "MatMulInteger")
+
+
+def mat_mul_integer(
+    A: TensorLike,
+    B: TensorLike,
+    a_zero_point: TensorLike | None = None,
+    b_zero_point: TensorLike | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Products of matrices of 8-bit integers, from which zero points are taken first; in 32 bits.
+
+    Args:
+        A: T[batch... | 1, rows..., depth]. The matrices before.
+        B: S[batch... | 1, depth, columns...]. The matrices behind.
+        a_zero_point: T[one_a...], or none. What stands for 0 in `A`: one number, or one for each row.
+        b_zero_point: S[one_b...], or none. What stands for 0 in `B`: one number, or one for each column.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: int32[batch..., rows..., columns...]. The products.
+
+    Types:
+        T: int8, uint8
+        S: int8, uint8
+
+    Formula:
+        rank rows <= 1, columns <= 1, one_a <= 1, one_b <= 1
+        Y[b..., i..., j...] = sum[k]( (int32(A[b..., i..., k]) - (if present(a_zero_point) then
+            int32(a_zero_point[take(i, count(one_a))...]) else 0)) * (int32(B[b..., k, j...]) - (if
+            present(b_zero_point) then int32(b_zero_point[take(j, count(one_b))...]) else 0)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _mat_mul_integer.single((A, B, a_zero_point, b_zero_point), {}, out)
+
+
+_conv = Generic(_library, "Conv")
+
+
+def conv(
+    X: TensorLike,
+    W: TensorLike,
+    B: TensorLike | None = None,
+    *,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    kernel_shape: Integers | None = None,
+    group: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """The convolution of `X` with `W`.
+
+    Each element of `Y` is the sum, over a window of `X` and over the channels of a group, of `X` times `W` (which
+    is not flipped). Taps that fall into the padding contribute nothing.
+
+    Args:
+        X: T[batch, groups * group_channels, size...]. Images.
+        W: T[groups * group_outputs, group_channels, taps...]. Filters.
+        B: T[groups * group_outputs], or none. What is added to each output channel.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        kernel_shape: Rank(size) integers. The size of the window, which `W` tells, too.
+        group: An integer, at least 1. In how many groups the channels are. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, groups * group_outputs, out...]. One value for each window and output channel.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        asked... = (if present(kernel_shape) then kernel_shape else taps)...
+        out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
+            rank(size)))...
+        Y[n, g * group_outputs + k, y...] = sum[c, r...]( X[n, g * group_channels + c, (y * strides + r * dilations
+            - head)...] * W[g * group_outputs + k, c, r...]) + (if present(B) then B[g * group_outputs + k] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a box over a row:
+        >>> conv(X=[[[1, 2, 3]]], W=[[[1, 1]]]).tolist()
+        [[[3.0, 5.0]]]
+    """
+    return _conv.single(
+        (X, W, B),
+        {
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "kernel_shape": kernel_shape,
+            "group": group,
+        },
+        out,
+    )
+
+
+_conv_integer = Generic(_library, "ConvInteger")
+
+
+def conv_integer(
+    X: TensorLike,
+    W: TensorLike,
+    x_zero_point: TensorLike | None = None,
+    w_zero_point: TensorLike | None = None,
+    *,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    kernel_shape: Integers | None = None,
+    group: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """The convolution of 8-bit integers, from which zero points are taken first, in 32 bits.
+
+    Places in the padding stand for 0.
+
+    Args:
+        X: T[batch, groups * group_channels, size...]. Images.
+        W: S[groups * group_outputs, group_channels, taps...]. Filters.
+        x_zero_point: T[one_x...], or none. What stands for 0 in `X`.
+        w_zero_point: S[one_w...], or none. What stands for 0 in `W`: one number, or one for each output channel.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        kernel_shape: Rank(size) integers. The size of the window, which `W` tells, too.
+        group: An integer, at least 1. In how many groups the channels are. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: int32[batch, groups * group_outputs, out...]. One value for each window and output channel.
+
+    Types:
+        T: int8, uint8
+        S: int8, uint8
+
+    Formula:
+        rank one_x <= 1, one_w <= 1
+        asked... = (if present(kernel_shape) then kernel_shape else taps)...
+        out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
+            rank(size)))...
+        Y[n, g * group_outputs + k, y...] = sum[c, r...]( (int32(X[n, g * group_channels + c, (y * strides + r *
+            dilations - head)...]) - (if present(x_zero_point) then int32(x_zero_point[repeat(0, count(one_x))...])
+            else 0)) * (int32(W[g * group_outputs + k, c, r...]) - (if present(w_zero_point) then
+            int32(w_zero_point[repeat(min(g * group_outputs + k, prod(one_w...) - 1), count(one_w))...]) else 0)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _conv_integer.single(
+        (X, W, x_zero_point, w_zero_point),
+        {
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "kernel_shape": kernel_shape,
+            "group": group,
+        },
+        out,
+    )
+
+
+_conv_transpose = Generic(_library, "ConvTranspose")
+
+
+def conv_transpose(
+    X: TensorLike,
+    W: TensorLike,
+    B: TensorLike | None = None,
+    *,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    kernel_shape: Integers | None = None,
+    group: int | None = 1,
+    output_padding: Integers | None = None,
+    output_shape: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The gradient of a convolution with `W` with respect to its input, of `X`: each element spreads over a window.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        W: T[channels, group_outputs, taps...]. Filters.
+        B: T[group * group_outputs], or none. What is added to each output channel.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        kernel_shape: Rank(size) integers. The size of the window, which `W` tells, too.
+        group: An integer, at least 1. In how many groups the channels are. The default is 1.
+        output_padding: Rank(size) integers, at least 0. How many places more there are behind, along each
+            dimension. The default is 0 for each.
+        output_shape: Rank(size) integers, at least 0. The size of the result, in place of `pads`.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, group * group_outputs, out...]. The spread images.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        asked... = (if present(kernel_shape) then kernel_shape else taps)...
+        depth = channels // group
+        whole... = ((size - 1) * strides + output_padding + (taps - 1) * dilations + 1)...
+        out..., head... = spread(whole, size * strides, auto_pad, take(pads, rank(size)), skip(pads, rank(size)), if
+            present(output_shape) then output_shape else -1)...
+        Y[n, g * group_outputs + k, y...] = sum[c < depth, r... < taps... if all(((y + head - r * dilations) %
+            strides == 0)...)]( (X[n, g * depth + c, ((y + head - r * dilations) // strides)...] else 0) * (W[g *
+            depth + c, k, r...] else 0)) + (if present(B) then B[g * group_outputs + k] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _conv_transpose.single(
+        (X, W, B),
+        {
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "kernel_shape": kernel_shape,
+            "group": group,
+            "output_padding": output_padding,
+            "output_shape": output_shape,
+        },
+        out,
+    )
+
+
+_gather = Generic(_library, "Gather")
+
+
+def gather(
+    data: TensorLike,
+    indices: TensorLike,
+    *,
+    axis: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """Slices of a tensor along a dimension, at the places that indices tell.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        indices: Tind[places...]. The places; negative ones count from the end.
+        axis: An integer. The dimension. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., places..., after...]. The slices.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        Tind: int32, int64
+
+    Formula:
+        rank before = axis of data
+        output[b..., p..., a...] = data[b..., if indices[p...] < 0 then indices[p...] + n else indices[p...], a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, rows:
+        >>> gather(data=[[1, 2], [3, 4], [5, 6]], indices=[2, 0]).tolist()
+        [[5.0, 6.0], [1.0, 2.0]]
+    """
+    return _gather.single((data, indices), {"axis": axis}, out)
+
+
+_logical_and = Generic(_library, "LogicalAnd")
+
+
+def logical_and(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether both conditions hold.
+
+    Args:
+        A: bool[dims... | 1]. The first condition.
+        B: bool[dims... | 1]. The second condition.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. The results.
+
+    Formula:
+        C[i...] = A[i...] and B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _logical_and.single((A, B), {}, out)
+
+
+_logical_or = Generic(_library, "LogicalOr")
+
+
+def logical_or(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one of two conditions holds, or both.
+
+    Args:
+        A: bool[dims... | 1]. The first condition.
+        B: bool[dims... | 1]. The second condition.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. The results.
+
+    Formula:
+        C[i...] = A[i...] or B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _logical_or.single((A, B), {}, out)
+
+
+_logical_xor = Generic(_library, "LogicalXor")
+
+
+def logical_xor(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one of two conditions holds, and not both.
+
+    Args:
+        A: bool[dims... | 1]. The first condition.
+        B: bool[dims... | 1]. The second condition.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. The results.
+
+    Formula:
+        C[i...] = (A[i...] or B[i...]) and not (A[i...] and B[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _logical_xor.single((A, B), {}, out)
+
+
+_logical_not = Generic(_library, "LogicalNot")
+
+
+def logical_not(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether a condition does not hold.
+
+    Args:
+        X: bool[dims...]. The conditions.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: bool[dims...]. The results.
+
+    Formula:
+        Y[i...] = not X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _logical_not.single((X,), {}, out)
+
+
+_equal = Generic(_library, "Equal")
+
+
+def equal(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether two elements are equal.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. Whether it holds.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = if is_bool(T) then A[i...] and B[i...] or not (A[i...] or B[i...]) else A[i...] == B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _equal.single((A, B), {}, out)
+
+
+_greater = Generic(_library, "Greater")
+
+
+def greater(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one element is greater than another.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. Whether it holds.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] > B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _greater.single((A, B), {}, out)
+
+
+_greater_or_equal = Generic(_library, "GreaterOrEqual")
+
+
+def greater_or_equal(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one element is greater than another, or equal.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. Whether it holds.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] >= B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _greater_or_equal.single((A, B), {}, out)
+
+
+_less = Generic(_library, "Less")
+
+
+def less(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one element is less than another.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. Whether it holds.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] < B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _less.single((A, B), {}, out)
+
+
+_less_or_equal = Generic(_library, "LessOrEqual")
+
+
+def less_or_equal(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether one element is less than another, or equal.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: bool[dims...]. Whether it holds.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] <= B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _less_or_equal.single((A, B), {}, out)
+
+
+_is_nan = Generic(_library, "IsNan")
+
+
+def is_nan(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether an element is no number.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: bool[dims...]. Whether it is none.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = X[i...] != X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _is_nan.single((X,), {}, out)
+
+
+_is_inf = Generic(_library, "IsInf")
+
+
+def is_inf(
+    X: TensorLike,
+    *,
+    detect_negative: bool | None = True,
+    detect_positive: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """Whether an element is infinite.
+
+    Args:
+        X: T[dims...]. The values.
+        detect_negative: True or False. Whether -inf counts. The default is True.
+        detect_positive: True or False. Whether inf counts. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: bool[dims...]. Whether it is infinite.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = X[i...] == X[i...] and X[i...] - X[i...] != 0 and (if X[i...] > 0 then detect_positive else
+            detect_negative)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _is_inf.single((X,), {"detect_negative": detect_negative, "detect_positive": detect_positive}, out)
+
+
+_where = Generic(_library, "Where")
+
+
+def where(
+    condition: TensorLike,
+    X: TensorLike,
+    Y: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Elements of one tensor where a condition holds, and of another where it does not.
+
+    Args:
+        condition: bool[dims... | 1]. The conditions.
+        X: T[dims... | 1]. Taken where it holds.
+        Y: T[dims... | 1]. Taken where it does not.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The elements taken.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = if condition[i...] then X[i...] else Y[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _where.single((condition, X, Y), {}, out)
+
+
+_transpose = Generic(_library, "Transpose")
+
+
+def transpose(
+    data: TensorLike,
+    *,
+    perm: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The tensor with its dimensions in another order.
+
+    Args:
+        data: T[dims...]. The tensor.
+        perm: Integers. The dimensions of `data` in their new order; all turned around if it is absent.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        transposed: T[pick(dims, order)...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        order... = (if present(perm) then normalised(perm, rank(data)) else reversed(positions(rank(data))))...
+        transposed[pick(i, order)...] = data[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, rows become columns:
+        >>> transpose(data=[[1, 2, 3], [4, 5, 6]]).tolist()
+        [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    """
+    return _transpose.single((data,), {"perm": perm}, out)
+
+
+_reshape = Generic(_library, "Reshape")
+
+
+def reshape(
+    data: TensorLike,
+    shape: Integers,
+    *,
+    allowzero: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The elements in their order, in another shape.
+
+    Args:
+        data: T[dims...]. The tensor.
+        shape: Integers. The sizes; -1 for one that follows from the others.
+        allowzero: True or False. Whether a 0 in `shape` is a size, and not that of the same dimension of `data`.
+            The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reshaped: T[out...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        told... = (if shape == 0 and not allowzero then take([dims..., repeat(1, count(shape))...], count(shape))
+            else if shape == -1 then 1 else shape)...
+        rest = if any((shape == -1)...) then prod(dims...) // max(1, prod(told...)) else 1
+        out... = (if shape == -1 then rest else told)...
+        reshaped[o...] = data[unravel(ravel(o, out), dims)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reshape.single((data, shape), {"allowzero": allowzero}, out)
+
+
+_flatten = Generic(_library, "Flatten")
+
+
+def flatten(
+    input: TensorLike,
+    *,
+    axis: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """A matrix of the elements in their order: the dimensions before `axis` are its rows, the others its columns.
+
+    Args:
+        input: T[before..., after...]. The tensor.
+        axis: An integer. The first dimension that goes into the columns; negative ones count from the end. The
+            default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[prod(before...), prod(after...)]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = if axis < 0 then axis + rank(input) else axis
+        output[r, c] = input[unravel(r, before)..., unravel(c, after)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _flatten.single((input,), {"axis": axis}, out)
+
+
+_squeeze = Generic(_library, "Squeeze")
+
+
+def squeeze(
+    data: TensorLike,
+    axes: Integers,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The tensor without some dimensions of size 1.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions that are left out.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        squeezed: T[drop(dims, at)...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axes, rank(data))...
+        squeezed[i...] = data[place(i, 0, at)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _squeeze.single((data, axes), {}, out)
+
+
+_squeeze_by_attributes = Generic(_library, "SqueezeByAttributes")
+
+
+def squeeze_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers,
+    out: Array | None = None,
+) -> Array:
+    """The tensor without some dimensions of size 1.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions that are left out.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        squeezed: T[drop(dims, at)...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axes, rank(data))...
+        squeezed[i...] = data[place(i, 0, at)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _squeeze_by_attributes.single((data,), {"axes": axes}, out)
+
+
+_unsqueeze = Generic(_library, "Unsqueeze")
+
+
+def unsqueeze(
+    data: TensorLike,
+    axes: Integers,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The tensor with dimensions of size 1 put in.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions of the result that are put in.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        expanded: T[place(dims, 1, at)...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axes, rank(data) + count(axes))...
+        expanded[place(i, 0, at)...] = data[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _unsqueeze.single((data, axes), {}, out)
+
+
+_unsqueeze_by_attributes = Generic(_library, "UnsqueezeByAttributes")
+
+
+def unsqueeze_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers,
+    out: Array | None = None,
+) -> Array:
+    """The tensor with dimensions of size 1 put in.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions of the result that are put in.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        expanded: T[place(dims, 1, at)...]. The same elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axes, rank(data) + count(axes))...
+        expanded[place(i, 0, at)...] = data[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _unsqueeze_by_attributes.single((data,), {"axes": axes}, out)
+
+
+_concat = Generic(_library, "Concat")
+
+
+def concat(
+    inputs: Sequence[TensorLike],
+    *,
+    axis: int,
+    out: Array | None = None,
+) -> Array:
+    """Tensors one behind the other along a dimension.
+
+    Args:
+        inputs: One or more T[before..., each n, after...]. Tensors that differ along the dimension only.
+        axis: An integer. The dimension.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        concat_result: T[before..., sum(n...), after...]. All elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of inputs
+        start... = starts(n)...
+        concat_result[b..., j, a...] = if j < start + n then (inputs[b..., j - start, a...] else 0)...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two rows:
+        >>> concat(inputs=[[[1, 2]], [[3, 4]]], axis=0).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return _concat.single((*inputs,), {"axis": axis}, out)
+
+
+_split = Generic(_library, "Split")
+
+
+def split(
+    input: TensorLike,
+    split: Integers | None = None,
+    *,
+    axis: int | None = 0,
+    num_outputs: int | None = 1,
+    results: int | None = None,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """A tensor in parts, one behind the other along a dimension.
+
+    Args:
+        input: T[before..., n, after...]. The tensor.
+        split: Integers, or none. The sizes of the parts; all alike if it is absent, but for what is left for the
+            last.
+        axis: An integer. The dimension. The default is 0.
+        num_outputs: An integer, at least 1. The number of parts: as many as there are results. Accepted for source
+            compatibility; it has no effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        outputs: One or more T[before..., each part, after...]. The parts.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        whole = ceildiv(n, count(outputs))
+        even... = max(0, min(whole, n - positions(count(outputs)) * whole))...
+        part... = (if present(split) then split else even)...
+        start... = starts(part)...
+        outputs[b..., j, a...] = input[b..., start + j, a...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _split.several((input, split), {"axis": axis, "num_outputs": num_outputs}, results, out)
+
+
+_split_by_attributes = Generic(_library, "SplitByAttributes")
+
+
+def split_by_attributes(
+    input: TensorLike,
+    *,
+    axis: int | None = 0,
+    split: Integers | None = None,
+    results: int | None = None,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """A tensor in parts, one behind the other along a dimension.
+
+    Args:
+        input: T[before..., n, after...]. The tensor.
+        axis: An integer. The dimension. The default is 0.
+        split: Integers, at least 0. The sizes of the parts; all alike if it is absent.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        outputs: One or more T[before..., each part, after...]. The parts.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        whole = ceildiv(n, count(outputs))
+        even... = max(0, min(whole, n - positions(count(outputs)) * whole))...
+        part... = (if present(split) then split else even)...
+        start... = starts(part)...
+        outputs[b..., j, a...] = input[b..., start + j, a...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _split_by_attributes.several((input,), {"axis": axis, "split": split}, results, out)
+
+
+_strided_slice = Generic(_library, "StridedSlice")
+
+
+def strided_slice(
+    data: TensorLike,
+    starts: Integers,
+    ends: Integers,
+    axes: Integers | None = None,
+    steps: Integers | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """A part of a tensor: along some dimensions, from a place to before another, in steps.
+
+    Args:
+        data: T[dims...]. The tensor.
+        starts: Integers. Where it begins; negative places count from the end.
+        ends: Integers. Before which place it ends.
+        axes: Integers, or none. The dimensions; the first ones if it is absent.
+        steps: Integers, or none. How far apart the places are, backward if below 0; 1 if it is absent.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[place(drop(dims, at), length, at)...]. The part.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(count(starts)))...
+        step... = (if present(steps) then steps else repeat(1, count(starts)))...
+        first..., length... = strided(pick(dims, at), starts, ends, step)...
+        output[place(i, k, at)...] = data[place(i, first + k * step, at)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _strided_slice.single((data, starts, ends, axes, steps), {}, out)
+
+
+_tile = Generic(_library, "Tile")
+
+
+def tile(
+    input: TensorLike,
+    repeats: Integers,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The tensor repeated along its dimensions.
+
+    Args:
+        input: T[dims...]. The tensor.
+        repeats: Integers. How often, for each dimension.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[(repeats * dims)...]. The repeated tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[(r * dims + i)...] = input[i...] where r... < repeats...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _tile.single((input, repeats), {}, out)
+
+
+_trilu = Generic(_library, "Trilu")
+
+
+def trilu(
+    input: TensorLike,
+    k: Integers | None = None,
+    *,
+    upper: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The part of matrices on one side of a diagonal; 0 on the other.
+
+    Args:
+        input: T[batch..., rows, columns]. Matrices.
+        k: Integers, or none. How far above the main diagonal it lies, below if negative.
+        upper: True or False. Whether it is the part above. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch..., rows, columns]. Their parts.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        above = if present(k) then sum(k...) else 0
+        output[b..., i, j] = if if upper then j - i >= above else j - i <= above then input[b..., i, j] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _trilu.single((input, k), {"upper": upper}, out)
+
+
+_softmax = Generic(_library, "Softmax")
+
+
+def softmax(
+    input: TensorLike,
+    *,
+    axis: int | None = -1,
+    out: Array | None = None,
+) -> Array:
+    """Exponentials along a dimension, scaled to a sum of 1.
+
+    Args:
+        input: T[before..., n, after...]. The values.
+        axis: An integer. The dimension. The default is -1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The scaled exponentials.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        peak[b..., a...] = max[j](input[b..., j, a...])
+        weight[b..., j, a...] = exp(input[b..., j, a...] - peak[b..., a...])
+        total[b..., a...] = sum[j](weight[b..., j, a...])
+        output[b..., j, a...] = weight[b..., j, a...] / total[b..., a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, equal values:
+        >>> softmax(input=[[0, 0]]).tolist()
+        [[0.5, 0.5]]
+    """
+    return _softmax.single((input,), {"axis": axis}, out)
+
+
+_log_softmax = Generic(_library, "LogSoftmax")
+
+
+def log_softmax(
+    input: TensorLike,
+    *,
+    axis: int | None = -1,
+    out: Array | None = None,
+) -> Array:
+    """The logarithms of exponentials along a dimension that are scaled to a sum of 1.
+
+    Args:
+        input: T[before..., n, after...]. The values.
+        axis: An integer. The dimension. The default is -1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The logarithms.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        peak[b..., a...] = max[j](input[b..., j, a...])
+        total[b..., a...] = sum[j](exp(input[b..., j, a...] - peak[b..., a...]))
+        output[b..., j, a...] = input[b..., j, a...] - peak[b..., a...] - log(total[b..., a...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _log_softmax.single((input,), {"axis": axis}, out)
+
+
+_hardmax = Generic(_library, "Hardmax")
+
+
+def hardmax(
+    input: TensorLike,
+    *,
+    axis: int | None = -1,
+    out: Array | None = None,
+) -> Array:
+    """1 where the first largest element along a dimension is, and 0 elsewhere.
+
+    Args:
+        input: T[before..., n, after...]. The values.
+        axis: An integer. The dimension. The default is -1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The marks.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        peak[b..., a...] = max[j](input[b..., j, a...])
+        first[b..., a...] = min[j if input[b..., j, a...] == peak[b..., a...]](int64(j))
+        output[b..., j, a...] = if first[b..., a...] == int64(j) then 1 else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _hardmax.single((input,), {"axis": axis}, out)
+
+
+_softmax_of_rows = Generic(_library, "SoftmaxOfRows")
+
+
+def softmax_of_rows(
+    input: TensorLike,
+    *,
+    axis: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """Exponentials of all that lies at `axis` and behind, scaled to a sum of 1.
+
+    Args:
+        input: T[before..., row...]. The values.
+        axis: An integer. The first dimension of a row. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., row...]. The scaled exponentials.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = if axis < 0 then axis + rank(input) else axis
+        peak[b...] = max[j... < row...](input[b..., j...])
+        weight[b..., j...] = exp(input[b..., j...] - peak[b...])
+        total[b...] = sum[j... < row...](weight[b..., j...])
+        output[b..., j...] = weight[b..., j...] / total[b...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _softmax_of_rows.single((input,), {"axis": axis}, out)
+
+
+_log_softmax_of_rows = Generic(_library, "LogSoftmaxOfRows")
+
+
+def log_softmax_of_rows(
+    input: TensorLike,
+    *,
+    axis: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """The logarithms of exponentials of all that lies at `axis` and behind, scaled to a sum of 1.
+
+    Args:
+        input: T[before..., row...]. The values.
+        axis: An integer. The first dimension of a row. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., row...]. The logarithms.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = if axis < 0 then axis + rank(input) else axis
+        peak[b...] = max[j... < row...](input[b..., j...])
+        total[b...] = sum[j... < row...](exp(input[b..., j...] - peak[b...]))
+        output[b..., j...] = input[b..., j...] - peak[b...] - log(total[b...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _log_softmax_of_rows.single((input,), {"axis": axis}, out)
+
+
+_batch_normalization = Generic(_library, "BatchNormalization")
+
+
+def batch_normalization(
+    X: TensorLike,
+    scale: TensorLike,
+    B: TensorLike,
+    input_mean: TensorLike,
+    input_var: TensorLike,
+    *,
+    epsilon: float | None = 1e-05,
+    momentum: float | None = 0.9,
+    training_mode: bool | None = False,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """Each channel brought to mean 0 and variance 1, by statistics that are given or, in training, its own.
+
+    Args:
+        X: T[batch, channels, size...]. The values.
+        scale: S[channels]. What each channel is multiplied with, then.
+        B: S[channels]. What is added to each channel, then.
+        input_mean: U[channels]. The running means.
+        input_var: U[channels]. The running variances.
+        epsilon: A number. Added to the variance. The default is 1e-05.
+        momentum: A number. How much of the running statistics stays, in training. The default is 0.9.
+        training_mode: True or False. Whether the channel's own statistics are taken. The default is False.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, size...]. The normalised values.
+        running_mean: U[channels], or none. The running means with the channel's own in them, in training.
+        running_var: U[channels], or none. The running variances with the channel's own in them, in training.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+        S: float16, bfloat16, float32, float64
+        U: float16, bfloat16, float32, float64
+
+    Formula:
+        number = batch * prod(size...)
+        own_mean[c] = sum[n < batch, x... < size...](U(X[n, c, x...])) / U(number)
+        own_var[c] = sum[n < batch, x... < size...]((U(X[n, c, x...]) - own_mean[c]) * (U(X[n, c, x...]) -
+            own_mean[c])) / U(number)
+        mean[c] = if training_mode then own_mean[c] else input_mean[c]
+        variance[c] = if training_mode then own_var[c] else input_var[c]
+        Y[n, c, x...] = (X[n, c, x...] - T(mean[c])) / T(sqrt(variance[c] + epsilon)) * T(scale[c]) + T(B[c])
+        running_mean[c] = momentum * input_mean[c] + (1 - momentum) * own_mean[c]
+        running_var[c] = momentum * input_var[c] + (1 - momentum) * own_var[c]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _batch_normalization.some(
+        (X, scale, B, input_mean, input_var),
+        {"epsilon": epsilon, "momentum": momentum, "training_mode": training_mode},
+        results,
+        out,
+    )
+
+
+_batch_normalization_by_statistics = Generic(_library, "BatchNormalizationByStatistics")
+
+
+def batch_normalization_by_statistics(
+    X: TensorLike,
+    scale: TensorLike,
+    B: TensorLike,
+    mean: TensorLike,
+    var: TensorLike,
+    *,
+    epsilon: float | None = 1e-05,
+    momentum: float | None = 0.9,
+    out: Array | None = None,
+) -> Array:
+    """Each channel brought to mean 0 and variance 1, by statistics that are given.
+
+    Args:
+        X: T[batch, channels, size...]. The values.
+        scale: T[channels]. What each channel is multiplied with, then.
+        B: T[channels]. What is added to each channel, then.
+        mean: T[channels]. The means.
+        var: T[channels]. The variances.
+        epsilon: A number. Added to the variance. The default is 1e-05.
+        momentum: A number. Of training. Accepted for source compatibility; it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, size...]. The normalised values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[n, c, x...] = (X[n, c, x...] - mean[c]) / sqrt(var[c] + epsilon) * scale[c] + B[c]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _batch_normalization_by_statistics.single(
+        (X, scale, B, mean, var), {"epsilon": epsilon, "momentum": momentum}, out
+    )
+
+
+_instance_normalization = Generic(_library, "InstanceNormalization")
+
+
+def instance_normalization(
+    input: TensorLike,
+    scale: TensorLike,
+    B: TensorLike,
+    *,
+    epsilon: float | None = 1e-05,
+    out: Array | None = None,
+) -> Array:
+    """Each channel of each image brought to mean 0 and variance 1.
+
+    Args:
+        input: T[batch, channels, size...]. The values.
+        scale: T[channels]. What each channel is multiplied with, then.
+        B: T[channels]. What is added to each channel, then.
+        epsilon: A number. Added to the variance. The default is 1e-05.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch, channels, size...]. The normalised values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        number = prod(size...)
+        mean[n, c] = sum[x... < size...](input[n, c, x...]) / T(number)
+        variance[n, c] = sum[x... < size...]((input[n, c, x...] - mean[n, c]) * (input[n, c, x...] - mean[n, c])) /
+            T(number)
+        output[n, c, x...] = (input[n, c, x...] - mean[n, c]) / sqrt(variance[n, c] + epsilon) * scale[c] + B[c]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _instance_normalization.single((input, scale, B), {"epsilon": epsilon}, out)
+
+
+_group_normalization = Generic(_library, "GroupNormalization")
+
+
+def group_normalization(
+    X: TensorLike,
+    scale: TensorLike,
+    bias: TensorLike,
+    *,
+    epsilon: float | None = 1e-05,
+    num_groups: int,
+    stash_type: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """Groups of channels of each image brought to mean 0 and variance 1.
+
+    Args:
+        X: T[batch, channels, size...]. The values.
+        scale: T[channels]. What each channel is multiplied with, then.
+        bias: T[channels]. What is added to each channel, then.
+        epsilon: A number. Added to the variance. The default is 1e-05.
+        num_groups: An integer, at least 1. In how many groups the channels are.
+        stash_type: An integer. The type in which is computed: float32 or larger. Accepted for source compatibility;
+            it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, size...]. The normalised values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        depth = channels // num_groups
+        number = depth * prod(size...)
+        mean[n, g] = sum[k < depth, x... < size...](X[n, g * depth + k, x...] else 0) / T(number) where g <
+            num_groups
+        variance[n, g] = sum[k < depth, x... < size...]( ((X[n, g * depth + k, x...] else 0) - mean[n, g]) * ((X[n,
+            g * depth + k, x...] else 0) - mean[n, g])) / T(number) where g < num_groups
+        Y[n, c, x...] = (X[n, c, x...] - (mean[n, c // depth] else 0)) / sqrt((variance[n, c // depth] else 0) +
+            epsilon) * scale[c] + bias[c]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _group_normalization.single(
+        (X, scale, bias), {"epsilon": epsilon, "num_groups": num_groups, "stash_type": stash_type}, out
+    )
+
+
+_layer_normalization = Generic(_library, "LayerNormalization")
+
+
+def layer_normalization(
+    X: TensorLike,
+    Scale: TensorLike,
+    B: TensorLike | None = None,
+    *,
+    axis: int | None = -1,
+    epsilon: float | None = 1e-05,
+    stash_type: int | None = 1,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """All that lies at `axis` and behind brought to mean 0 and variance 1.
+
+    Args:
+        X: T[before..., row...]. The values.
+        Scale: T[row... | 1]. What elements are multiplied with, then.
+        B: T[row... | 1], or none. What is added to them, then.
+        axis: An integer. The first of the dimensions that are normalised together. The default is -1.
+        epsilon: A number. Added to the variance. The default is 1e-05.
+        stash_type: An integer. The type in which is computed: float32 or larger. Accepted for source compatibility;
+            it has no effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[before..., row...]. The normalised values.
+        Mean: T[before..., repeat(1, rank(row))...], or none. The means.
+        InvStdDev: T[before..., repeat(1, rank(row))...], or none. 1 over the roots of the variances.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of X
+        number = prod(row...)
+        mean[b...] = sum[j... < row...](X[b..., j...]) / T(number)
+        variance[b...] = sum[j... < row...]((X[b..., j...] - mean[b...]) * (X[b..., j...] - mean[b...])) / T(number)
+        scale[b...] = 1 / sqrt(variance[b...] + epsilon)
+        Y[b..., j...] = (X[b..., j...] - mean[b...]) * scale[b...] * Scale[j...] + (if present(B) then B[j...] else
+            0)
+        Mean[b..., repeat(0, rank(row))...] = mean[b...]
+        InvStdDev[b..., repeat(0, rank(row))...] = scale[b...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _layer_normalization.some(
+        (X, Scale, B), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, results, out
+    )
+
+
+_rms_normalization = Generic(_library, "RMSNormalization")
+
+
+def rms_normalization(
+    X: TensorLike,
+    scale: TensorLike,
+    *,
+    axis: int | None = -1,
+    epsilon: float | None = 1e-05,
+    stash_type: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """All that lies at `axis` and behind divided by the root of its mean square.
+
+    Args:
+        X: T[before..., row...]. The values.
+        scale: T[row... | 1]. What elements are multiplied with, then.
+        axis: An integer. The first of the dimensions that are normalised together. The default is -1.
+        epsilon: A number. Added to the mean square. The default is 1e-05.
+        stash_type: An integer. The type in which is computed: float32 or larger. Accepted for source compatibility;
+            it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[before..., row...]. The normalised values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of X
+        number = prod(row...)
+        square[b...] = sum[j... < row...](X[b..., j...] * X[b..., j...]) / T(number)
+        Y[b..., j...] = X[b..., j...] / sqrt(square[b...] + epsilon) * scale[j...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _rms_normalization.single((X, scale), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, out)
+
+
+_lrn = Generic(_library, "LRN")
+
+
+def lrn(
+    X: TensorLike,
+    *,
+    alpha: float | None = 0.0001,
+    beta: float | None = 0.75,
+    bias: float | None = 1.0,
+    size: int,
+    out: Array | None = None,
+) -> Array:
+    """Each element scaled by the squares of those of channels nearby.
+
+    Args:
+        X: T[batch, channels, places...]. The values.
+        alpha: A number. A factor of the mean square. The default is 0.0001.
+        beta: A number. The power of the divisor. The default is 0.75.
+        bias: A number. What is added to the mean square. The default is 1.0.
+        size: An integer, at least 1. How many channels count.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, places...]. The scaled values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        near = (size - 1) // 2
+        square[n, c, x...] = sum[k < size](X[n, c + k - near, x...] * X[n, c + k - near, x...])
+        Y[n, c, x...] = X[n, c, x...] / pow(bias + alpha / float(size) * square[n, c, x...], beta)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _lrn.single((X,), {"alpha": alpha, "beta": beta, "bias": bias, "size": size}, out)
+
+
+_lp_normalization = Generic(_library, "LpNormalization")
+
+
+def lp_normalization(
+    input: TensorLike,
+    *,
+    axis: int | None = -1,
+    p: int | None = 2,
+    out: Array | None = None,
+) -> Array:
+    """The elements along a dimension divided by their `p`-norm.
+
+    Args:
+        input: T[before..., n, after...]. The values.
+        axis: An integer. The dimension. The default is -1.
+        p: An integer, at least 1, at most 2. 1 for the sum of absolute values, 2 for the root of the sum of
+            squares. The default is 2.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The divided values.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        norm[b..., a...] = if p == 1 then sum[j](abs(input[b..., j, a...])) else sqrt(sum[j](input[b..., j, a...] *
+            input[b..., j, a...]))
+        output[b..., j, a...] = if norm[b..., a...] == 0 then 0 else input[b..., j, a...] / norm[b..., a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _lp_normalization.single((input,), {"axis": axis, "p": p}, out)
+
+
+_pad = Generic(_library, "Pad")
+
+
+def pad(
+    data: TensorLike,
+    pads: Integers,
+    constant_value: TensorLike | None = None,
+    axes: Integers | None = None,
+    *,
+    mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
+    out: Array | None = None,
+) -> Array:
+    """The tensor with elements put around it, or taken off where numbers are below 0.
+
+    Args:
+        data: T[dims...]. The tensor.
+        pads: Integers. How many before each axis, then how many behind each.
+        constant_value: T[], or none. The value; 0 if it is absent.
+        axes: Integers, or none. The dimensions; all if it is absent.
+        mode: One of "constant", "reflect", "edge", "wrap". What is put there: one value, a mirror image, the
+            nearest element, or what is on the other side. The default is "constant".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[place(drop(dims, at), pick(dims, at) + head + tail, at)...]. The padded tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        head... = take(pads, count(at))...
+        tail... = skip(pads, count(at))...
+        size... = pick(dims, at)...
+        turn... = max(1, 2 * size - 2)...
+        output[place(i, k, at)...] = if mode == edge then (data[place(i, min(max(k - head, 0), size - 1), at)...]
+            else 0) else if mode == wrap then (data[place(i, (k - head) % max(1, size), at)...] else 0) else if mode
+            == reflect then (data[place(i, min((k - head) % turn, turn - (k - head) % turn), at)...] else 0) else
+            data[place(i, k - head, at)...] else (if present(constant_value) then constant_value[] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _pad.single((data, pads, constant_value, axes), {"mode": mode}, out)
+
+
+_add = Generic(_library, "Add")
+
+
+def add(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The sum of two tensors.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] + B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row is added to each row:
+        >>> add(A=[[1, 2], [3, 4]], B=[10, 20]).tolist()
+        [[11.0, 22.0], [13.0, 24.0]]
+    """
+    return _add.single((A, B), {}, out)
+
+
+_sub = Generic(_library, "Sub")
+
+
+def sub(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The difference of two tensors.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] - B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a number from each element:
+        >>> sub(A=[5, 7], B=3).tolist()
+        [2.0, 4.0]
+    """
+    return _sub.single((A, B), {}, out)
+
+
+_mul = Generic(_library, "Mul")
+
+
+def mul(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The product of two tensors, element by element.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] * B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a column times a row:
+        >>> mul(A=[[1], [2]], B=[3, 4]).tolist()
+        [[3.0, 4.0], [6.0, 8.0]]
+    """
+    return _mul.single((A, B), {}, out)
+
+
+_div = Generic(_library, "Div")
+
+
+def div(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The quotient of two tensors, element by element.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = A[i...] / B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row by a number:
+        >>> div(A=[3, 4], B=2).tolist()
+        [1.5, 2.0]
+    """
+    return _div.single((A, B), {}, out)
+
+
+_power = Generic(_library, "Power")
+
+
+def power(
+    X: TensorLike,
+    Y: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The power of the elements of one tensor by those of another.
+
+    Args:
+        X: T[dims... | 1]. The bases.
+        Y: T[dims... | 1]. The exponents.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Z: T[dims...]. The powers.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Z[i...] = pow(X[i...], Y[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, squares:
+        >>> power(X=[1, 2, 3], Y=2).tolist()
+        [1.0, 4.0, 9.0]
+    """
+    return _power.single((X, Y), {}, out)
+
+
+_add_n = Generic(_library, "AddN")
+
+
+def add_n(
+    data_0: Sequence[TensorLike],
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The sum of any number of tensors.
+
+    Args:
+        data_0: One or more T[dims... | 1]. The operands.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        sum_: T[dims...]. The sums.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        sum_[i...] = sum(data_0[i...]...)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _add_n.single((*data_0,), {}, out)
+
+
+_mean = Generic(_library, "Mean")
+
+
+def mean(
+    data_0: Sequence[TensorLike],
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The mean of any number of tensors.
+
+    Args:
+        data_0: One or more T[dims... | 1]. The operands.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        mean: T[dims...]. The means.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        mean[i...] = sum(data_0[i...]...) / count(data_0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _mean.single((*data_0,), {}, out)
+
+
+_maximum = Generic(_library, "Maximum")
+
+
+def maximum(
+    data_0: Sequence[TensorLike],
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The largest of any number of tensors' elements at a place.
+
+    Args:
+        data_0: One or more T[dims... | 1]. The operands.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        max_: T[dims...]. The largest elements.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        max_[i...] = max(data_0[i...]...)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _maximum.single((*data_0,), {}, out)
+
+
+_minimum = Generic(_library, "Minimum")
+
+
+def minimum(
+    data_0: Sequence[TensorLike],
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The smallest of any number of tensors' elements at a place.
+
+    Args:
+        data_0: One or more T[dims... | 1]. The operands.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        min_: T[dims...]. The smallest elements.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        min_[i...] = min(data_0[i...]...)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _minimum.single((*data_0,), {}, out)
+
+
+_absolute = Generic(_library, "Absolute")
+
+
+def absolute(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The absolute value.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = abs(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> absolute(X=[-1, 0, 2]).tolist()
+        [1.0, 0.0, 2.0]
+    """
+    return _absolute.single((X,), {}, out)
+
+
+_neg = Generic(_library, "Neg")
+
+
+def neg(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The negative.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = -X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _neg.single((X,), {}, out)
+
+
+_sign = Generic(_library, "Sign")
+
+
+def sign(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """1 for what is above 0, -1 for what is below, else 0.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = if input[i...] > 0 then 1 else if input[i...] < 0 then -1 else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> sign(input=[-3, 0, 2]).tolist()
+        [-1.0, 0.0, 1.0]
+    """
+    return _sign.single((input,), {}, out)
+
+
+_reciprocal = Generic(_library, "Reciprocal")
+
+
+def reciprocal(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """1 over the element.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = 1 / X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reciprocal.single((X,), {}, out)
+
+
+_sqrt = Generic(_library, "Sqrt")
+
+
+def sqrt(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The square root.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = sqrt(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _sqrt.single((X,), {}, out)
+
+
+_exp = Generic(_library, "Exp")
+
+
+def exp(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The exponential function.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = exp(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _exp.single((input,), {}, out)
+
+
+_log = Generic(_library, "Log")
+
+
+def log(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The natural logarithm.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = log(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _log.single((input,), {}, out)
+
+
+_erf = Generic(_library, "Erf")
+
+
+def erf(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The error function.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = erf(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _erf.single((input,), {}, out)
+
+
+_sin = Generic(_library, "Sin")
+
+
+def sin(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The sine, of radians.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = sin(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _sin.single((input,), {}, out)
+
+
+_cos = Generic(_library, "Cos")
+
+
+def cos(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The cosine, of radians.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = cos(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _cos.single((input,), {}, out)
+
+
+_tanh = Generic(_library, "Tanh")
+
+
+def tanh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The hyperbolic tangent.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = tanh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _tanh.single((input,), {}, out)
+
+
+_floor = Generic(_library, "Floor")
+
+
+def floor(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The largest integer that is not above the element.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = floor(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _floor.single((X,), {}, out)
+
+
+_ceil = Generic(_library, "Ceil")
+
+
+def ceil(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The smallest integer that is not below the element.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = ceil(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _ceil.single((X,), {}, out)
+
+
+_rint = Generic(_library, "Rint")
+
+
+def rint(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The nearest integer; of two that are equally near, the even one.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = round(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, halves go to even integers:
+        >>> rint(X=[0.5, 1.5, 2.4]).tolist()
+        [0.0, 2.0, 2.0]
+    """
+    return _rint.single((X,), {}, out)
+
+
+_relu = Generic(_library, "Relu")
+
+
+def relu(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """What is above 0, and 0 for the rest.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = max(X[i...], 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> relu(X=[-1, 0, 2]).tolist()
+        [0.0, 0.0, 2.0]
+    """
+    return _relu.single((X,), {}, out)
+
+
+_leaky_relu = Generic(_library, "LeakyRelu")
+
+
+def leaky_relu(
+    X: TensorLike,
+    *,
+    alpha: float | None = 0.01,
+    out: Array | None = None,
+) -> Array:
+    """The element, times `alpha` where it is below 0.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. The slope below 0. The default is 0.01.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = if X[i...] < 0 then alpha * X[i...] else X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _leaky_relu.single((X,), {"alpha": alpha}, out)
+
+
+_p_relu = Generic(_library, "PRelu")
+
+
+def p_relu(
+    X: TensorLike,
+    slope: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The element, times its slope where it is below 0.
+
+    Args:
+        X: T[dims...]. The values.
+        slope: T[dims... | 1]. The slopes below 0, whose shape stretches to that of `X`.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = if X[i...] < 0 then slope[i...] * X[i...] else X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _p_relu.single((X, slope), {}, out)
+
+
+_thresholded_relu = Generic(_library, "ThresholdedRelu")
+
+
+def thresholded_relu(
+    X: TensorLike,
+    *,
+    alpha: float | None = 1.0,
+    out: Array | None = None,
+) -> Array:
+    """What is above `alpha`, and 0 for the rest.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. The threshold. The default is 1.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = if X[i...] > alpha then X[i...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _thresholded_relu.single((X,), {"alpha": alpha}, out)
+
+
+_elu = Generic(_library, "Elu")
+
+
+def elu(
+    X: TensorLike,
+    *,
+    alpha: float | None = 1.0,
+    out: Array | None = None,
+) -> Array:
+    """The element, but below 0 an exponential that tends to -`alpha`.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. How far it goes below 0. The default is 1.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = if X[i...] < 0 then alpha * (exp(X[i...]) - 1) else X[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _elu.single((X,), {"alpha": alpha}, out)
+
+
+_celu = Generic(_library, "Celu")
+
+
+def celu(
+    X: TensorLike,
+    *,
+    alpha: float | None = 1.0,
+    out: Array | None = None,
+) -> Array:
+    """The element, but below 0 an exponential that tends to -`alpha`, with a slope of 1 at 0.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. How far it goes below 0. The default is 1.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = max(X[i...], 0) + min(0, alpha * (exp(X[i...] / alpha) - 1))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _celu.single((X,), {"alpha": alpha}, out)
+
+
+_selu = Generic(_library, "Selu")
+
+
+def selu(
+    X: TensorLike,
+    *,
+    alpha: float | None = 1.6732631921768188,
+    gamma: float | None = 1.0507010221481323,
+    out: Array | None = None,
+) -> Array:
+    """`gamma` times the element, but below 0 an exponential: for networks that normalise themselves.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. How far it goes below 0, before `gamma`. The default is 1.6732631921768188.
+        gamma: A number. A factor of the result. The default is 1.0507010221481323.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = gamma * (if X[i...] > 0 then X[i...] else alpha * exp(X[i...]) - alpha)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _selu.single((X,), {"alpha": alpha, "gamma": gamma}, out)
+
+
+_sigmoid = Generic(_library, "Sigmoid")
+
+
+def sigmoid(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """1 / (1 + exp(-x)).
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = 1 / (1 + exp(-X[i...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a half at 0:
+        >>> sigmoid(X=[0]).tolist()
+        [0.5]
+    """
+    return _sigmoid.single((X,), {}, out)
+
+
+_hard_sigmoid = Generic(_library, "HardSigmoid")
+
+
+def hard_sigmoid(
+    X: TensorLike,
+    *,
+    alpha: float | None = 0.2,
+    beta: float | None = 0.5,
+    out: Array | None = None,
+) -> Array:
+    """A line, `alpha` * x + `beta`, held between 0 and 1.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. The slope of the line. The default is 0.2.
+        beta: A number. Its value at 0. The default is 0.5.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = max(0, min(1, alpha * X[i...] + beta))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _hard_sigmoid.single((X,), {"alpha": alpha, "beta": beta}, out)
+
+
+_hard_swish = Generic(_library, "HardSwish")
+
+
+def hard_swish(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The element times a line held between 0 and 1: x * max(0, min(1, x / 6 + 1 / 2)).
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = X[i...] * max(0, min(1, X[i...] / 6 + 0.5))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _hard_swish.single((X,), {}, out)
+
+
+_swish = Generic(_library, "Swish")
+
+
+def swish(
+    X: TensorLike,
+    *,
+    alpha: float | None = 1.0,
+    out: Array | None = None,
+) -> Array:
+    """The element times the logistic function of `alpha` times it.
+
+    Args:
+        X: T[dims...]. The values.
+        alpha: A number. A factor within the logistic function. The default is 1.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = X[i...] / (1 + exp(-alpha * X[i...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _swish.single((X,), {"alpha": alpha}, out)
+
+
+_mish = Generic(_library, "Mish")
+
+
+def mish(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The element times tanh(log(1 + exp(x))).
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = X[i...] * tanh(max(X[i...], 0) + log(1 + exp(-abs(X[i...]))))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _mish.single((X,), {}, out)
+
+
+_softplus = Generic(_library, "Softplus")
+
+
+def softplus(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """log(1 + exp(x)), in a form that does not overflow.
+
+    Args:
+        X: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i...] = max(X[i...], 0) + log(1 + exp(-abs(X[i...])))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _softplus.single((X,), {}, out)
+
+
+_softsign = Generic(_library, "Softsign")
+
+
+def softsign(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """x / (1 + |x|).
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = input[i...] / (1 + abs(input[i...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _softsign.single((input,), {}, out)
+
+
+_gelu = Generic(_library, "Gelu")
+
+
+def gelu(
+    X: TensorLike,
+    *,
+    approximate: Literal["none", "tanh"] | None = "none",
+    out: Array | None = None,
+) -> Array:
+    """The element times the distribution function of the normal distribution, or an approximation of it.
+
+    Args:
+        X: T[dims...]. The values.
+        approximate: One of "none", "tanh". `tanh`: by a hyperbolic tangent. The default is "none".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The results, in the shape of `X`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        cubic[i...] = 0.7978845608028654 * (X[i...] + 0.044715 * X[i...] * X[i...] * X[i...])
+        Y[i...] = 0.5 * X[i...] * (1 + (if approximate == tanh then tanh(cubic[i...]) else erf(X[i...] /
+            1.4142135623730951)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _gelu.single((X,), {"approximate": approximate}, out)
+
+
+_shrink = Generic(_library, "Shrink")
+
+
+def shrink(
+    input: TensorLike,
+    *,
+    lambd: float | None = 0.5,
+    bias: float | None = 0.0,
+    out: Array | None = None,
+) -> Array:
+    """0 within `lambd` of 0; outside, what is beyond `bias`.
+
+    Args:
+        input: T[dims...]. The values.
+        lambd: A number. Half the width of what becomes 0. The default is 0.5.
+        bias: A number. What the rest comes nearer to 0. The default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = if input[i...] < -lambd then input[i...] + bias else if input[i...] > lambd then input[i...]
+            - bias else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _shrink.single((input,), {"lambd": lambd, "bias": bias}, out)
+
+
+_clip = Generic(_library, "Clip")
+
+
+def clip(
+    input: TensorLike,
+    least: TensorLike | None = None,
+    greatest: TensorLike | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The elements, held between two numbers.
+
+    Args:
+        input: T[dims...]. The values.
+        least: T[], or none. What is below it becomes it.
+        greatest: T[], or none. What is above it becomes it.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        raised[i...] = if present(least) then max(input[i...], least[]) else input[i...]
+        output[i...] = if present(greatest) then min(raised[i...], greatest[]) else raised[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, between 0 and 6:
+        >>> clip(input=[-1, 3, 7], least=0, greatest=6).tolist()
+        [0.0, 3.0, 6.0]
+    """
+    return _clip.single((input, least, greatest), {}, out)
+
+
+_clip_by_attributes = Generic(_library, "ClipByAttributes")
+
+
+def clip_by_attributes(
+    input: TensorLike,
+    *,
+    min_: float | None = -3.4028234663852886e38,
+    max_: float | None = 3.4028234663852886e38,
+    out: Array | None = None,
+) -> Array:
+    """The elements, held between two numbers.
+
+    Args:
+        input: T[dims...]. The values.
+        min_: A number. What is below it becomes it. The default is -3.4028234663852886e38.
+        max_: A number. What is above it becomes it. The default is 3.4028234663852886e38.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = min(max(input[i...], min_), max_)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _clip_by_attributes.single((input,), {"min_": min_, "max_": max_}, out)
+
+
+_cast = Generic(_library, "Cast")
+
+
+def cast(
+    input: TensorLike,
+    *,
+    to: str,
+    saturate: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The elements as numbers of another type.
+
+    Args:
+        input: T[dims...]. The values.
+        to: One of "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the results.
+        saturate: True or False. Of the types of 8 bits, which are not supported. Accepted for source compatibility;
+            it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: to[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = to(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _cast.single((input,), {"to": to, "saturate": saturate}, out)
+
+
+_cast_like = Generic(_library, "CastLike")
+
+
+def cast_like(
+    input: TensorLike,
+    target_type: TensorLike,
+    *,
+    saturate: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The elements as numbers of the type of another tensor.
+
+    Args:
+        input: T[dims...]. The values.
+        target_type: S[others...]. A tensor of the type of the results.
+        saturate: True or False. Of the types of 8 bits, which are not supported. Accepted for source compatibility;
+            it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: S[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        S: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = S(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _cast_like.single((input, target_type), {"saturate": saturate}, out)
+
+
+_identity = Generic(_library, "Identity")
+
+
+def identity(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The elements themselves.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = input[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _identity.single((input,), {}, out)
+
+
+_dropout = Generic(_library, "Dropout")
+
+
+def dropout(
+    data: TensorLike,
+    ratio: TensorLike | None = None,
+    training_mode: Integers | None = None,
+    *,
+    seed: int | None = 0,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The elements themselves: outside training none is left out.
+
+    Args:
+        data: T[dims...]. The values.
+        ratio: S[], or none. How many are left out in training.
+        training_mode: Integers, or none. Whether some are left out, which is not supported.
+        seed: An integer. What chance begins with in training. Accepted for source compatibility; it has no effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The values.
+        mask: bool[dims...], or none. Which elements are kept: all.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+        S: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = data[i...]
+        mask[i...] = true
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _dropout.some((data, ratio, training_mode), {"seed": seed}, results, out)
+
+
+_dropout_by_attributes = Generic(_library, "DropoutByAttributes")
+
+
+def dropout_by_attributes(
+    data: TensorLike,
+    *,
+    ratio: float | None = 0.5,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The elements themselves: outside training none is left out.
+
+    Args:
+        data: T[dims...]. The values.
+        ratio: A number. How many are left out in training. Accepted for source compatibility; it has no effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The values.
+        mask: bool[dims...], or none. Which elements are kept: all.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = data[i...]
+        mask[i...] = true
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _dropout_by_attributes.some((data,), {"ratio": ratio}, results, out)
+
+
+_max_pool = Generic(_library, "MaxPool")
+
+
+def max_pool(
+    X: TensorLike,
+    *,
+    kernel_shape: Integers,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    ceil_mode: bool | None = False,
+    storage_order: bool | None = False,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The largest element of each window.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        kernel_shape: Rank(size) integers, at least 1. The size of the window.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        ceil_mode: True or False. Whether the last window may reach beyond the padding. The default is False.
+        storage_order: True or False. Whether `Indices` count along the first dimension of an image first. The
+            default is False.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, out...]. One value for each window.
+        Indices: int64[batch, channels, out...], or none. Where in `X` each was first found, as a number.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        before... = take(pads, rank(size))...
+        after... = skip(pads, rank(size))...
+        floor_count..., head... = window(size, kernel_shape, strides, dilations, auto_pad, before, after)...
+        ceil_count... = rounded_up(size, kernel_shape, strides, dilations, before, after)...
+        out... = (if ceil_mode and (auto_pad == NOTSET or auto_pad == VALID) then ceil_count else floor_count)...
+        Y[n, c, y...] = max[r... < kernel_shape...](X[n, c, (y * strides + r * dilations - head)...])
+        largest[n, c, y...] = max[r... < kernel_shape...](X[n, c, (y * strides + r * dilations - head)...])
+        place_in_image[x...] = if storage_order then int64(ravel(reversed(x), reversed(size))) else int64(ravel(x,
+            size)) where x... < size...
+        Indices[n, c, y...] = min[r... < kernel_shape... if (X[n, c, (y * strides + r * dilations - head)...] else
+            0) == largest[n, c, y...]]( int64((n * channels + c) * prod(size...)) + place_in_image[(y * strides + r
+            * dilations - head)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, pairs:
+        >>> max_pool(X=[[[1, 3, 2]]], kernel_shape=[2]).tolist()
+        [[[3.0, 3.0]]]
+    """
+    return _max_pool.some(
+        (X,),
+        {
+            "kernel_shape": kernel_shape,
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "ceil_mode": ceil_mode,
+            "storage_order": storage_order,
+        },
+        results,
+        out,
+    )
+
+
+_average_pool = Generic(_library, "AveragePool")
+
+
+def average_pool(
+    X: TensorLike,
+    *,
+    kernel_shape: Integers,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    ceil_mode: bool | None = False,
+    count_include_pad: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The mean of each window.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        kernel_shape: Rank(size) integers, at least 1. The size of the window.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        ceil_mode: True or False. Whether the last window may reach beyond the padding. The default is False.
+        count_include_pad: True or False. Whether places in the padding count, as 0. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, out...]. One value for each window.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        before... = take(pads, rank(size))...
+        after... = skip(pads, rank(size))...
+        floor_count..., head... = window(size, kernel_shape, strides, dilations, auto_pad, before, after)...
+        ceil_count... = rounded_up(size, kernel_shape, strides, dilations, before, after)...
+        out... = (if ceil_mode and (auto_pad == NOTSET or auto_pad == VALID) then ceil_count else floor_count)...
+        tail... = (if auto_pad == NOTSET then after else max(0, kernel_shape * dilations * out * strides))...
+        number[y...] = sum[r... < kernel_shape... if all((if count_include_pad then y * strides + r * dilations <
+            size + head + tail else 0 <= y * strides + r * dilations - head and y * strides + r * dilations - head <
+            size)...)](T(1)) where y... < out...
+        Y[n, c, y...] = sum[r... < kernel_shape...](X[n, c, (y * strides + r * dilations - head)...]) / number[y...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _average_pool.single(
+        (X,),
+        {
+            "kernel_shape": kernel_shape,
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "ceil_mode": ceil_mode,
+            "count_include_pad": count_include_pad,
+        },
+        out,
+    )
+
+
+_lp_pool = Generic(_library, "LpPool")
+
+
+def lp_pool(
+    X: TensorLike,
+    *,
+    p: int | None = 2,
+    kernel_shape: Integers,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    ceil_mode: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The `p`-norm of each window.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        p: An integer, at least 1. The exponent. The default is 2.
+        kernel_shape: Rank(size) integers, at least 1. The size of the window.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        ceil_mode: True or False. Whether the last window may reach beyond the padding. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, out...]. One value for each window.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        before... = take(pads, rank(size))...
+        after... = skip(pads, rank(size))...
+        floor_count..., head... = window(size, kernel_shape, strides, dilations, auto_pad, before, after)...
+        ceil_count... = rounded_up(size, kernel_shape, strides, dilations, before, after)...
+        out... = (if ceil_mode and (auto_pad == NOTSET or auto_pad == VALID) then ceil_count else floor_count)...
+        Y[n, c, y...] = pow(sum[r... < kernel_shape...](pow(abs(X[n, c, (y * strides + r * dilations - head)...]),
+            float(p))), 1 / float(p))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _lp_pool.single(
+        (X,),
+        {
+            "p": p,
+            "kernel_shape": kernel_shape,
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "ceil_mode": ceil_mode,
+        },
+        out,
+    )
+
+
+_global_max_pool = Generic(_library, "GlobalMaxPool")
+
+
+def global_max_pool(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The largest element of each channel.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, repeat(1, rank(size))...]. One value for each channel.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[n, c, repeat(0, rank(size))...] = max[x... < size...](X[n, c, x...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _global_max_pool.single((X,), {}, out)
+
+
+_global_average_pool = Generic(_library, "GlobalAveragePool")
+
+
+def global_average_pool(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The mean of each channel.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, repeat(1, rank(size))...]. One value for each channel.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        number = prod(size...)
+        Y[n, c, repeat(0, rank(size))...] = sum[x... < size...](X[n, c, x...]) / T(number)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _global_average_pool.single((X,), {}, out)
+
+
+_global_lp_pool = Generic(_library, "GlobalLpPool")
+
+
+def global_lp_pool(
+    X: TensorLike,
+    *,
+    p: int | None = 2,
+    out: Array | None = None,
+) -> Array:
+    """The `p`-norm of each channel.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        p: An integer, at least 1. The exponent. The default is 2.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, repeat(1, rank(size))...]. One value for each channel.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        Y[n, c, repeat(0, rank(size))...] = pow(sum[x... < size...](pow(abs(X[n, c, x...]), float(p))), 1 /
+            float(p))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _global_lp_pool.single((X,), {"p": p}, out)
+
+
+_dynamic_quantize_linear = Generic(_library, "DynamicQuantizeLinear")
+
+
+def dynamic_quantize_linear(
+    x: TensorLike,
+    *,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """Numbers brought to 8 bits, by a scale and a zero point that their least and greatest tell.
+
+    Args:
+        x: float32[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: uint8[dims...]. The values in 8 bits.
+        y_scale: float32[]. What one step of `y` is worth.
+        y_zero_point: uint8[]. What stands for 0 in `y`.
+
+    Formula:
+        least[] = min(0, min[i... < dims...](x[i...]))
+        greatest[] = max(0, max[i... < dims...](x[i...]))
+        scale[] = (greatest[] - least[]) / 255
+        zero[] = round(max(0, min(255, -least[] / scale[])))
+        y[i...] = uint8(max(0, min(255, round(x[i...] / scale[]) + zero[])))
+        y_scale[] = scale[]
+        y_zero_point[] = uint8(zero[])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _dynamic_quantize_linear.several((x,), {}, None, out)
+
+
+_reduce_sum = Generic(_library, "ReduceSum")
+
+
+def reduce_sum(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_sum(data=[[1, 2], [3, 4]], axes=[1], keepdims=False).tolist()
+        [3.0, 7.0]
+    """
+    return _reduce_sum.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_sum_by_attributes = Generic(_library, "ReduceSumByAttributes")
+
+
+def reduce_sum_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_mean = Generic(_library, "ReduceMean")
+
+
+def reduce_mean(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The mean along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        number = prod(over...)
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](data[place(i, r, at)...]) /
+            T(number)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_mean.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_mean_by_attributes = Generic(_library, "ReduceMeanByAttributes")
+
+
+def reduce_mean_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The mean along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        number = prod(over...)
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](data[place(i, r, at)...]) /
+            T(number)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_mean_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_prod = Generic(_library, "ReduceProd")
+
+
+def reduce_prod(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The product along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = prod[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_prod.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_prod_by_attributes = Generic(_library, "ReduceProdByAttributes")
+
+
+def reduce_prod_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The product along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = prod[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_prod_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_max = Generic(_library, "ReduceMax")
+
+
+def reduce_max(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The largest element along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = max[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_max.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_max_by_attributes = Generic(_library, "ReduceMaxByAttributes")
+
+
+def reduce_max_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The largest element along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = max[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_max_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_min = Generic(_library, "ReduceMin")
+
+
+def reduce_min(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The smallest element along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = min[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_min.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_min_by_attributes = Generic(_library, "ReduceMinByAttributes")
+
+
+def reduce_min_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The smallest element along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = min[r... < over...](data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_min_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_l1 = Generic(_library, "ReduceL1")
+
+
+def reduce_l1(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum of absolute values along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](abs(data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_l1.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_l1_by_attributes = Generic(_library, "ReduceL1ByAttributes")
+
+
+def reduce_l1_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum of absolute values along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...](abs(data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_l1_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_l2 = Generic(_library, "ReduceL2")
+
+
+def reduce_l2(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The root of the sum of squares along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sqrt(sum[r... < over...]( data[place(i, r, at)...] *
+            data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_l2.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
+
+
+_reduce_l2_by_attributes = Generic(_library, "ReduceL2ByAttributes")
+
+
+def reduce_l2_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The root of the sum of squares along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sqrt(sum[r... < over...]( data[place(i, r, at)...] *
+            data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_l2_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_sum_square = Generic(_library, "ReduceSumSquare")
+
+
+def reduce_sum_square(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum of squares along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...]( data[place(i, r, at)...] *
+            data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_sum_square.single(
+        (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
+    )
+
+
+_reduce_sum_square_by_attributes = Generic(_library, "ReduceSumSquareByAttributes")
+
+
+def reduce_sum_square_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The sum of squares along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = sum[r... < over...]( data[place(i, r, at)...] *
+            data[place(i, r, at)...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_sum_square_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_log_sum = Generic(_library, "ReduceLogSum")
+
+
+def reduce_log_sum(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The logarithm of the sum along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = log(sum[r... < over...](data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_log_sum.single(
+        (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
+    )
+
+
+_reduce_log_sum_by_attributes = Generic(_library, "ReduceLogSumByAttributes")
+
+
+def reduce_log_sum_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The logarithm of the sum along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        reduced[(if keepdims then place(i, 0, at) else i)...] = log(sum[r... < over...](data[place(i, r, at)...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_log_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_reduce_log_sum_exp = Generic(_library, "ReduceLogSumExp")
+
+
+def reduce_log_sum_exp(
+    data: TensorLike,
+    axes: Integers | None = None,
+    *,
+    noop_with_empty_axes: bool | None = False,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The logarithm of the sum of exponentials along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers, or none. The dimensions; all if there are none.
+        noop_with_empty_axes: True or False. Whether no axes mean no dimensions, and not all. The default is False.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
+            positions(rank(data)))...
+        over... = pick(dims, at)...
+        peak[i...] = max[r... < over...](data[place(i, r, at)...])
+        base[i...] = if peak[i...] - peak[i...] == 0 then peak[i...] else 0
+        reduced[(if keepdims then place(i, 0, at) else i)...] = log(sum[r... < over...]( exp(data[place(i, r,
+            at)...] - base[i...]))) + base[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_log_sum_exp.single(
+        (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
+    )
+
+
+_reduce_log_sum_exp_by_attributes = Generic(_library, "ReduceLogSumExpByAttributes")
+
+
+def reduce_log_sum_exp_by_attributes(
+    data: TensorLike,
+    *,
+    axes: Integers | None = None,
+    keepdims: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The logarithm of the sum of exponentials along some dimensions.
+
+    Args:
+        data: T[dims...]. The tensor.
+        axes: Integers. The dimensions; all if there are none.
+        keepdims: True or False. Whether these dimensions stay, of size 1. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        over... = pick(dims, at)...
+        peak[i...] = max[r... < over...](data[place(i, r, at)...])
+        base[i...] = if peak[i...] - peak[i...] == 0 then peak[i...] else 0
+        reduced[(if keepdims then place(i, 0, at) else i)...] = log(sum[r... < over...]( exp(data[place(i, r,
+            at)...] - base[i...]))) + base[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _reduce_log_sum_exp_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
+
+
+_arg_max = Generic(_library, "ArgMax")
+
+
+def arg_max(
+    data: TensorLike,
+    *,
+    axis: int | None = 0,
+    keepdims: bool | None = True,
+    select_last_index: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The place of the largest element along a dimension.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        axis: An integer. The dimension. The default is 0.
+        keepdims: True or False. Whether the dimension stays, of size 1. The default is True.
+        select_last_index: True or False. Whether it is the last of several such places, and not the first. The
+            default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: int64[before..., repeat(1, if keepdims then 1 else 0)..., after...]. The places.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of data
+        best[b..., a...] = max[j](data[b..., j, a...])
+        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        reduced[b..., repeat(0, if keepdims then 1 else 0)..., a...] = if select_last_index then last[b..., a...]
+            else first[b..., a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _arg_max.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
+
+
+_arg_min = Generic(_library, "ArgMin")
+
+
+def arg_min(
+    data: TensorLike,
+    *,
+    axis: int | None = 0,
+    keepdims: bool | None = True,
+    select_last_index: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The place of the smallest element along a dimension.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        axis: An integer. The dimension. The default is 0.
+        keepdims: True or False. Whether the dimension stays, of size 1. The default is True.
+        select_last_index: True or False. Whether it is the last of several such places, and not the first. The
+            default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        reduced: int64[before..., repeat(1, if keepdims then 1 else 0)..., after...]. The places.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of data
+        best[b..., a...] = min[j](data[b..., j, a...])
+        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        reduced[b..., repeat(0, if keepdims then 1 else 0)..., a...] = if select_last_index then last[b..., a...]
+            else first[b..., a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _arg_min.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
+
+
+_shape_of = Generic(_library, "ShapeOf")
+
+
+def shape_of(
+    data: TensorLike,
+    *,
+    start: int | None = 0,
+    end: int | None = 2147483647,
+    out: Array | None = None,
+) -> Array:
+    """The sizes of a tensor, or of some dimensions of it that stand side by side.
+
+    Args:
+        data: T[dims...]. The tensor.
+        start: An integer. The first dimension; negative ones count from the end. The default is 0.
+        end: An integer. The dimension before which it ends. The default is 2147483647.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        shape: int64[count(kept)]. The sizes.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        first = max(0, min(rank(data), if start < 0 then start + rank(data) else start))
+        last = max(first, min(rank(data), if end < 0 then end + rank(data) else end))
+        kept... = skip(take(dims, last), first)...
+        at... = positions(count(kept))...
+        shape[k] = if k == at then int64(kept)... else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _shape_of.single((data,), {"start": start, "end": end}, out)
+
+
+_size = Generic(_library, "Size")
+
+
+def size(
+    data: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The number of a tensor's elements.
+
+    Args:
+        data: T[dims...]. The tensor.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        size: int64[]. The number.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        size[] = int64(prod(dims...))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _size.single((data,), {}, out)
+
+
+_constant_of_shape = Generic(_library, "ConstantOfShape")
+
+
+def constant_of_shape(
+    input: Integers,
+    value: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """A tensor of a given shape in which all elements are alike.
+
+    Args:
+        input: Integers. The sizes.
+        value: T[1]. The element.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[input...]. The tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = value[0]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _constant_of_shape.single((input, value), {}, out)
+
+
+_constant = Generic(_library, "Constant")
+
+
+def constant(
+    value: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """A tensor that is given.
+
+    Args:
+        value: T[dims...]. The tensor.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = value[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _constant.single((value,), {}, out)
+
+
+_expand = Generic(_library, "Expand")
+
+
+def expand(
+    input: TensorLike,
+    shape: Integers,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """A tensor repeated along dimensions of size 1, and along new ones before the first, to a shape.
+
+    Args:
+        input: T[dims...]. The tensor.
+        shape: Integers. The shape, which stretches itself where it is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[out...]. The repeated tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank_of_result = max(rank(input), count(shape))
+        own... = aligned(dims, rank_of_result, 1)...
+        asked... = aligned(shape, rank_of_result, 1)...
+        out... = (if own == 1 then asked else own)...
+        output[o...] = input[min(take(o, -rank(input)), dims - 1)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _expand.single((input, shape), {}, out)
+
+
+_arange = Generic(_library, "Arange")
+
+
+def arange(
+    start: int,
+    limit: int,
+    delta: int,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Numbers from `start` to before `limit`, `delta` apart.
+
+    Args:
+        start: An integer. The first number.
+        limit: An integer. The number before which they end.
+        delta: An integer. How far apart they are.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: int64[max(0, ceildiv(limit - start, delta))]. The numbers.
+
+    Formula:
+        output[i] = int64(start + i * delta)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _arange.single((start, limit, delta), {}, out)
+
+
+_eye_like = Generic(_library, "EyeLike")
+
+
+def eye_like(
+    input: TensorLike,
+    *,
+    k: int | None = 0,
+    dtype: str | None = None,
+    out: Array | None = None,
+) -> Array:
+    """A matrix of a given shape with 1 on a diagonal, and 0 elsewhere.
+
+    Args:
+        input: T[rows, columns]. A matrix of the shape.
+        k: An integer. How far above the main diagonal it lies, below if negative. The default is 0.
+        dtype: One of "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result; that of `input` if it is absent. The default
+            is "T".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[rows, columns]. The matrix.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        output[i, j] = if j - i == k then dtype(1) else dtype(0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _eye_like.single((input,), {"k": k, "dtype": dtype}, out)
+
+
 class prepare:
     """The ops with everything but their tensors' contents fixed: each gives a function of the tensors.
 
@@ -288,5 +5444,2021 @@ class raw_ops:
             input,
             blocksize,
             name,
+            out=out,
+        )
+
+    @staticmethod
+    def MatMul(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `mat_mul`."""
+        return mat_mul(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Gemm(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        C: TensorLike | None = None,
+        alpha: float | None = 1.0,
+        beta: float | None = 1.0,
+        transA: bool | None = False,
+        transB: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `gemm`."""
+        return gemm(
+            A,
+            B,
+            C,
+            alpha=alpha,
+            beta=beta,
+            transA=transA,
+            transB=transB,
+            out=out,
+        )
+
+    @staticmethod
+    def MatMulInteger(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        a_zero_point: TensorLike | None = None,
+        b_zero_point: TensorLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `mat_mul_integer`."""
+        return mat_mul_integer(
+            A,
+            B,
+            a_zero_point,
+            b_zero_point,
+            out=out,
+        )
+
+    @staticmethod
+    def Conv(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        B: TensorLike | None = None,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `conv`."""
+        return conv(
+            X,
+            W,
+            B,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            kernel_shape=kernel_shape,
+            group=group,
+            out=out,
+        )
+
+    @staticmethod
+    def ConvInteger(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        x_zero_point: TensorLike | None = None,
+        w_zero_point: TensorLike | None = None,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `conv_integer`."""
+        return conv_integer(
+            X,
+            W,
+            x_zero_point,
+            w_zero_point,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            kernel_shape=kernel_shape,
+            group=group,
+            out=out,
+        )
+
+    @staticmethod
+    def ConvTranspose(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        B: TensorLike | None = None,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        output_padding: Integers | None = None,
+        output_shape: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `conv_transpose`."""
+        return conv_transpose(
+            X,
+            W,
+            B,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            kernel_shape=kernel_shape,
+            group=group,
+            output_padding=output_padding,
+            output_shape=output_shape,
+            out=out,
+        )
+
+    @staticmethod
+    def Gather(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        axis: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `gather`."""
+        return gather(
+            data,
+            indices,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def LogicalAnd(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `logical_and`."""
+        return logical_and(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def LogicalOr(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `logical_or`."""
+        return logical_or(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def LogicalXor(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `logical_xor`."""
+        return logical_xor(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def LogicalNot(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `logical_not`."""
+        return logical_not(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Equal(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `equal`."""
+        return equal(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Greater(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `greater`."""
+        return greater(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def GreaterOrEqual(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `greater_or_equal`."""
+        return greater_or_equal(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Less(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `less`."""
+        return less(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def LessOrEqual(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `less_or_equal`."""
+        return less_or_equal(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def IsNan(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `is_nan`."""
+        return is_nan(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def IsInf(
+        *,
+        X: TensorLike,
+        detect_negative: bool | None = True,
+        detect_positive: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `is_inf`."""
+        return is_inf(
+            X,
+            detect_negative=detect_negative,
+            detect_positive=detect_positive,
+            out=out,
+        )
+
+    @staticmethod
+    def Where(
+        *,
+        condition: TensorLike,
+        X: TensorLike,
+        Y: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `where`."""
+        return where(
+            condition,
+            X,
+            Y,
+            out=out,
+        )
+
+    @staticmethod
+    def Transpose(
+        *,
+        data: TensorLike,
+        perm: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `transpose`."""
+        return transpose(
+            data,
+            perm=perm,
+            out=out,
+        )
+
+    @staticmethod
+    def Reshape(
+        *,
+        data: TensorLike,
+        shape: Integers,
+        allowzero: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reshape`."""
+        return reshape(
+            data,
+            shape,
+            allowzero=allowzero,
+            out=out,
+        )
+
+    @staticmethod
+    def Flatten(
+        *,
+        input: TensorLike,
+        axis: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `flatten`."""
+        return flatten(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Squeeze(
+        *,
+        data: TensorLike,
+        axes: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `squeeze`."""
+        return squeeze(
+            data,
+            axes,
+            out=out,
+        )
+
+    @staticmethod
+    def SqueezeByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `squeeze_by_attributes`."""
+        return squeeze_by_attributes(
+            data,
+            axes=axes,
+            out=out,
+        )
+
+    @staticmethod
+    def Unsqueeze(
+        *,
+        data: TensorLike,
+        axes: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `unsqueeze`."""
+        return unsqueeze(
+            data,
+            axes,
+            out=out,
+        )
+
+    @staticmethod
+    def UnsqueezeByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `unsqueeze_by_attributes`."""
+        return unsqueeze_by_attributes(
+            data,
+            axes=axes,
+            out=out,
+        )
+
+    @staticmethod
+    def Concat(
+        *,
+        inputs: Sequence[TensorLike],
+        axis: int,
+        out: Array | None = None,
+    ) -> Array:
+        """See `concat`."""
+        return concat(
+            inputs,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Split(
+        *,
+        input: TensorLike,
+        split: Integers | None = None,
+        axis: int | None = 0,
+        num_outputs: int | None = 1,
+        results: int | None = None,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `split`."""
+        return split(
+            input,
+            split,
+            axis=axis,
+            num_outputs=num_outputs,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def SplitByAttributes(
+        *,
+        input: TensorLike,
+        axis: int | None = 0,
+        split: Integers | None = None,
+        results: int | None = None,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `split_by_attributes`."""
+        return split_by_attributes(
+            input,
+            axis=axis,
+            split=split,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def StridedSlice(
+        *,
+        data: TensorLike,
+        starts: Integers,
+        ends: Integers,
+        axes: Integers | None = None,
+        steps: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `strided_slice`."""
+        return strided_slice(
+            data,
+            starts,
+            ends,
+            axes,
+            steps,
+            out=out,
+        )
+
+    @staticmethod
+    def Tile(
+        *,
+        input: TensorLike,
+        repeats: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `tile`."""
+        return tile(
+            input,
+            repeats,
+            out=out,
+        )
+
+    @staticmethod
+    def Trilu(
+        *,
+        input: TensorLike,
+        k: Integers | None = None,
+        upper: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `trilu`."""
+        return trilu(
+            input,
+            k,
+            upper=upper,
+            out=out,
+        )
+
+    @staticmethod
+    def Softmax(
+        *,
+        input: TensorLike,
+        axis: int | None = -1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `softmax`."""
+        return softmax(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def LogSoftmax(
+        *,
+        input: TensorLike,
+        axis: int | None = -1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `log_softmax`."""
+        return log_softmax(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Hardmax(
+        *,
+        input: TensorLike,
+        axis: int | None = -1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `hardmax`."""
+        return hardmax(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def SoftmaxOfRows(
+        *,
+        input: TensorLike,
+        axis: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `softmax_of_rows`."""
+        return softmax_of_rows(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def LogSoftmaxOfRows(
+        *,
+        input: TensorLike,
+        axis: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `log_softmax_of_rows`."""
+        return log_softmax_of_rows(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def BatchNormalization(
+        *,
+        X: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        input_mean: TensorLike,
+        input_var: TensorLike,
+        epsilon: float | None = 1e-05,
+        momentum: float | None = 0.9,
+        training_mode: bool | None = False,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `batch_normalization`."""
+        return batch_normalization(
+            X,
+            scale,
+            B,
+            input_mean,
+            input_var,
+            epsilon=epsilon,
+            momentum=momentum,
+            training_mode=training_mode,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def BatchNormalizationByStatistics(
+        *,
+        X: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        mean: TensorLike,
+        var: TensorLike,
+        epsilon: float | None = 1e-05,
+        momentum: float | None = 0.9,
+        out: Array | None = None,
+    ) -> Array:
+        """See `batch_normalization_by_statistics`."""
+        return batch_normalization_by_statistics(
+            X,
+            scale,
+            B,
+            mean,
+            var,
+            epsilon=epsilon,
+            momentum=momentum,
+            out=out,
+        )
+
+    @staticmethod
+    def InstanceNormalization(
+        *,
+        input: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        epsilon: float | None = 1e-05,
+        out: Array | None = None,
+    ) -> Array:
+        """See `instance_normalization`."""
+        return instance_normalization(
+            input,
+            scale,
+            B,
+            epsilon=epsilon,
+            out=out,
+        )
+
+    @staticmethod
+    def GroupNormalization(
+        *,
+        X: TensorLike,
+        scale: TensorLike,
+        bias: TensorLike,
+        epsilon: float | None = 1e-05,
+        num_groups: int,
+        stash_type: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `group_normalization`."""
+        return group_normalization(
+            X,
+            scale,
+            bias,
+            epsilon=epsilon,
+            num_groups=num_groups,
+            stash_type=stash_type,
+            out=out,
+        )
+
+    @staticmethod
+    def LayerNormalization(
+        *,
+        X: TensorLike,
+        Scale: TensorLike,
+        B: TensorLike | None = None,
+        axis: int | None = -1,
+        epsilon: float | None = 1e-05,
+        stash_type: int | None = 1,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `layer_normalization`."""
+        return layer_normalization(
+            X,
+            Scale,
+            B,
+            axis=axis,
+            epsilon=epsilon,
+            stash_type=stash_type,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def RMSNormalization(
+        *,
+        X: TensorLike,
+        scale: TensorLike,
+        axis: int | None = -1,
+        epsilon: float | None = 1e-05,
+        stash_type: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `rms_normalization`."""
+        return rms_normalization(
+            X,
+            scale,
+            axis=axis,
+            epsilon=epsilon,
+            stash_type=stash_type,
+            out=out,
+        )
+
+    @staticmethod
+    def LRN(
+        *,
+        X: TensorLike,
+        alpha: float | None = 0.0001,
+        beta: float | None = 0.75,
+        bias: float | None = 1.0,
+        size: int,
+        out: Array | None = None,
+    ) -> Array:
+        """See `lrn`."""
+        return lrn(
+            X,
+            alpha=alpha,
+            beta=beta,
+            bias=bias,
+            size=size,
+            out=out,
+        )
+
+    @staticmethod
+    def LpNormalization(
+        *,
+        input: TensorLike,
+        axis: int | None = -1,
+        p: int | None = 2,
+        out: Array | None = None,
+    ) -> Array:
+        """See `lp_normalization`."""
+        return lp_normalization(
+            input,
+            axis=axis,
+            p=p,
+            out=out,
+        )
+
+    @staticmethod
+    def Pad(
+        *,
+        data: TensorLike,
+        pads: Integers,
+        constant_value: TensorLike | None = None,
+        axes: Integers | None = None,
+        mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
+        out: Array | None = None,
+    ) -> Array:
+        """See `pad`."""
+        return pad(
+            data,
+            pads,
+            constant_value,
+            axes,
+            mode=mode,
+            out=out,
+        )
+
+    @staticmethod
+    def Add(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `add`."""
+        return add(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Sub(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sub`."""
+        return sub(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Mul(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `mul`."""
+        return mul(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Div(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `div`."""
+        return div(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def Power(
+        *,
+        X: TensorLike,
+        Y: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `power`."""
+        return power(
+            X,
+            Y,
+            out=out,
+        )
+
+    @staticmethod
+    def AddN(
+        *,
+        data_0: Sequence[TensorLike],
+        out: Array | None = None,
+    ) -> Array:
+        """See `add_n`."""
+        return add_n(
+            data_0,
+            out=out,
+        )
+
+    @staticmethod
+    def Mean(
+        *,
+        data_0: Sequence[TensorLike],
+        out: Array | None = None,
+    ) -> Array:
+        """See `mean`."""
+        return mean(
+            data_0,
+            out=out,
+        )
+
+    @staticmethod
+    def Maximum(
+        *,
+        data_0: Sequence[TensorLike],
+        out: Array | None = None,
+    ) -> Array:
+        """See `maximum`."""
+        return maximum(
+            data_0,
+            out=out,
+        )
+
+    @staticmethod
+    def Minimum(
+        *,
+        data_0: Sequence[TensorLike],
+        out: Array | None = None,
+    ) -> Array:
+        """See `minimum`."""
+        return minimum(
+            data_0,
+            out=out,
+        )
+
+    @staticmethod
+    def Absolute(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `absolute`."""
+        return absolute(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Neg(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `neg`."""
+        return neg(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Sign(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sign`."""
+        return sign(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Reciprocal(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reciprocal`."""
+        return reciprocal(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Sqrt(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sqrt`."""
+        return sqrt(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Exp(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `exp`."""
+        return exp(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Log(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `log`."""
+        return log(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Erf(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `erf`."""
+        return erf(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Sin(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sin`."""
+        return sin(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Cos(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cos`."""
+        return cos(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Tanh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `tanh`."""
+        return tanh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Floor(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `floor`."""
+        return floor(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Ceil(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `ceil`."""
+        return ceil(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Rint(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `rint`."""
+        return rint(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Relu(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `relu`."""
+        return relu(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def LeakyRelu(
+        *,
+        X: TensorLike,
+        alpha: float | None = 0.01,
+        out: Array | None = None,
+    ) -> Array:
+        """See `leaky_relu`."""
+        return leaky_relu(
+            X,
+            alpha=alpha,
+            out=out,
+        )
+
+    @staticmethod
+    def PRelu(
+        *,
+        X: TensorLike,
+        slope: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `p_relu`."""
+        return p_relu(
+            X,
+            slope,
+            out=out,
+        )
+
+    @staticmethod
+    def ThresholdedRelu(
+        *,
+        X: TensorLike,
+        alpha: float | None = 1.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `thresholded_relu`."""
+        return thresholded_relu(
+            X,
+            alpha=alpha,
+            out=out,
+        )
+
+    @staticmethod
+    def Elu(
+        *,
+        X: TensorLike,
+        alpha: float | None = 1.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `elu`."""
+        return elu(
+            X,
+            alpha=alpha,
+            out=out,
+        )
+
+    @staticmethod
+    def Celu(
+        *,
+        X: TensorLike,
+        alpha: float | None = 1.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `celu`."""
+        return celu(
+            X,
+            alpha=alpha,
+            out=out,
+        )
+
+    @staticmethod
+    def Selu(
+        *,
+        X: TensorLike,
+        alpha: float | None = 1.6732631921768188,
+        gamma: float | None = 1.0507010221481323,
+        out: Array | None = None,
+    ) -> Array:
+        """See `selu`."""
+        return selu(
+            X,
+            alpha=alpha,
+            gamma=gamma,
+            out=out,
+        )
+
+    @staticmethod
+    def Sigmoid(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sigmoid`."""
+        return sigmoid(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def HardSigmoid(
+        *,
+        X: TensorLike,
+        alpha: float | None = 0.2,
+        beta: float | None = 0.5,
+        out: Array | None = None,
+    ) -> Array:
+        """See `hard_sigmoid`."""
+        return hard_sigmoid(
+            X,
+            alpha=alpha,
+            beta=beta,
+            out=out,
+        )
+
+    @staticmethod
+    def HardSwish(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `hard_swish`."""
+        return hard_swish(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Swish(
+        *,
+        X: TensorLike,
+        alpha: float | None = 1.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `swish`."""
+        return swish(
+            X,
+            alpha=alpha,
+            out=out,
+        )
+
+    @staticmethod
+    def Mish(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `mish`."""
+        return mish(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Softplus(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `softplus`."""
+        return softplus(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def Softsign(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `softsign`."""
+        return softsign(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Gelu(
+        *,
+        X: TensorLike,
+        approximate: Literal["none", "tanh"] | None = "none",
+        out: Array | None = None,
+    ) -> Array:
+        """See `gelu`."""
+        return gelu(
+            X,
+            approximate=approximate,
+            out=out,
+        )
+
+    @staticmethod
+    def Shrink(
+        *,
+        input: TensorLike,
+        lambd: float | None = 0.5,
+        bias: float | None = 0.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `shrink`."""
+        return shrink(
+            input,
+            lambd=lambd,
+            bias=bias,
+            out=out,
+        )
+
+    @staticmethod
+    def Clip(
+        *,
+        input: TensorLike,
+        least: TensorLike | None = None,
+        greatest: TensorLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `clip`."""
+        return clip(
+            input,
+            least,
+            greatest,
+            out=out,
+        )
+
+    @staticmethod
+    def ClipByAttributes(
+        *,
+        input: TensorLike,
+        min_: float | None = -3.4028234663852886e38,
+        max_: float | None = 3.4028234663852886e38,
+        out: Array | None = None,
+    ) -> Array:
+        """See `clip_by_attributes`."""
+        return clip_by_attributes(
+            input,
+            min_=min_,
+            max_=max_,
+            out=out,
+        )
+
+    @staticmethod
+    def Cast(
+        *,
+        input: TensorLike,
+        to: str,
+        saturate: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cast`."""
+        return cast(
+            input,
+            to=to,
+            saturate=saturate,
+            out=out,
+        )
+
+    @staticmethod
+    def CastLike(
+        *,
+        input: TensorLike,
+        target_type: TensorLike,
+        saturate: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cast_like`."""
+        return cast_like(
+            input,
+            target_type,
+            saturate=saturate,
+            out=out,
+        )
+
+    @staticmethod
+    def Identity(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `identity`."""
+        return identity(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Dropout(
+        *,
+        data: TensorLike,
+        ratio: TensorLike | None = None,
+        training_mode: Integers | None = None,
+        seed: int | None = 0,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `dropout`."""
+        return dropout(
+            data,
+            ratio,
+            training_mode,
+            seed=seed,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def DropoutByAttributes(
+        *,
+        data: TensorLike,
+        ratio: float | None = 0.5,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `dropout_by_attributes`."""
+        return dropout_by_attributes(
+            data,
+            ratio=ratio,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def MaxPool(
+        *,
+        X: TensorLike,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+        storage_order: bool | None = False,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `max_pool`."""
+        return max_pool(
+            X,
+            kernel_shape=kernel_shape,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            ceil_mode=ceil_mode,
+            storage_order=storage_order,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def AveragePool(
+        *,
+        X: TensorLike,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+        count_include_pad: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `average_pool`."""
+        return average_pool(
+            X,
+            kernel_shape=kernel_shape,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            out=out,
+        )
+
+    @staticmethod
+    def LpPool(
+        *,
+        X: TensorLike,
+        p: int | None = 2,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `lp_pool`."""
+        return lp_pool(
+            X,
+            p=p,
+            kernel_shape=kernel_shape,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            ceil_mode=ceil_mode,
+            out=out,
+        )
+
+    @staticmethod
+    def GlobalMaxPool(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `global_max_pool`."""
+        return global_max_pool(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def GlobalAveragePool(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `global_average_pool`."""
+        return global_average_pool(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def GlobalLpPool(
+        *,
+        X: TensorLike,
+        p: int | None = 2,
+        out: Array | None = None,
+    ) -> Array:
+        """See `global_lp_pool`."""
+        return global_lp_pool(
+            X,
+            p=p,
+            out=out,
+        )
+
+    @staticmethod
+    def DynamicQuantizeLinear(
+        *,
+        x: TensorLike,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `dynamic_quantize_linear`."""
+        return dynamic_quantize_linear(
+            x,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceSum(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_sum`."""
+        return reduce_sum(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceSumByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_sum_by_attributes`."""
+        return reduce_sum_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMean(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_mean`."""
+        return reduce_mean(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMeanByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_mean_by_attributes`."""
+        return reduce_mean_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceProd(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_prod`."""
+        return reduce_prod(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceProdByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_prod_by_attributes`."""
+        return reduce_prod_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMax(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_max`."""
+        return reduce_max(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMaxByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_max_by_attributes`."""
+        return reduce_max_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMin(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_min`."""
+        return reduce_min(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceMinByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_min_by_attributes`."""
+        return reduce_min_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceL1(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_l1`."""
+        return reduce_l1(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceL1ByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_l1_by_attributes`."""
+        return reduce_l1_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceL2(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_l2`."""
+        return reduce_l2(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceL2ByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_l2_by_attributes`."""
+        return reduce_l2_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceSumSquare(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_sum_square`."""
+        return reduce_sum_square(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceSumSquareByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_sum_square_by_attributes`."""
+        return reduce_sum_square_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceLogSum(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_log_sum`."""
+        return reduce_log_sum(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceLogSumByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_log_sum_by_attributes`."""
+        return reduce_log_sum_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceLogSumExp(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_log_sum_exp`."""
+        return reduce_log_sum_exp(
+            data,
+            axes,
+            noop_with_empty_axes=noop_with_empty_axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ReduceLogSumExpByAttributes(
+        *,
+        data: TensorLike,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reduce_log_sum_exp_by_attributes`."""
+        return reduce_log_sum_exp_by_attributes(
+            data,
+            axes=axes,
+            keepdims=keepdims,
+            out=out,
+        )
+
+    @staticmethod
+    def ArgMax(
+        *,
+        data: TensorLike,
+        axis: int | None = 0,
+        keepdims: bool | None = True,
+        select_last_index: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `arg_max`."""
+        return arg_max(
+            data,
+            axis=axis,
+            keepdims=keepdims,
+            select_last_index=select_last_index,
+            out=out,
+        )
+
+    @staticmethod
+    def ArgMin(
+        *,
+        data: TensorLike,
+        axis: int | None = 0,
+        keepdims: bool | None = True,
+        select_last_index: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `arg_min`."""
+        return arg_min(
+            data,
+            axis=axis,
+            keepdims=keepdims,
+            select_last_index=select_last_index,
+            out=out,
+        )
+
+    @staticmethod
+    def ShapeOf(
+        *,
+        data: TensorLike,
+        start: int | None = 0,
+        end: int | None = 2147483647,
+        out: Array | None = None,
+    ) -> Array:
+        """See `shape_of`."""
+        return shape_of(
+            data,
+            start=start,
+            end=end,
+            out=out,
+        )
+
+    @staticmethod
+    def Size(
+        *,
+        data: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `size`."""
+        return size(
+            data,
+            out=out,
+        )
+
+    @staticmethod
+    def ConstantOfShape(
+        *,
+        input: Integers,
+        value: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `constant_of_shape`."""
+        return constant_of_shape(
+            input,
+            value,
+            out=out,
+        )
+
+    @staticmethod
+    def Constant(
+        *,
+        value: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `constant`."""
+        return constant(
+            value,
+            out=out,
+        )
+
+    @staticmethod
+    def Expand(
+        *,
+        input: TensorLike,
+        shape: Integers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `expand`."""
+        return expand(
+            input,
+            shape,
+            out=out,
+        )
+
+    @staticmethod
+    def Arange(
+        *,
+        start: int,
+        limit: int,
+        delta: int,
+        out: Array | None = None,
+    ) -> Array:
+        """See `arange`."""
+        return arange(
+            start,
+            limit,
+            delta,
+            out=out,
+        )
+
+    @staticmethod
+    def EyeLike(
+        *,
+        input: TensorLike,
+        k: int | None = 0,
+        dtype: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `eye_like`."""
+        return eye_like(
+            input,
+            k=k,
+            dtype=dtype,
             out=out,
         )

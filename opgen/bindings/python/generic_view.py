@@ -98,6 +98,8 @@ def _attribute(attr: s.AttrDecl, name: str) -> ParameterView:
 
 def _annotation(attr: s.AttrDecl) -> str:
     kind = attr.type.kind.name
+    if kind == "type":
+        return "str"
     if attr.type.words:
         words = f"Literal[{', '.join(literal(w) for w in _words(attr))}]"
         return f"Sequence[{words}]" if attr.type.shape else words
@@ -121,7 +123,7 @@ def _default_of(attr: s.AttrDecl) -> str:
     value = None if attr.default is None else _value(attr.default)
     if attr.type.kind.name == "type":
         return literal(_canonical(str(value))) if str(value) and lookup(str(value)) is not None else "None"
-    if attr.type.shape and not isinstance(value, tuple):
+    if attr.type.shape and not (isinstance(value, tuple) and value):
         return "None"
     return literal(value)
 
@@ -150,9 +152,7 @@ def _docstring(op: GenericOp, arguments: dict[str, str], function: str, results:
         yield from _item(arguments[attr.name.name], f"{_values(attr)} {_text(attr.doc)}{_shown_default(attr)}")
     if results:
         yield from _item(results, "How many results are wanted; as many as are not optional if it is not given.")
-    yield from _item(
-        "out", "Where to write the result: a C-contiguous array of its shape and type; a tuple for several."
-    )
+    yield from _item("out", _OUT)
     yield from ("", "Returns:")
     for output in op.outputs:
         yield from _item(output.name.name, f"{_tensor(output)} {_text(output.doc)}")
@@ -171,6 +171,9 @@ def _docstring(op: GenericOp, arguments: dict[str, str], function: str, results:
     yield from _item("ArgumentMemoryError", "A result too large for this machine.")
     for _, call in examples_of(Report(), op):
         yield from ("", *_example(op, arguments, function, call))
+
+
+_OUT = "Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for several."
 
 
 def _item(name: str, text: str) -> list[str]:

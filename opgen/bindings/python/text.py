@@ -23,7 +23,7 @@ def literal(value: object) -> str:
         case None | bool() | int():
             return repr(value)
         case float():
-            return repr(value) if math.isfinite(value) else f'float("{value}")'
+            return repr(value).replace("e+", "e") if math.isfinite(value) else f'float("{value}")'
         case str():
             escaped = _escaped(value.replace("\\", "\\\\").replace('"', '\\"'), _NAMED_ESCAPES)
             return f'"{escaped}"'

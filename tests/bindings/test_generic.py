@@ -1,0 +1,176 @@
+"""Functions of generic ops: forms found from arguments, messages, documentation; libraries and stages refuse them."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import opgen
+from opgen.bindings.c.build import chosen
+from opgen.bindings.docs.support import support_page
+from opgen.bindings.generate import generate
+from opgen.bindings.python import generic
+from opgen.diagnostics import UserError
+from opgen.grad import load
+from opgen.runtime.errors import ArgumentError
+from tests.bindings.modules import execute
+
+SPEC = Path(__file__).parents[1] / "specs/generic.op"
+
+
+@pytest.fixture(scope="module")
+def ops() -> ModuleType:
+    return opgen.load(SPEC)
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_ranks_are_found_from_arguments(ops: ModuleType) -> None:
+    for x in (X, X[0], X.reshape(1, 2, 3)):
+        for axis in range(-x.ndim, x.ndim):
+            e = np.exp(x - x.max(axis, keepdims=True))
+            np.testing.assert_allclose(ops.softmax(x, axis=axis), e / e.sum(axis, keepdims=True), rtol=1e-6)
+
+
+def test_lists_take_the_type_of_arrays(ops: ModuleType) -> None:
+    found = ops.add(X.astype(np.int32), [[1], [2]])
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, X + np.array([[1], [2]]))
+    assert ops.add([1], [2]).dtype == np.float32
+
+
+def test_several_inputs_and_results(ops: ModuleType) -> None:
+    np.testing.assert_array_equal(ops.concat([X, X, X], axis=0), np.concatenate([X, X, X]))
+    for one, other in zip(ops.split(X, axis=1, results=3), np.split(X, 3, 1), strict=True):
+        np.testing.assert_array_equal(one, other)
+    one, two = ops.split(X, np.array([1, 2]), axis=1, results=2)
+    np.testing.assert_array_equal(np.concatenate([one, two], 1), X)
+    (whole,) = ops.split(X, axis=1)
+    np.testing.assert_array_equal(whole, X)
+
+
+def test_results_are_written_where_the_caller_says(ops: ModuleType) -> None:
+    out = np.empty((2, 3), np.float32)
+    assert ops.add(X, X, out=out) is out
+    parts = (np.empty((2, 1), np.float32), np.empty((2, 2), np.float32))
+    assert ops.split(X, [1, 2], axis=1, results=2, out=parts)[1] is parts[1]
+    np.testing.assert_array_equal(np.concatenate(parts, 1), X)
+
+
+def test_optional_inputs_static_inputs_and_types(ops: ModuleType) -> None:
+    np.testing.assert_array_equal(ops.clip(X, None, np.float32(2)), np.minimum(X, 2))
+    np.testing.assert_array_equal(ops.reshape(X, (3, -1)), X.reshape(3, 2))
+    assert ops.cast(X, to="double").dtype == np.float64
+    assert ops.cast(X, to=np.int32).dtype == np.int32
+    np.testing.assert_array_equal(ops.raw_ops.Gemm(A=X, B=X, C=None, transB=True), X @ X.T)
+
+
+def test_a_call_of_a_known_form_makes_nothing(ops: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    ops.softmax(X, axis=0)
+    ops.reduce_mean(X, [0])
+    made: list[object] = []
+    monkeypatch.setattr(generic.Generic, "_function", lambda self, module, instance: made.append(instance))
+    ops.softmax(X + 1, axis=0)
+    ops.reduce_mean(X + 1, [0])
+    assert not made
+
+
+def test_values_of_attributes_share_a_function(ops: ModuleType) -> None:
+    x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 2), np.float32)
+    for stride in (1, 2, 3):
+        assert ops.conv(x, w, strides=[stride]).shape == (1, 1, (5 - 2) // stride + 1)
+    assert len(ops._conv._functions) == 1
+
+
+MESSAGES = {
+    "softmax(X, axis=2)": "'axis': expected an axis from -2 to 1, given 2",
+    "softmax(X[0, 0])": "'axis': expected no axis, 'input' having none, given -1",
+    "softmax(X > 1)": "'input': expected a tensor of type float32, given type bool",
+    "concat([], axis=0)": "'inputs': expected one tensor or more, given nothing",
+    "concat([X, X[0]], axis=0)": "'inputs': expected a tensor of rank 2, given rank 1",
+    "add(X, X[:, :2])": "'B': expected dimension 1 to be 3 or 1 (dims_1), given shape [2, 2]",
+    "mat_mul(X, X[0, 0])": "'B': expected a tensor of rank at least 1, given rank 0",
+    "conv([[[1]]], [[[1]]], pads=[1])": "'pads': expected a list of 2, each an integer >= 0, given [1]",
+    'cast(X, to="bool")': "'to': expected one of float32, int32, float64, given 'bool'",
+    "transpose(X, perm=[0, 0])": "'perm': expected different axes from -2 to 1, given [0, 0]",
+    "transpose(X, perm=[0])": "'perm': expected as many as the tensor has dimensions, given [0]",
+    "reshape(X, [1.5])": "'shape': expected integers, given [1.5]",
+    "reduce_mean(X, [5])": "'axes': expected different axes from -2 to 1, given [5]",
+    "split(X, [1], results=2)": "'split': expected values that fit (there is no element 1 of 1), given [1]",
+}
+"""Calls, and what their errors say after the op: the values that are wrong; types, where the error is TypeError."""
+
+
+@pytest.mark.parametrize("call", MESSAGES)
+def test_messages(ops: ModuleType, call: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        eval(f"ops.{call}", {"ops": ops, "X": X})
+    assert str(caught.value).partition(": argument ")[2] == MESSAGES[call]
+    of_type = any(word in MESSAGES[call] for word in ("of type", "given nothing", "integers, given"))
+    assert isinstance(caught.value, TypeError) == of_type
+
+
+def test_functions_are_documented(ops: ModuleType) -> None:
+    assert str(inspect.signature(ops.softmax)) == (
+        "(input: 'TensorLike', *, axis: 'int | None' = -1, out: 'Array | None' = None) -> 'Array'"
+    )
+    assert str(inspect.signature(ops.concat)).startswith("(inputs: 'Sequence[TensorLike]', *, axis: 'int'")
+    text = ops.mat_mul.__doc__
+    assert "A: T[batch... | 1, rows..., depth]." in text
+    assert "Y[b..., i..., j...] = sum[k](A[b..., i..., k] * B[b..., k, j...])" in text
+
+
+def test_a_generated_module_is_the_same(tmp_path: Path) -> None:
+    generate([SPEC], tmp_path)
+    module = execute("generic", (tmp_path / "generic.py").read_text(encoding="utf-8"), tmp_path)
+    np.testing.assert_array_equal(module.add(X, X[0]), X + X[0])
+    assert "| Softmax | `softmax` |" in (tmp_path / "generic.md").read_text(encoding="utf-8")
+    assert not generate([SPEC], tmp_path)
+
+
+def test_examples_are_doctests(tmp_path: Path) -> None:
+    spec = tmp_path / "joined.op"
+    spec.write_text(
+        'op Joined {\n  """Tensors in a row."""\n  type T in {float32}\n  inputs parts: T[each n] one or more\n'
+        "  let start... = starts(n)...\n  output joined: T[sum(n...)]\n"
+        "  joined[j] = if j < start + n then (parts[j - start] else 0)...\n"
+        '  example "two" {\n    parts = [[1], [2, 3]]\n    joined = [1, 2, 3]\n  }\n}\n',
+        encoding="utf-8",
+    )
+    module = opgen.load(spec)
+    tests = [t for t in doctest.DocTestFinder().find(module, "joined", module) if t.examples]
+    results = [doctest.DocTestRunner(verbose=False).run(t) for t in tests]
+    assert [(r.attempted, r.failed) for r in results] == [(1, 0)]
+
+
+def test_capture_records_the_plain_op(ops: ModuleType) -> None:
+    def block(x, y):  # types are told when it is called
+        return ops.softmax(ops.add(x, y), axis=0)
+
+    compiled = opgen.compile(block)
+    expected = np.exp(X + 1) / np.exp(X + 1).sum(0)
+    np.testing.assert_allclose(compiled(X, np.ones(3, np.float32)), expected, rtol=1e-5)
+
+
+def test_libraries_refuse_generic_ops() -> None:
+    module = load(SPEC)
+    with pytest.raises(UserError, match="all ops of 'generic' are generic: a library has ops of fixed ranks"):
+        chosen(module, None)
+    with pytest.raises(UserError, match="'softmax' is generic: a library has ops of fixed ranks"):
+        chosen(module, ("softmax",))
+
+
+def test_the_gradient_of_a_generic_op_is_of_its_calls(ops: ModuleType) -> None:
+    with pytest.raises(UserError, match="softmax is generic: it has a gradient where its ranks are known"):
+        opgen.gradient(ops.softmax, "input")
+
+
+def test_versions_are_listed() -> None:
+    page = support_page(load(SPEC), "generic.op")
+    assert "| Add | `add` | 14 | float32, int32 | Elementwise sums, the smaller operand stretched. |" in page
