@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from opgen.graph.bound import bound
-from opgen.graph.equate import Equations
+from opgen.graph.equate import Equations, in_turn
 from opgen.graph.idle import without_idle
 from opgen.graph.intermediate import Intermediates
 from opgen.graph.nodes import Graph, Node, Op
@@ -119,9 +119,9 @@ class _Composition:
     def _join(self, part: _Part) -> None:
         """Takes a part's inputs, sizes and checks in."""
         call = bound(self.graph, part.node).environment
-        lets = {n for c in part.op.checks if isinstance(c, m.ShapeLet) for n in c.names}
+        lets = {n: c.value for c in part.op.checks if isinstance(c, m.ShapeLet) for n in c.names}
         sizes = {part.names[n]: v for n, v in call.symbols.items() if n in part.names}
-        self.equations.add(part.op, set(_free(part.op)) - lets, lets, sizes)
+        self.equations.add(set(_free(part.op)) - lets.keys(), lets, sizes)
         for (value, _), tensor in zip(part.tensors, part.op.tensors, strict=True):
             known = self.made.get(value) or self.inputs.get(value)
             if known is None:
@@ -140,8 +140,8 @@ class _Composition:
         """What no input of the whole tells any more cannot be solved for."""
         equations = self.equations
         dims = list(self._dims())
-        known = determined([d for d in dims if not set(d.factors) & equations.lets], set())
-        lost = {f for d in dims for f in d.factors if isinstance(f, str)} - known - equations.lets
+        known = determined([d for d in dims if not set(d.factors) & equations.lets.keys()], set())
+        lost = {f for d in dims for f in d.factors if isinstance(f, str)} - known - equations.lets.keys()
         lost |= equations.free - known
         if lost:
             raise CannotComposeError(f"no input would tell the size '{min(lost)}'")
@@ -183,7 +183,12 @@ class _Composition:
         )
         op = rewritten(op, self.equations.in_place)
         outputs = rewritten(op, self.equations.in_mathematics).outputs
-        op = replace(op, outputs=outputs, definitions=self._definitions([p.op.definitions for p in self.parts]))
+        op = replace(
+            op,
+            outputs=outputs,
+            checks=in_turn(op.checks),
+            definitions=self._definitions([p.op.definitions for p in self.parts]),
+        )
         return self._tidied(op)
 
     def _definitions(self, of_parts: Sequence[tuple[m.Definition, ...]]) -> tuple[m.Definition, ...]:

@@ -6,7 +6,7 @@ something of their own, a requirement holds them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from opgen.graph.rename import Namer, with_sizes
 from opgen.graph.rewrite import factors
@@ -21,20 +21,20 @@ class Equations:
     """What is known of sizes.
 
     `values` are expressions for symbols that are no more.  `free` are the symbols that shapes of inputs tell, `lets`
-    the other ones.  `aliases` are pairs of sizes of which mathematics have the second in place of the first; `checks`
-    are named integers and requirements that hold things together, to be put before those of the reader.
+    what the other ones stand for.  `aliases` are pairs of sizes of which mathematics have the second in place of the
+    first; `checks` are named integers and requirements that hold things together, to be put before those of the reader.
     """
 
     def __init__(self, namer: Namer) -> None:
         self.values: dict[str, m.Expr] = {}
         self.free: set[str] = set()
-        self.lets: set[str] = set()
+        self.lets: dict[str, m.Expr] = {}
         self.sizes: dict[str, int] = {}
         self.aliases: list[tuple[m.Expr, m.Expr]] = []
         self.checks: list[m.ShapeLet | m.Require] = []
         self._namer = namer
 
-    def add(self, op: m.OpSpec, free: set[str], lets: set[str], sizes: Mapping[str, int]) -> None:
+    def add(self, free: set[str], lets: Mapping[str, m.Expr], sizes: Mapping[str, int]) -> None:
         """Takes in the symbols of an op, with their sizes in this call."""
         self.free |= free
         self.lets |= lets
@@ -51,31 +51,45 @@ class Equations:
         if self._narrow(made) or self._narrow(read):
             self.equate(made, read, blame)
             return
-        if not (isinstance(made, m.Symbol) and made.name in self.lets) or not symbols_in(read) <= self.lets | self.free:
-            raise CannotComposeError("sizes are products that one cannot be told from the other")
-        self.aliases.append((made, read))
-        condition = m.Operation("==", made, read)
-        self.checks.append(m.Require(condition, blame, ("sizes of which ", made, " is ", read)))
+        known = self.lets.keys() | self.free
+        for old, new in ((made, read), (read, made)):
+            if isinstance(old, m.Symbol) and old.name in self.lets and symbols_in(new) <= known:
+                self.aliases.append((old, new))
+                condition = m.Operation("==", made, read)
+                self.checks.append(m.Require(condition, blame, ("sizes of which ", made, " is ", read)))
+                return
+        raise CannotComposeError("sizes are products that one cannot be told from the other")
 
     def _named(self, made: m.Expr, read: m.Expr) -> bool:
         """The reader's symbol stands for what is made."""
-        if not isinstance(read, m.Symbol) or read.name not in self.free or read.name in symbols_in(made):
+        if not isinstance(read, m.Symbol) or read.name not in self.free or read.name in self._told_by(made):
             return False
         if factors(made):
             self._stands_for(read.name, made)
         else:
             self.free.discard(read.name)
-            self.lets.add(read.name)
+            self.lets[read.name] = made
             self.checks.append(m.ShapeLet((read.name,), made))
             self.aliases.append((made, read))
         return True
+
+    def _told_by(self, e: m.Expr) -> set[str]:
+        """The symbols on which a size depends, by way of named integers, too."""
+        found: set[str] = set()
+        waiting = list(symbols_in(self.resolve(e)))
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += symbols_in(self.resolve(self.lets[name])) if name in self.lets else ()
+        return found
 
     def _told(self, made: m.Expr, read: m.Expr) -> bool:
         """The maker's symbol stands for a product that the reader knows."""
         if not isinstance(made, m.Symbol) or made.name not in self.free or not factors(read):
             return False
         names = {f for f in factors(read) if isinstance(f, str)}
-        if made.name in names or names & self.lets:
+        if made.name in names or names & self.lets.keys():
             return False
         self._stands_for(made.name, read)
         return True
@@ -122,3 +136,27 @@ def _simple(e: m.Expr) -> m.Expr:
         return n
 
     return transform(plain, e)
+
+
+def in_turn(checks: Sequence[m.ShapeLet | m.Require]) -> tuple[m.ShapeLet | m.Require, ...]:
+    """Named integers and requirements, each after the named integers that it speaks of, else in the given order."""
+    makers = {name: c for c in checks if isinstance(c, m.ShapeLet) for name in c.names}
+    done: dict[int, m.ShapeLet | m.Require] = {}
+
+    def visit(check: m.ShapeLet | m.Require) -> None:
+        if id(check) in done:
+            return
+        for name in sorted(_speaks_of(check) & makers.keys()):
+            visit(makers[name])
+        done[id(check)] = check
+
+    for check in checks:
+        visit(check)
+    return tuple(done.values())
+
+
+def _speaks_of(check: m.ShapeLet | m.Require) -> set[str]:
+    if isinstance(check, m.ShapeLet):
+        return symbols_in(check.value)
+    pieces = [p for p in check.expected if not isinstance(p, str)]
+    return {n for e in (check.condition, *pieces) for n in symbols_in(e)}

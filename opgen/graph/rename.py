@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from opgen.graph.rewrite import factors
+from opgen.graph.rewrite import factors, untaken
 from opgen.spec import model as m
-from opgen.spec.names import why_illegal
 from opgen.spec.visit import everything_in
 from opgen.spec.walk import transform
 from opgen.spec.words import MODULE
@@ -20,10 +19,8 @@ class Namer:
         self.taken = set(taken)
 
     def fresh(self, name: str) -> str:
-        """The name, or with a number after it if it is taken."""
-        found, count = name, 2
-        while found in self.taken or why_illegal(found) is not None or found in MODULE:
-            found, count = f"{name}_{count}", count + 1
+        """The name, or one made of it that a spec may have and nothing has."""
+        found = untaken(name, self.taken | MODULE)
         self.taken.add(found)
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -111,9 +113,13 @@ def _new_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
     """For each name itself, or one made of it that is not taken."""
     found: dict[str, str] = {}
     for name in names:
-        new, count = name, 2
-        while new in taken or why_illegal(new) is not None:
-            new, count = f"{name}_{count}", count + 1
-        found[name] = new
-        taken.add(new)
+        found[name] = untaken(name, taken)
+        taken.add(found[name])
     return found
+
+
+def untaken(name: str, taken: Collection[str]) -> str:
+    """A name, or one made of it with a number, that a spec may have and that is not taken."""
+    plain = re.sub(r"_+", "_", name).strip("_") or "x"
+    numbered = (made for count in itertools.count(2) for made in (f"{plain}_{count}", f"{plain}{count}"))
+    return next(n for n in itertools.chain((name,), numbered) if n not in taken and why_illegal(n) is None)

@@ -154,3 +154,38 @@ def test_rows() -> None:
     s = steps("Deviation", steps("RowMean", steps("Mul", d, d)))
     y = steps("Add", steps("Mul", steps("Div", d, s), steps.input(1, 5)), steps.input(1, 5))
     assert_whole(steps.graph(y))
+
+
+def test_names_are_such_as_specs_may_have() -> None:
+    """With a number after it, a name may hold two underscores, or be of a family of C's macros."""
+    text = """
+    op Twice { type T in {float32} input x_: T[n] input X: T[n] output y: T[n] y[i] = x_[i] + X[i] }
+    op Sums { type T in {float32} input x_: T[n] input X: T[n] input y: T[n] output z: T[n] z[i] = x_[i] + y[i] * X[i] }
+    """
+    module = load_text(text)
+    steps = Steps()
+    x = steps("Twice", steps.input(3), steps.input(3), module=module)
+    whole = assert_whole(steps.graph(steps("Sums", steps.input(3), steps.input(3), x, module=module)))
+    assert [i.name for i in whole.op.spec.inputs] == ["x_", "X", "x_2", "X2"]
+
+
+def test_a_size_that_follows_from_itself() -> None:
+    """What is added to the result of windows is what they slide over: sizes that are equal in this call."""
+    steps = Steps()
+    x = steps.input(1, 4, 5, 3)
+    y = steps("Conv2D", x, steps.input(3, 3, 3, 3), module=NN, **(WINDOWS | {"strides": (1, 1, 1, 1)}))
+    assert_whole(steps.graph(steps("Plus", y, x)))
+    assert_whole(steps.graph(steps("Plus", x, y)))
+
+
+def test_named_integers_stand_before_their_use() -> None:
+    """The first of two branches has a named integer of sizes that the other branch makes."""
+    text = """
+    op Part { type T in {float32} input x: T[a, b, c, d] let all = b * c output y: T[a, b, c, d]
+      y[i, j, k, l] = x[i, j, k, l] / T(all) }
+    """
+    steps = Steps()
+    x = steps("Part", steps.input(1, 4, 5, 3), module=load_text(text))
+    same = WINDOWS | {"strides": (1, 1, 1, 1)}
+    y = steps("Conv2D", steps.input(1, 4, 5, 2), steps.input(3, 3, 2, 3), module=NN, **same)
+    assert_whole(steps.graph(steps("Plus", y, x)))

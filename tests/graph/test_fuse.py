@@ -177,3 +177,12 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intermediate.Intermediates, "add", wrong)
     with pytest.raises(AssertionError):
         fused(graph)
+
+
+def test_what_two_steps_make_of_a_product_belongs_to_it() -> None:
+    """A value times what is made of it goes to the product before, not to the window behind."""
+    steps = Steps()
+    x = steps("Conv2D", steps.input(1, 4, 4, 3), steps.input(1, 1, 3, 6), module=NN, **WINDOWS)
+    y = steps("Times", x, steps("Swish", x))
+    z = steps("DepthwiseConv2dNative", y, steps.input(3, 3, 6, 1), module=NN, **WINDOWS)
+    assert fused(steps.graph(z))[0] == ["Conv2DSwishTimes", "DepthwiseConv2dNative"]

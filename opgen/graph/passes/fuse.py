@@ -69,7 +69,6 @@ class _Fusion:
         self.group: dict[str, _Group] = {}
         self.groups: list[_Group] = []
         self.why: dict[str, str] = {}
-        self._follows: dict[str, bool] = {}
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
@@ -174,21 +173,28 @@ class _Fusion:
         return "it stretches: each element would be computed again" if group.heavy else None
 
     def _follows_heavy(self, node: Node) -> bool:
-        """Whether a node does something with the result of a product or window, element for element, and alone."""
-        if node.name not in self._follows:
-            self._follows[node.name] = any(
-                self.facts[node.name].readings[v].aligned and self._ends_in_heavy(v) for v in node.inputs
-            )
-        return self._follows[node.name]
+        """Whether a node, with what it alone takes element for element, does something with a product or window."""
+        cluster = {node.name: node}
+        waiting = [node]
+        while waiting:
+            reader = waiting.pop()
+            for value in reader.inputs:
+                maker = self.graph.producer.get(value)
+                if maker is None or maker.name in cluster or not self._is_taken_by(maker, cluster):
+                    continue
+                facts = self.facts[maker.name]
+                if facts.heavy:
+                    return True
+                if not facts.reduces and not facts.view and len(cluster) < MOST:
+                    cluster[maker.name] = maker
+                    waiting = list(cluster.values())
+        return False
 
-    def _ends_in_heavy(self, value: str) -> bool:
-        maker = self.graph.producer.get(value)
-        if maker is None or maker.name not in self.facts or value in self.graph.outputs:
+    def _is_taken_by(self, maker: Node, cluster: Mapping[str, Node]) -> bool:
+        """Whether some nodes alone take the results of a node, and all of them element for element."""
+        if maker.name not in self.facts or any(v in self.graph.outputs for v in maker.outputs):
             return False
-        if len(self._readers(maker)) != 1:
-            return False
-        facts = self.facts[maker.name]
-        return facts.heavy or (not facts.reduces and not facts.view and self._follows_heavy(maker))
+        return all(r.name in cluster for r in self._readers(maker)) and all(r.aligned for _, r in self._readings(maker))
 
     # Results --------------------------------------------------------------------------------------
 
