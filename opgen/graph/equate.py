@@ -45,7 +45,7 @@ class Equations:
 
     def equate(self, made: m.Expr, read: m.Expr, blame: str) -> None:
         """Makes a size of a tensor, as its maker and as its reader have it, one."""
-        made, read = self.resolve(made), self.resolve(read)
+        made, read = self.in_place(made), self.in_place(read)
         if same(made, read) or self._named(made, read) or self._told(made, read):
             return
         if self._narrow(made) or self._narrow(read):
