@@ -92,6 +92,9 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
     except CallError as error:
         yield str(error)
         return
+    except KeyError as error:
+        yield f"'{spec.name}' speaks of {error} where that is not known"
+        return
     stated = [graph.value[name] for name in node.outputs]
     if len(results) != len(stated):
         yield f"it makes {len(results)} results, not {len(stated)}"

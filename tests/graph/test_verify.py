@@ -12,6 +12,7 @@ from opgen.dtypes import FLOAT32, FLOAT64
 from opgen.graph.bound import make_node
 from opgen.graph.nodes import Constant, Data, Graph, Node, Value, op_of
 from opgen.graph.verify import verify
+from opgen.spec.model import Number, Operation, ShapeLet, Symbol
 from tests.graph.random_graphs import MODULE, campaign
 
 X = Value("x", FLOAT32, (2, 3))
@@ -93,6 +94,13 @@ BROKEN: list[tuple[Graph, str]] = [
         "node 'scaled': it makes 1 results, not 2",
     ),
 ]
+
+
+def test_an_op_that_speaks_of_what_it_does_not_have() -> None:
+    op = PRODUCT.op.spec
+    looped = replace(op, checks=(ShapeLet(("size",), Operation("+", Symbol("size"), Number(1))),))
+    with pytest.raises(InternalError, match=r"^graph 'g': node 'product': 'Product' speaks of 'size' where that is"):
+        verify(with_node(op=op_of(MODULE, looped)))
 
 
 @pytest.mark.parametrize(("graph", "message"), BROKEN, ids=[m[:40] for _, m in BROKEN])
