@@ -9,6 +9,7 @@ import pytest
 
 from opgen.diagnostics import DiagnosticError
 from opgen.spec import format_source, load_text
+from opgen.spec.generic.forms import check_forms
 
 SPECS = Path(__file__).parents[2] / "specs"
 BLOCKS = re.findall(r"```(op error|op|text)\n(.*?)```", (SPECS / "LANGUAGE.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -22,7 +23,9 @@ WRONG = [
 
 @pytest.mark.parametrize("text", RIGHT, ids=range(len(RIGHT)))
 def test_specs_load_and_are_formatted(text: str) -> None:
-    assert load_text(text, "page", SPECS).ops
+    module = load_text(text, "page", SPECS)
+    assert module.ops or module.generics
+    check_forms(module)
     assert format_source(text) == text
 
 

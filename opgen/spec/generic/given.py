@@ -84,8 +84,12 @@ def _outputs(op: GenericOp, wanted: int | None) -> int:
         return needed
     most = None if any(isinstance(o, s.SeveralDecl) for o in op.outputs) else len(op.outputs)
     if wanted < 1 or (most is not None and wanted > most):
-        raise CallError(op.name, "outputs", f"1 to {most} results" if most else "at least 1 result", str(wanted))
+        raise CallError(op.name, "outputs", _counted(most), str(wanted))
     return max(wanted, needed)
+
+
+def _counted(most: int | None) -> str:
+    return "at least 1 result" if most is None else "1 result" if most == 1 else f"1 to {most} results"
 
 
 def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:

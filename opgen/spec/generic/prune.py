@@ -15,13 +15,8 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
 
     Inputs stay, as arguments of the call; one that no definition reads counts by its shape alone.
     """
-    kept = list(items)
-    while True:
-        used = {name for item in kept for name in _uses(item)}
-        fewer = [i for i in kept if not _unused(i, used)]
-        if len(fewer) == len(kept):
-            break
-        kept = fewer
+    used = _reached(items)
+    kept = [i for i in items if not _unused(i, used)]
     read = {n for i in kept if isinstance(i, s.DefinitionDecl | s.AlgorithmDecl) for n in _uses(i)}
     return [
         dataclasses.replace(i, shape_only=True)
@@ -29,6 +24,33 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
         else i
         for i in kept
     ]
+
+
+def _reached(items: Sequence[s.Item]) -> set[str]:
+    """The names on which what stays in any case depends: inputs, outputs and their definitions, requirements."""
+    makers: dict[str, list[s.Item]] = {}
+    for item in items:
+        for name in _makes(item):
+            makers.setdefault(name, []).append(item)
+    waiting = [name for item in items if not list(_makes(item)) for name in _uses(item)]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [n for item in makers.get(name, ()) for n in _uses(item)]
+    return found
+
+
+def _makes(item: s.Item) -> Iterator[str]:
+    """The names for whose sake alone a declaration stands."""
+    match item:
+        case s.LetDecl():
+            yield from (n.name for n in item.names)
+        case s.DefinitionDecl() if item.let:
+            yield item.target.name
+        case s.AttrDecl() | s.ConstantDecl() | s.TypeDecl():
+            yield item.name.name
 
 
 def only_required(items: Sequence[s.Item]) -> set[str]:
@@ -46,14 +68,8 @@ def only_required(items: Sequence[s.Item]) -> set[str]:
 
 
 def _unused(item: s.Item, used: set[str]) -> bool:
-    match item:
-        case s.LetDecl():
-            return all(n.name not in used for n in item.names)
-        case s.DefinitionDecl():
-            return item.let and item.target.name not in used
-        case s.AttrDecl() | s.ConstantDecl() | s.TypeDecl():
-            return item.name.name not in used
-    return False
+    made = list(_makes(item))
+    return bool(made) and not any(name in used for name in made)
 
 
 def _uses(item: s.Item) -> Iterator[str]:
