@@ -6,9 +6,8 @@ from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT64, INT64
 from opgen.loop.nodes import Parameter, Var
 from opgen.lower.names import parameter_name
+from opgen.spec.bounds import bounds
 from opgen.spec.model import AttrValue, Expr, OpSpec, Present, SizeOf, Symbol, Tensor
-
-INT32_RANGE = (-(2**31), 2**31 - 1)
 
 
 class Parameters:
@@ -53,13 +52,8 @@ class Parameters:
         attr = self._op.attr(e.attr)
         match attr.kind:
             case "int":
-                low, high = INT32_RANGE
-                return Parameter(
-                    name,
-                    INT64,
-                    low if attr.minimum is None else attr.minimum,
-                    high if attr.maximum is None else attr.maximum,
-                )
+                low, high = bounds(attr)
+                return Parameter(name, INT64, int(low), int(high))
             case "float":
                 return Parameter(name, FLOAT64)
             case "bool":

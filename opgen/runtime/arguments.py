@@ -51,16 +51,17 @@ class AttributeChecks(OpChecks):
         *,
         minimum: int | None = None,
         maximum: int | None = None,
+        wide: bool = False,
         default: int | None = None,
     ) -> int:
         """One integer."""
         if value is None and default is not None:
             return default
         number = _index(value)
-        expected = _integer(minimum, maximum)
+        expected = _integer(minimum, maximum, wide)
         if number is None:
             raise self._wrong_kind(argument, expected, value)
-        if not _inside((number,), minimum, maximum):
+        if not _inside((number,), minimum, maximum, wide):
             raise self.wrong(argument, expected, value)
         return number
 
@@ -72,13 +73,14 @@ class AttributeChecks(OpChecks):
         *,
         minimum: int | None = None,
         maximum: int | None = None,
+        wide: bool = False,
         default: tuple[int, ...] | None = None,
         optional: bool = False,
     ) -> tuple[int, ...]:
         """A list of `count` integers, or (if `optional`) none."""
         if value is None and default is not None:
             return default
-        expected = _listed(count, _integer(minimum, maximum), optional)
+        expected = _listed(count, _integer(minimum, maximum, wide), optional)
         items = self._listed(argument, value, expected, count)
         numbers = None if items is None else [_index(v) for v in items]
         if numbers is None or None in numbers:
@@ -86,7 +88,7 @@ class AttributeChecks(OpChecks):
         found = tuple(n for n in numbers if n is not None)
         if len(found) != count and (found or not optional):
             raise self.wrong(argument, expected, value)
-        if not _inside(found, minimum, maximum):
+        if not _inside(found, minimum, maximum, wide):
             raise self.wrong(argument, expected, value)
         return found
 
@@ -158,6 +160,7 @@ class AttributeChecks(OpChecks):
         *,
         minimum: int | None = None,
         maximum: int | None = None,
+        wide: bool = False,
     ) -> tuple[W, tuple[int, ...]]:
         """One of some words; or a list of integers (of rows, if `shape` has two numbers), which stands for `otherwise`.
 
@@ -170,13 +173,13 @@ class AttributeChecks(OpChecks):
             if isinstance(value, str | bytes) and value in (otherwise, otherwise.encode()):
                 raise self.wrong(argument, f"a list in place of '{otherwise}'", value)
             return self._word(argument, value, words, expected), ()
-        listed = f"{expected}: {_listed(count, _integer(minimum, maximum), False)}"
+        listed = f"{expected}: {_listed(count, _integer(minimum, maximum, wide), False)}"
         flat = items if len(shape) == 1 else _flattened(items, shape[1])
         numbers = [_index(v) for v in flat] if flat is not None else []
         found = tuple(n for n in numbers if n is not None)
         if len(found) != len(numbers):
             raise self.wrong_type(argument, listed, value)
-        if len(found) != count or not _inside(found, minimum, maximum):
+        if len(found) != count or not _inside(found, minimum, maximum, wide):
             raise self.wrong(argument, listed, value)
         return otherwise, found
 
@@ -213,8 +216,10 @@ class AttributeChecks(OpChecks):
         return ArgumentTypeError(self.op, argument, expected, "nothing" if value is None else describe(value))
 
 
-def _integer(minimum: int | None, maximum: int | None) -> str:
-    return "a 32-bit integer" if minimum is None and maximum is None else _bounded("an integer", minimum, maximum)
+def _integer(minimum: int | None, maximum: int | None, wide: bool) -> str:
+    if minimum is None and maximum is None:
+        return f"a {64 if wide else 32}-bit integer"
+    return _bounded("an integer", minimum, maximum)
 
 
 def _bounded(what: str, minimum: int | None, maximum: int | None) -> str:
@@ -228,9 +233,9 @@ def _listed(count: int, each: str, optional: bool) -> str:
     return f"a list of {count}, each {each}{', or an empty one' if optional else ''}"
 
 
-def _inside(numbers: Sequence[int], minimum: int | None, maximum: int | None) -> bool:
-    """Whether integers are within their bounds; those of int32, unless a bound reaches further."""
-    wide = any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
+def _inside(numbers: Sequence[int], minimum: int | None, maximum: int | None, wide: bool) -> bool:
+    """Whether integers are within their bounds; those of int32, unless a bound reaches further or they are `wide`."""
+    wide = wide or any(b is not None and not INT32_MIN <= b <= INT32_MAX for b in (minimum, maximum))
     low, high = (-(2**63), 2**63 - 1) if wide else (INT32_MIN, INT32_MAX)
     return all((low if minimum is None else minimum) <= n <= (high if maximum is None else maximum) for n in numbers)
 

@@ -17,7 +17,14 @@ from opgen.spec.report import Report
 
 Scalar: TypeAlias = int | float | bool | str
 
-_KINDS: dict[str, m.AttrKind] = {"int": "int", "float": "float", "bool": "bool", "enum": "enum", "layout": "layout"}
+_KINDS: dict[str, m.AttrKind] = {
+    "int": "int",
+    "int64": "int",
+    "float": "float",
+    "bool": "bool",
+    "enum": "enum",
+    "layout": "layout",
+}
 
 
 def build_attrs(report: Report, decls: Sequence[s.AttrDecl]) -> list[m.Attr]:
@@ -58,6 +65,7 @@ def _raw(report: Report, decl: s.AttrDecl) -> m.Attr | None:
         values=values,
         minimum=_bound(report, decl, decl.minimum),
         maximum=_bound(report, decl, decl.maximum),
+        wide=decl.type.kind.name == "int64",
         compatibility=decl.compatibility,
         deprecated=None if decl.deprecated is None else decl.deprecated.value,
         alias=None if decl.alias is None else decl.alias.name,
@@ -86,8 +94,12 @@ def _bound(report: Report, decl: s.AttrDecl, tree: s.Constant | None) -> int | N
     if tree is None:
         return None
     value = number(tree)
-    if not isinstance(value, int) or decl.type.kind.name not in ("int", "float"):
-        message = "a bound is an integer" if decl.type.kind.name in ("int", "float") else "only numbers have bounds"
+    if not isinstance(value, int) or _KINDS.get(decl.type.kind.name) not in ("int", "float"):
+        message = (
+            "a bound is an integer"
+            if _KINDS.get(decl.type.kind.name) in ("int", "float")
+            else "only numbers have bounds"
+        )
         report.add("S030", message, tree.span)
         return None
     return value

@@ -9,12 +9,12 @@ _INT64 = (-(2**63), 2**63 - 1)
 
 
 def bounds(attr: m.Attr) -> tuple[float, float]:
-    """The least and the greatest value: an int is an int32 unless its bounds reach further."""
+    """The least and the greatest value: an int is an int32 unless its bounds reach further, or it is an int64."""
     if attr.kind == "float":
         low: float = float("-inf") if attr.minimum is None else attr.minimum
         return low, float("inf") if attr.maximum is None else attr.maximum
     given = [b for b in (attr.minimum, attr.maximum) if b is not None]
-    widest = _INT32 if all(_INT32[0] <= b <= _INT32[1] for b in given) else _INT64
+    widest = _INT32 if not attr.wide and all(_INT32[0] <= b <= _INT32[1] for b in given) else _INT64
     least = widest[0] if attr.minimum is None else attr.minimum
     return least, widest[1] if attr.maximum is None else attr.maximum
 
@@ -27,7 +27,7 @@ def expected_scalar(attr: m.Attr) -> str:
         return "true or false"
     name = "an integer" if attr.kind == "int" else "a number"
     if attr.kind == "int" and attr.minimum is None and attr.maximum is None:
-        name = "a 32-bit integer"
+        name = f"a {64 if attr.wide else 32}-bit integer"
     given = [f">= {attr.minimum}"] if attr.minimum is not None else []
     given += [f"<= {attr.maximum}"] if attr.maximum is not None else []
     return " ".join([name, " and ".join(given)]) if given else name

@@ -113,11 +113,11 @@ class Attr:
 
     `shape` is () for a scalar, (4,) for a list of 4 and (4, 2) for 4 pairs (given flat, in `layout`'s order along the
     first dimension). `values` are the words of an enumeration or a layout; the letters of a layout's values are the
-    same, permuted, and its first value is the logical order.  `minimum` and `maximum` bound every element; an int is
-    an int32 unless it says otherwise.  `optional`: the empty list is a value, and the default.  `compatibility`:
-    accepted, without effect. `alias`: another keyword that may be used in its place (not beside it).  `payload`: for
-    an enumeration, (word, attribute): the word is chosen by giving that list attribute in this attribute's place;
-    `carried_by` names the enumeration from the other side.
+    same, permuted, and its first value is the logical order. `minimum` and `maximum` bound every element; an int is an
+    int32 unless these reach further or it is declared an int64 (`wide`). `optional`: the empty list is a value, and the
+    default. `compatibility`: accepted, without effect. `alias`: another keyword that may be used in its place (not
+    beside it). `payload`: for an enumeration, (word, attribute): the word is chosen by giving that list attribute in
+    this attribute's place; `carried_by` names the enumeration from the other side.
     """
 
     name: str
@@ -128,6 +128,7 @@ class Attr:
     default: AttrDefault = None
     minimum: int | None = None
     maximum: int | None = None
+    wide: bool = False
     optional: bool = False
     layout: str | None = None
     compatibility: bool = False

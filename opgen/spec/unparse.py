@@ -122,7 +122,7 @@ def _sizes(op: m.OpSpec, sizes: m.Sizes) -> s.SizesDecl:
 def _attr(op: m.OpSpec, attr: m.Attr) -> s.AttrDecl:
     payload = {} if attr.payload is None else {attr.payload[0]: ident(attr.payload[1])}
     words = tuple(s.Word(NOWHERE, ident(v), payload.get(v)) for v in attr.values)
-    kind = s.AttrType(NOWHERE, ident(attr.kind), tuple(map(str, attr.shape)), words)
+    kind = s.AttrType(NOWHERE, ident("int64" if attr.wide else attr.kind), tuple(map(str, attr.shape)), words)
     return s.AttrDecl(
         NOWHERE,
         ident(attr.name),

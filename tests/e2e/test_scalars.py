@@ -21,6 +21,7 @@ from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import run_emulated
 from opgen.schedule.default import scheduled
+from opgen.spec.unparse import write_op
 from tests.bindings.c.library import OK, Library, built, of
 from tests.bindings.cpp.library import COMPILERS, Call, call_all
 from tests.bindings.modules import ROOT, generated, spec
@@ -245,8 +246,35 @@ def test_c(op: str, dtype: DType) -> None:
     assert_right(op, dtype, 5, results)
 
 
+WORDS = (-(2**63) + 1, 2**62 + 1, -1, 2**31, 0)
+
+
+@pytest.mark.parametrize("mask", WORDS)
+def test_attributes_of_64_bits(mask: int) -> None:
+    x = np.array([1, 2**62 + 5, -(2**63), 2**63 - 1], np.int64)
+    terms = [2**63 - 1, mask]
+    with np.errstate(over="ignore"):
+        right = np.bitwise_and(x, mask) - (x + np.int64(terms[0]) + np.int64(terms[1]))
+    np.testing.assert_array_equal(generated(SCALARS).wide(x, mask, terms), right)
+    library, op, found = Library(spec(few()), built(few())), spec(few()).op("Wide"), np.ones_like(x)
+    assert library.run(op, [of(x)], {"mask": mask, "terms": terms}, [of(found)]) == OK, library.error()
+    np.testing.assert_array_equal(found, right)
+
+
+def test_attributes_beyond_64_bits() -> None:
+    x = np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match=r"'mask': expected a 64-bit integer, given 9223372036854775808$"):
+        generated(SCALARS).wide(x, 2**63)
+    with pytest.raises(ValueError, match=r"'terms': expected a list of 2, each a 64-bit integer, given"):
+        generated(SCALARS).wide(x, 0, [1, 2**64])
+    assert "attr terms: int64[2] =" in write_op(spec(SCALARS), spec(SCALARS).op("Wide"))
+
+
 @pytest.mark.skipif("g++" not in COMPILERS, reason="needs g++")
 def test_cpp() -> None:
+    x = np.array([1, 2**62 + 5, -(2**63)], np.int64)
+    (answer,) = call_all(few(), "eager", [Call(spec(few()).op("Wide"), (x,), {"mask": 2**62 + 1, "terms": [2**40, 0]})])
+    np.testing.assert_array_equal(answer.results[0], np.bitwise_and(x, 2**62 + 1) - (x + 2**40))
     made = [(spec(few()).op(op), case(op, dtype, 6)[0]) for op, dtype in SOME]
     answers = call_all(few(), "eager", [Call(op, tuple(arrays[i.name] for i in op.inputs), {}) for op, arrays in made])
     for (op, dtype), answer in zip(SOME, answers, strict=True):

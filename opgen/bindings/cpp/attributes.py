@@ -82,7 +82,7 @@ def _element(attr: Attr) -> str:
     if attr.kind == "float":
         return "double"
     bounds = (attr.minimum or 0, attr.maximum or 0)
-    return "int" if all(-_INT32 <= b < _INT32 for b in bounds) else "std::int64_t"
+    return "int" if not attr.wide and all(-_INT32 <= b < _INT32 for b in bounds) else "std::int64_t"
 
 
 def fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:

@@ -134,7 +134,8 @@ def _values(op: OpSpec, a: Attr) -> str:
     count = " x ".join(map(str, a.shape)) if by_rows or not a.shape else str(prod(a.shape))
     bounds = "" if a.minimum is None else f" >= {a.minimum}"
     bounds += "" if a.maximum is None else f" <= {a.maximum}"
-    return f"{count} {a.kind}{bounds}".strip() + (", or none" if a.optional and a.carried_by is None else "")
+    kind = "int64" if a.wide else a.kind
+    return f"{count} {kind}{bounds}".strip() + (", or none" if a.optional and a.carried_by is None else "")
 
 
 def _shown(value: object) -> str:

@@ -121,7 +121,8 @@ def _options(attr: Attr) -> list[str]:
 
 def _bounds(attr: Attr) -> list[str]:
     bounds = (("minimum", attr.minimum), ("maximum", attr.maximum))
-    return [f"{word}={value}" for word, value in bounds if value is not None]
+    told = [f"{word}={value}" for word, value in bounds if value is not None]
+    return [*told, "wide=True"] if attr.wide else told
 
 
 def _payload_check(op: OpSpec, scope: OpScope, attr: Attr) -> str:

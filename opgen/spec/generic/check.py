@@ -20,7 +20,7 @@ from opgen.spec.interface import declare
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.report import Report
 
-_KINDS = ("int", "float", "bool", "enum", "layout", "type")
+_KINDS = ("int", "int64", "float", "bool", "enum", "layout", "type")
 _REFUSED = {
     s.SpecializeDecl: "kernels are specialised for plain ops",
     s.InheritedDecl: "only gradients have inputs and outputs like those of another op",

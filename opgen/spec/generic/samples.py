@@ -203,7 +203,7 @@ def variations(sample: Sample, demanded: set[str], asked: set[str]) -> Iterator[
             others = [w.name.name for w in attr.type.words]
         elif attr.type.kind.name == "bool":
             others = [True, False]
-        elif attr.type.kind.name == "int":
+        elif attr.type.kind.name in ("int", "int64"):
             others = [0, 1, -1]
         for value in others:
             yield replace(sample, attributes={**sample.attributes, name: value})

@@ -141,7 +141,7 @@ def _dispatch(op: OpSpec, cls: str, function: str) -> list[str]:
 
 def _value(attr: Attr, spelling: str) -> str:
     if attr.shape:
-        return f'job.{"Doubles" if attr.kind == "float" else "Ints"}("{spelling}")'
+        return f'job.{"Doubles" if attr.kind == "float" else "Longs" if attr.wide else "Ints"}("{spelling}")'
     kind = {"int": "Int", "float": "Double", "bool": "Bool"}.get(attr.kind, "Word")
     return f'job.{kind}("{spelling}")'
 

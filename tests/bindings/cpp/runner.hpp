@@ -23,6 +23,11 @@ struct Job {
     for (const std::string& v : given.at(name)) values.push_back(std::stoi(v));
     return values;
   }
+  std::vector<std::int64_t> Longs(const std::string& name) const {
+    std::vector<std::int64_t> values;
+    for (const std::string& v : given.at(name)) values.push_back(std::stoll(v));
+    return values;
+  }
   std::vector<double> Doubles(const std::string& name) const {
     std::vector<double> values;
     for (const std::string& v : given.at(name)) values.push_back(std::strtod(v.c_str(), nullptr));
