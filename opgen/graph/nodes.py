@@ -91,8 +91,17 @@ class Op:
         return Module(self.spec.function_name, (self.spec,), self.functions)
 
     @cached_property
+    def identity(self) -> str:
+        """A sha256 of all that the op is, the same in every process."""
+        return hashlib.sha256(repr((self.spec, self.functions)).encode()).hexdigest()
+
+    @cached_property
     def _hash(self) -> int:
         return hash((self.spec, self.functions))
+
+    def __reduce__(self) -> tuple[type[Op], tuple[OpSpec, tuple[Function, ...]]]:
+        """What is worked out here, a hash among it, is for this process."""
+        return Op, (self.spec, self.functions)
 
     def __hash__(self) -> int:
         return self._hash

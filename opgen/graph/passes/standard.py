@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opgen.graph.passes.base import Pass
 from opgen.graph.passes.fuse import FUSE
+from opgen.graph.passes.kept import kept
 from opgen.graph.passes.order import CLEANING
 
-STANDARD: tuple[Pass, ...] = (*CLEANING, FUSE)
+STANDARD: tuple[Pass, ...] = (*CLEANING, kept(FUSE))

@@ -1,0 +1,61 @@
+"""What a pass makes of a graph, kept in the cache: for passes that take long and look at no elements of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opgen.graph.nodes import Graph, Node, Value
+from opgen.graph.passes.base import Note, Pass, Report
+from opgen.runtime import cache, pickled, toolchain
+
+ROOMS = ("spec", "grad", "graph")
+"""Of the files whose code decides what comes of a pass."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A graph without its inputs and the elements of its constants, and what the pass said."""
+
+    constants: tuple[str, ...]
+    values: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    output_names: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+def kept(each: Pass) -> Pass:
+    """The pass, which takes its result from the cache where it is there."""
+    return Pass(each.name, each.contract, lambda graph, report: _apply(each, graph, report))
+
+
+def _apply(each: Pass, graph: Graph, report: Report) -> Graph:
+    key = _key(each, graph)
+    found = pickled.take(key, _Kept)
+    if found is not None:
+        report.notes += found.notes
+        constants = tuple(graph.constant[name] for name in found.constants)
+        parts = found.values, found.nodes, found.outputs, found.output_names
+        return Graph(graph.name, graph.inputs, constants, *parts)
+    own = Report()
+    after = each.apply(graph, own)
+    report.notes += own.notes
+    if all(graph.constant.get(c.value.name) is c for c in after.constants):
+        names = tuple(c.value.name for c in after.constants)
+        parts = after.values, after.nodes, after.outputs, after.output_names
+        pickled.put(key, _Kept(names, *parts, tuple(own.notes)))
+    return after
+
+
+def _key(each: Pass, graph: Graph) -> str:
+    """What decides the result: the pass, its code, and the graph but for the elements of constants."""
+    nodes = [(n.name, n.op.identity, n.types, n.attributes, n.inputs, n.outputs, n.origin) for n in graph.nodes]
+    identity: Mapping[str, str] = {
+        "pass": each.name,
+        "code": toolchain.fingerprint(*ROOMS),
+        "values": "\n".join(map(str, graph.value.values())),
+        "nodes": "\n".join(map(repr, nodes)),
+        "rest": repr((graph.name, len(graph.inputs), len(graph.constants), graph.outputs, graph.output_names)),
+    }
+    return cache.key_of(identity)
