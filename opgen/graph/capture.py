@@ -16,9 +16,11 @@ from typing import Any, cast
 import numpy as np
 
 from opgen.diagnostics import InternalError
+from opgen.graph.arithmetic import MINUS, OPPOSITE, OVER, PLUS, TIMES, op_for
 from opgen.graph.bound import Kind, make_node
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Op, Value, op_of
 from opgen.runtime.buffers import dtype_of, numpy_dtype
+from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.recording import Callee, CaptureError, Symbol, stand_in
 from opgen.spec.model import Module, OpSpec, Sizes
 
@@ -38,6 +40,50 @@ class Traced(Symbol):
     ) -> tuple[Symbol, ...]:
         """The results of a call, which is now a node."""
         return self.trace.call(callee, tensors, rest, out)
+
+    def __add__(self, other: object) -> Any:
+        return self._with(PLUS, self, other)
+
+    def __radd__(self, other: object) -> Any:
+        return self._with(PLUS, other, self)
+
+    def __sub__(self, other: object) -> Any:
+        return self._with(MINUS, self, other)
+
+    def __rsub__(self, other: object) -> Any:
+        return self._with(MINUS, other, self)
+
+    def __mul__(self, other: object) -> Any:
+        return self._with(TIMES, self, other)
+
+    def __rmul__(self, other: object) -> Any:
+        return self._with(TIMES, other, self)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._with(OVER, self, other)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._with(OVER, other, self)
+
+    def __neg__(self) -> Any:
+        return self._with(OPPOSITE, self)
+
+    def _with(self, name: str, *given: object) -> Any:
+        """The node of arithmetic with symbols, arrays and numbers; these have the symbol's type."""
+        if not all(isinstance(g, Symbol | np.ndarray | np.generic | int | float) for g in given):
+            return NotImplemented
+        values = [self.trace.value(g) if isinstance(g, Symbol) else self._constant(g) for g in given]
+        op = op_for(name, values)
+        (result,) = self.trace.add(op.module, op.spec, values, {})
+        return result
+
+    def _constant(self, given: Any) -> Value:
+        if isinstance(given, int | float):
+            found = np.asarray(given, self.dtype)
+            if found.item() != given and not self.value.dtype.is_float:
+                raise CaptureError(f"{given} is no {self.dtype.name}, the type of the tensor that it is combined with")
+            given = found
+        return self.trace.constant(np.asarray(given)).value
 
 
 class Trace:
@@ -100,10 +146,12 @@ class Trace:
         """Adds the nodes of a graph, given its inputs: symbols, or arrays of their types; its results."""
         if self._done:
             raise CaptureError(f"{graph.name}: a symbol outlives the function that it was made for")
-        known = {
-            v.name: self.value(i) if isinstance(i, Symbol) else self.constant(np.asarray(i)).value
-            for v, i in zip(graph.inputs, inputs, strict=True)
-        }
+        known: dict[str, Value] = {}
+        for v, i in zip(graph.inputs, inputs, strict=True):
+            found = known[v.name] = self.value(i) if isinstance(i, Symbol) else self.constant(np.asarray(i)).value
+            if (found.dtype, found.shape) != (v.dtype, v.shape):
+                expected, given = f"{v.dtype}{list(v.shape)}", f"{found.dtype}{list(found.shape)}"
+                raise ArgumentValueError(graph.name, v.name, expected, given)
         known |= {name: self.constant(c.data.array).value for name, c in graph.constant.items()}
         for node in graph.nodes:
             outputs = [self._fresh(name) for name in node.outputs]
@@ -119,6 +167,11 @@ class Trace:
         if not isinstance(symbol, Traced) or symbol.trace is not self:
             raise CaptureError("a symbol is used outside the function that it was made for")
         return symbol.value
+
+    def kind_of(self, given: object) -> Kind:
+        """The type and shape of a symbol or an array."""
+        found = self.value(given) if isinstance(given, Symbol) else self.constant(np.asarray(given)).value
+        return found.dtype, found.shape
 
     def constant(self, array: Array) -> Constant:
         """The constant that an array is, as it is now."""

@@ -27,14 +27,14 @@ from opgen.diagnostics import InternalError
 from opgen.dtypes import DType, lookup
 from opgen.graph.bound import Kind
 from opgen.graph.capture import Trace
+from opgen.graph.differentiated import Differentiated
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.staged import StagedModel
-from opgen.graph.structure import Leaf, Part, Several, join, split
+from opgen.graph.structure import Leaf, Part, Several, is_tensor, join, split
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.errors import ArgumentTypeError
-from opgen.runtime.foreign import others
 from opgen.runtime.recording import CaptureError, Symbol
 
 MODELS = 16
@@ -82,20 +82,30 @@ class CompiledFunction:
 
     def model(self, *arguments: Any, **named: Any) -> StagedModel:
         """The model that a call like this one runs."""
-        structure, leaves = self._split(arguments, named)
+        structure, leaves = self.split(arguments, named)
         return self._for(structure, self._arrays(leaves)).model
 
     def graph(self, *arguments: Any, **named: Any) -> Graph:
         """The graph of a call like this one, before all passes."""
-        structure, leaves = self._split(arguments, named)
+        structure, leaves = self.split(arguments, named)
         given = self._arrays(leaves)
         kinds = {name: (_dtype(self.name, name, a), a.shape) for name, a in given.items()}
-        return self._trace(structure, kinds)[0]
+        return self.traced(structure, kinds)[0]
+
+    def gradient(self, wrt: str | Sequence[str]) -> CompiledFunction:
+        """The gradient with respect to an argument, or a tuple of them, as a function of the same arguments.
+
+        It takes besides them `grad`, by its name (`grad_` if there is such an argument already): the gradient with
+        respect to the function's results (a tensor, or tensors that nest as the results do); without it, it is 1
+        everywhere: that of the sum of all results.  Each gradient has the shape of its argument; that of an argument
+        that holds several tensors nests as they do.
+        """
+        return CompiledFunction(Differentiated(self, wrt), self._progress)
 
     # Calls ----------------------------------------------------------------------------------------
 
     def _called(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
-        structure, leaves = self._split(arguments, named)
+        structure, leaves = self.split(arguments, named)
         if any(isinstance(leaf, Symbol) for _, leaf in leaves):
             if out is not None:
                 raise CaptureError(f"{self.name}: 'out' cannot be given in a function that is compiled: no call runs")
@@ -105,19 +115,19 @@ class CompiledFunction:
         if captured.results is None:
             raise InternalError(f"'{self.name}' ran and was not captured")
         if _is_plain(captured.results):
-            if not named and len(arguments) == len(leaves) and all(map(_is_tensor, arguments)):
+            if not named and len(arguments) == len(leaves) and all(map(is_tensor, arguments)):
                 self._short = captured.model
             return found
         return join(captured.results, iter(found if isinstance(found, tuple) else (found,)))
 
-    def _split(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Part, list[tuple[str, Any]]]:
+    def split(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Several, list[tuple[str, Any]]]:
         """The arguments without their tensors, and these by name."""
         bound = self._signature.bind(*arguments, **named)
         bound.apply_defaults()
         parts: list[Part] = []
         leaves: list[tuple[str, Any]] = []
         for name, value in bound.arguments.items():
-            part, found = split(value, _is_tensor, name)
+            part, found = split(value, is_tensor, name)
             parts.append(part)
             leaves += found
         return Several(dict, tuple(parts), tuple(bound.arguments)), leaves
@@ -158,13 +168,13 @@ class CompiledFunction:
         return made
 
     def _resolved(self, captured: _Captured, structure: Part, kinds: Mapping[str, Kind]) -> Graph:
-        graph, results = self._trace(structure, kinds)
+        graph, results = self.traced(structure, kinds)
         if captured.results not in (None, results):
             raise CaptureError(f"{self.name} returns tensors in another order or nesting for other sizes")
         captured.results = results
         return graph
 
-    def _trace(self, structure: Part, kinds: Mapping[str, Kind]) -> tuple[Graph, Part]:
+    def traced(self, structure: Part, kinds: Mapping[str, Kind]) -> tuple[Graph, Part]:
         """The graph for inputs of these types and shapes, and what the function makes of its results."""
         work = Trace(self.name, kinds)
         arguments = join(structure, iter(work.symbols))
@@ -181,10 +191,6 @@ def _is_plain(results: Part) -> bool:
     if isinstance(results, Several):
         return results.kind is tuple and len(results.parts) > 1 and all(isinstance(p, Leaf) for p in results.parts)
     return isinstance(results, Leaf)
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, np.ndarray | np.generic | Symbol) or bool(others((value,)))
 
 
 def _is_result(value: object) -> bool:

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from opgen.runtime.foreign import others
+from opgen.runtime.recording import Symbol
+
 
 @dataclass(frozen=True)
 class Several:
@@ -66,3 +71,8 @@ def join(part: Part, leaves: Iterator[object]) -> object:
         return part.value
     items = [join(p, leaves) for p in part.parts]
     return dict(zip(part.keys, items, strict=True)) if part.keys is not None else part.kind(items)
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is one that a compiled function takes as a tensor."""
+    return isinstance(value, np.ndarray | np.generic | Symbol) or bool(others((value,)))

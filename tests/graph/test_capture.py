@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opgen
-from opgen.dtypes import FLOAT32, FLOAT64
+from opgen.dtypes import FLOAT32, FLOAT64, INT32
 from opgen.graph.bound import Kind
 from opgen.graph.capture import trace
 from opgen.graph.interpret import interpret
@@ -19,6 +19,7 @@ from opgen.graph.nodes import Graph
 from opgen.graph.verify import verify
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.runtime.recording import CaptureError, Symbol
+from opgen.spec.arguments import CallError
 from tests.graph.random_graphs import campaign, random_inputs, same_bits
 
 OPS = opgen.load(Path(__file__).with_name("ops.op"))
@@ -140,5 +141,21 @@ def test_what_cannot_be_captured_is_said() -> None:
         OPS.turn(kept[0])
     with pytest.raises(CaptureError, match="a symbol is used outside the function"):
         trace(lambda x: OPS.add(x, kept[0]), "g", X)
-    with pytest.raises(TypeError):
+    with pytest.raises(CaptureError, match="a symbol outlives the function"):
         kept[0] + np.ones((2, 3), np.float32)
+    with pytest.raises(TypeError):
+        kept[0] + "text"
+
+
+def test_arithmetic_takes_numbers_and_arrays_on_either_side() -> None:
+    def function(x: Any) -> Any:
+        return np.float32(2) * x / (3 - x) + np.full((2, 1), 4, np.float32) - 1 + -x
+
+    graph = trace(function, "f", X)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
+    (found,) = interpret(graph, {"x": x})
+    np.testing.assert_allclose(found, 2 * x / (3 - x) + 3 - x, rtol=1e-6)
+    with pytest.raises(CaptureError, match=r"^0\.5 is no int32"):
+        trace(lambda x: x * 0.5, "f", {"x": (INT32, (2, 3))})
+    with pytest.raises(CallError, match="Over: argument 'x'"):
+        trace(lambda x: x / 2, "f", {"x": (INT32, (2, 3))})

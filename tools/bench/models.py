@@ -70,7 +70,10 @@ def compare(
     rows: list[Row] = []
     for manifest in read_all(folder, names):
         tell(manifest.name)
-        rows += of_model(folder, manifest, peer, threads, rounds, seed)
+        made = of_model(folder, manifest, peer, threads, rounds, seed)
+        for row in made:
+            print(f"{row.model} at {row.shapes}: {row.state}", file=sys.stderr, flush=True)
+        rows += made
     return rows
 
 

@@ -10,9 +10,10 @@ import functools
 import itertools
 import linecache
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 from opgen import grad
 from opgen.bindings.python.render import render_module
@@ -33,8 +34,8 @@ def load(path: str | os.PathLike[str]) -> ModuleType:
     return module_of(grad.load(path), os.path.basename(path))
 
 
-def gradient(function: Callable[..., object], wrt: str) -> Callable[..., Array]:
-    """The gradient of an op with respect to one of its inputs, as a function.
+def gradient(function: Callable[..., object], wrt: str | Sequence[str]) -> Callable[..., Any]:
+    """The gradient of an op with respect to one of its inputs, as a function; or that of a compiled function.
 
     `function` is an op's function in a generated module, in one that `load` gave, or itself a gradient.  The result
     takes the op's inputs (only the shapes of those on whose values the gradient does not depend), for each output y
@@ -45,9 +46,21 @@ def gradient(function: Callable[..., object], wrt: str) -> Callable[..., Array]:
         by_x = opgen.gradient(ops.blend, wrt="x")  # ops.blend(x, y, weight) gives z
         dx = by_x(x, y, grad_z, weight=0.5)
 
+    Of a function that `opgen.compile` gave, the result takes the function's arguments and, by its name, `grad`: the
+    gradient with respect to the function's results (without it, that of their sum); `wrt` may be several arguments.
+
+        step = opgen.gradient(loss, wrt=("w", "b"))
+        dw, db = step(x, w, b)
+
     Raises UserError if `function` is no op's, and DiagnosticError, with the place in the spec, if `wrt` is no input of
     it or the op cannot be differentiated.
     """
+    derive = getattr(function, "gradient", None)
+    if callable(derive):  # a compiled function's own
+        found: Callable[..., Any] = derive(wrt)
+        return found
+    if not isinstance(wrt, str):
+        raise UserError(f"the gradient of an op is with respect to one input, by its name, not {describe(wrt)}")
     library, op = _origin(function)
     return _gradient(library, op.name, wrt)
 
