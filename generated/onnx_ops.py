@@ -38,6 +38,7 @@ __all__ = [
     "conv_integer",
     "conv_transpose",
     "cos",
+    "cum_sum",
     "depth_to_space",
     "div",
     "dropout",
@@ -60,6 +61,7 @@ __all__ = [
     "greater",
     "greater_or_equal",
     "group_normalization",
+    "gru",
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
@@ -81,6 +83,7 @@ __all__ = [
     "lp_normalization",
     "lp_pool",
     "lrn",
+    "lstm",
     "mat_mul",
     "mat_mul_integer",
     "max_pool",
@@ -120,6 +123,7 @@ __all__ = [
     "reshape",
     "rint",
     "rms_normalization",
+    "rnn",
     "selu",
     "shape_of",
     "shrink",
@@ -4226,6 +4230,349 @@ def dynamic_quantize_linear(
     return _dynamic_quantize_linear.several((x,), {}, None, out)
 
 
+_cum_sum = Generic(_library, "CumSum")
+
+
+def cum_sum(
+    x: TensorLike,
+    axis: int,
+    *,
+    exclusive: bool | None = False,
+    reverse: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """Running sums along a dimension.
+
+    Args:
+        x: T[before..., n, after...]. The values.
+        axis: An integer. The dimension.
+        exclusive: True or False. Whether a value itself does not count. The default is False.
+        reverse: True or False. Whether what follows a value is summed, not what is before it. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: T[before..., n, after...]. The sums.
+
+    Types:
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of x
+        up[b..., t, a...] = x[b..., t, a...] + (up[b..., t - 1, a...] else 0)
+        down[b..., t, a...] = x[b..., t, a...] + (down[b..., t + 1, a...] else 0)
+        y[b..., t, a...] = if reverse then if exclusive then (down[b..., t + 1, a...] else 0) else down[b..., t,
+            a...] else if exclusive then (up[b..., t - 1, a...] else 0) else up[b..., t, a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> cum_sum(x=[1, 2, 3], axis=0).tolist()
+        [1.0, 3.0, 6.0]
+    """
+    return _cum_sum.single((x, axis), {"exclusive": exclusive, "reverse": reverse}, out)
+
+
+_rnn = Generic(_library, "RNN")
+
+
+def rnn(
+    X: TensorLike,
+    W: TensorLike,
+    R: TensorLike,
+    B: TensorLike | None = None,
+    sequence_lens: TensorLike | None = None,
+    initial_h: TensorLike | None = None,
+    *,
+    direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+    hidden_size: int | None = 0,
+    layout_: bool | None = False,
+    clip: float | None = 3.4e38,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """A recurrent network: a state is the `tanh` of what is made of a place of the sequence and the state before.
+
+    Args:
+        X: T[(if layout_ then [batch, steps] else [steps, batch])..., inputs]. The sequences.
+        W: T[directions, hidden, inputs]. The weights of the sequence.
+        R: T[directions, hidden, hidden]. The weights of the state.
+        B: T[directions, 2 * hidden], or none. What is added for the sequence, and for the state.
+        sequence_lens: int32[batch], or none. How many places of each sequence count.
+        initial_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The state
+            before the first step; else 0.
+        direction: One of "forward", "reverse", "bidirectional". From the first place, from the last, or both. The
+            default is "forward".
+        hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
+        layout_: True or False. Whether sequences come before places. The default is False.
+        clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[(if layout_ then [batch, steps, directions] else [steps, directions, batch])..., hidden], or none. The
+            state at each place; 0 beyond a sequence's length.
+        Y_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The last state
+            of each sequence.
+
+    Types:
+        T: float16, float32, float64
+
+    Formula:
+        first_h[d, b, j] = if present(initial_h) then initial_h[(if layout_ then [b, d] else [d, b])..., j] else
+            T(0) where d < directions, b < batch, j < hidden
+        from_x[t, d, b, j] = sum[k](X[(if layout_ then [b, t] else [t, b])..., k] * W[d, j, k]) + (if present(B)
+            then B[d, j] + B[d, hidden + j] else 0) where j < hidden
+        gate[t, d, b, j] = (from_x[if direction == reverse or direction == bidirectional and d == 1 then steps - 1 -
+            t else t, d, b, j] else 0) + sum[k]((h[t - 1, d, b, k] else first_h[d, b, k]) * R[d, j, k]) where t <
+            steps
+        next[t, d, b, j] = tanh(max(-clip, min(clip, gate[t, d, b, j])))
+        h[t, d, b, j] = if present(sequence_lens) then if (if direction == reverse or direction == bidirectional and
+            d == 1 then steps - 1 - t else t) < sequence_lens[b] then next[t, d, b, j] else (h[t - 1, d, b, j] else
+            first_h[d, b, j]) else next[t, d, b, j] where t < steps
+        of_places... = (if layout_ then [2, 0, 1] else [0, 1, 2])...
+        of_last... = (if layout_ then [1, 0] else [0, 1])...
+        at_places[t, d, b, j] = h[if direction == reverse or direction == bidirectional and d == 1 then steps - 1 -
+            t else t, d, b, j] else 0
+        shown[t, d, b, j] = if present(sequence_lens) then if t < sequence_lens[b] then at_places[t, d, b, j] else 0
+            else at_places[t, d, b, j]
+        last_h[d, b, j] = h[steps - 1, d, b, j] else first_h[d, b, j]
+        Y[pick(i, of_places)..., j] = shown[i..., j] where i... < ([steps, directions, batch])...
+        Y_h[pick(i, of_last)..., j] = last_h[i..., j] where i... < ([directions, batch])...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _rnn.some(
+        (X, W, R, B, sequence_lens, initial_h),
+        {"direction": direction, "hidden_size": hidden_size, "layout_": layout_, "clip": clip},
+        results,
+        out,
+    )
+
+
+_gru = Generic(_library, "GRU")
+
+
+def gru(
+    X: TensorLike,
+    W: TensorLike,
+    R: TensorLike,
+    B: TensorLike | None = None,
+    sequence_lens: TensorLike | None = None,
+    initial_h: TensorLike | None = None,
+    *,
+    direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+    hidden_size: int | None = 0,
+    layout_: bool | None = False,
+    clip: float | None = 3.4e38,
+    linear_before_reset: bool | None = False,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """Gated recurrent units: how much of a state stays, how much of it counts for the next, and what is new.
+
+    Args:
+        X: T[(if layout_ then [batch, steps] else [steps, batch])..., inputs]. The sequences.
+        W: T[directions, 3 * hidden, inputs]. The weights of the sequence: for what stays, what counts, what is new.
+        R: T[directions, 3 * hidden, hidden]. The weights of the state.
+        B: T[directions, 6 * hidden], or none. What is added for the sequence, and for the state.
+        sequence_lens: int32[batch], or none. How many places of each sequence count.
+        initial_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The state
+            before the first step; else 0.
+        direction: One of "forward", "reverse", "bidirectional". From the first place, from the last, or both. The
+            default is "forward".
+        hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
+        layout_: True or False. Whether sequences come before places. The default is False.
+        clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        linear_before_reset: True or False. Whether what counts of a state is told after it is multiplied, not
+            before. The default is False.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[(if layout_ then [batch, steps, directions] else [steps, directions, batch])..., hidden], or none. The
+            state at each place; 0 beyond a sequence's length.
+        Y_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The last state
+            of each sequence.
+
+    Types:
+        T: float16, float32, float64
+
+    Formula:
+        first_h[d, b, j] = if present(initial_h) then initial_h[(if layout_ then [b, d] else [d, b])..., j] else
+            T(0) where d < directions, b < batch, j < hidden
+        from_x[t, d, b, q, j] = sum[k](X[(if layout_ then [b, t] else [t, b])..., k] * W[d, q * hidden + j, k]) +
+            (if present(B) then B[d, q * hidden + j] else 0) where q < 3, j < hidden
+        from_h[t, d, b, q, j] = sum[k]((h[t - 1, d, b, k] else first_h[d, b, k]) * R[d, q * hidden + j, k]) + (if
+            present(B) then B[d, 3 * hidden + q * hidden + j] else 0) where t < steps, q < 3, j < hidden
+        gate[t, d, b, q, j] = (from_x[if direction == reverse or direction == bidirectional and d == 1 then steps -
+            1 - t else t, d, b, q, j] else 0) + from_h[t, d, b, q, j] where q < 2
+        stays[t, d, b, j] = 1 / (1 + exp(-max(-clip, min(clip, gate[t, d, b, 0, j]))))
+        counts[t, d, b, j] = 1 / (1 + exp(-max(-clip, min(clip, gate[t, d, b, 1, j]))))
+        before[t, d, b, j] = counts[t, d, b, j] * (h[t - 1, d, b, j] else first_h[d, b, j])
+        after[t, d, b, j] = if linear_before_reset then counts[t, d, b, j] * from_h[t, d, b, 2, j] else
+            sum[k](before[t, d, b, k] * R[d, 2 * hidden + j, k]) + (if present(B) then B[d, 5 * hidden + j] else 0)
+        place[t, d, b, j] = (from_x[if direction == reverse or direction == bidirectional and d == 1 then steps - 1
+            - t else t, d, b, 2, j] else 0) + after[t, d, b, j]
+        fresh[t, d, b, j] = tanh(max(-clip, min(clip, place[t, d, b, j])))
+        next[t, d, b, j] = (1 - stays[t, d, b, j]) * fresh[t, d, b, j] + stays[t, d, b, j] * (h[t - 1, d, b, j] else
+            first_h[d, b, j])
+        h[t, d, b, j] = if present(sequence_lens) then if (if direction == reverse or direction == bidirectional and
+            d == 1 then steps - 1 - t else t) < sequence_lens[b] then next[t, d, b, j] else (h[t - 1, d, b, j] else
+            first_h[d, b, j]) else next[t, d, b, j] where t < steps
+        of_places... = (if layout_ then [2, 0, 1] else [0, 1, 2])...
+        of_last... = (if layout_ then [1, 0] else [0, 1])...
+        at_places[t, d, b, j] = h[if direction == reverse or direction == bidirectional and d == 1 then steps - 1 -
+            t else t, d, b, j] else 0
+        shown[t, d, b, j] = if present(sequence_lens) then if t < sequence_lens[b] then at_places[t, d, b, j] else 0
+            else at_places[t, d, b, j]
+        last_h[d, b, j] = h[steps - 1, d, b, j] else first_h[d, b, j]
+        Y[pick(i, of_places)..., j] = shown[i..., j] where i... < ([steps, directions, batch])...
+        Y_h[pick(i, of_last)..., j] = last_h[i..., j] where i... < ([directions, batch])...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _gru.some(
+        (X, W, R, B, sequence_lens, initial_h),
+        {
+            "direction": direction,
+            "hidden_size": hidden_size,
+            "layout_": layout_,
+            "clip": clip,
+            "linear_before_reset": linear_before_reset,
+        },
+        results,
+        out,
+    )
+
+
+_lstm = Generic(_library, "LSTM")
+
+
+def lstm(
+    X: TensorLike,
+    W: TensorLike,
+    R: TensorLike,
+    B: TensorLike | None = None,
+    sequence_lens: TensorLike | None = None,
+    initial_h: TensorLike | None = None,
+    initial_c: TensorLike | None = None,
+    P: TensorLike | None = None,
+    *,
+    direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+    hidden_size: int | None = 0,
+    layout_: bool | None = False,
+    clip: float | None = 3.4e38,
+    input_forget: bool | None = False,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """Long short-term memory: gates say what a cell takes in, what it keeps, and how much of it is the state.
+
+    Args:
+        X: T[(if layout_ then [batch, steps] else [steps, batch])..., inputs]. The sequences.
+        W: T[directions, 4 * hidden, inputs]. The weights of the sequence: input, output, forget gate, and the cell.
+        R: T[directions, 4 * hidden, hidden]. The weights of the state.
+        B: T[directions, 8 * hidden], or none. What is added for the sequence, and for the state.
+        sequence_lens: int32[batch], or none. How many places of each sequence count.
+        initial_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The state
+            before the first step; else 0.
+        initial_c: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The cell
+            before the first step; else 0.
+        P: T[directions, 3 * hidden], or none. The weights of the cell in the input, output and forget gate.
+        direction: One of "forward", "reverse", "bidirectional". From the first place, from the last, or both. The
+            default is "forward".
+        hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
+        layout_: True or False. Whether sequences come before places. The default is False.
+        clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        input_forget: True or False. Whether a cell keeps what it does not take in. The default is False.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[(if layout_ then [batch, steps, directions] else [steps, directions, batch])..., hidden], or none. The
+            state at each place; 0 beyond a sequence's length.
+        Y_h: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The last state
+            of each sequence.
+        Y_c: T[(if layout_ then [batch, directions] else [directions, batch])..., hidden], or none. The last cell of
+            each sequence.
+
+    Types:
+        T: float16, float32, float64
+
+    Formula:
+        first_h[d, b, j] = if present(initial_h) then initial_h[(if layout_ then [b, d] else [d, b])..., j] else
+            T(0) where d < directions, b < batch, j < hidden
+        first_c[d, b, j] = if present(initial_c) then initial_c[(if layout_ then [b, d] else [d, b])..., j] else
+            T(0) where d < directions, b < batch, j < hidden
+        from_x[t, d, b, q, j] = sum[k](X[(if layout_ then [b, t] else [t, b])..., k] * W[d, q * hidden + j, k]) +
+            (if present(B) then B[d, q * hidden + j] + B[d, 4 * hidden + q * hidden + j] else 0) where q < 4, j <
+            hidden
+        gate[t, d, b, q, j] = (from_x[if direction == reverse or direction == bidirectional and d == 1 then steps -
+            1 - t else t, d, b, q, j] else 0) + sum[k]((h[t - 1, d, b, k] else first_h[d, b, k]) * R[d, q * hidden +
+            j, k]) where t < steps
+        before[t, d, b, j] = c[t - 1, d, b, j] else first_c[d, b, j] where t < steps
+        in_[t, d, b, j] = gate[t, d, b, 0, j] + (if present(P) then P[d, j] * before[t, d, b, j] else 0) where j <
+            hidden
+        takes[t, d, b, j] = 1 / (1 + exp(-max(-clip, min(clip, in_[t, d, b, j]))))
+        by[t, d, b, j] = gate[t, d, b, 2, j] + (if present(P) then P[d, 2 * hidden + j] * before[t, d, b, j] else 0)
+            where j < hidden
+        keeps[t, d, b, j] = if input_forget then 1 - takes[t, d, b, j] else 1 / (1 + exp(-max(-clip, min(clip, by[t,
+            d, b, j]))))
+        cell[t, d, b, j] = keeps[t, d, b, j] * before[t, d, b, j] + takes[t, d, b, j] * tanh(max(-clip, min(clip,
+            gate[t, d, b, 3, j])))
+        c[t, d, b, j] = if present(sequence_lens) then if (if direction == reverse or direction == bidirectional and
+            d == 1 then steps - 1 - t else t) < sequence_lens[b] then cell[t, d, b, j] else before[t, d, b, j] else
+            cell[t, d, b, j] where t < steps
+        opens[t, d, b, j] = gate[t, d, b, 1, j] + (if present(P) then P[d, hidden + j] * cell[t, d, b, j] else 0)
+            where j < hidden
+        next[t, d, b, j] = tanh(cell[t, d, b, j]) / (1 + exp(-max(-clip, min(clip, opens[t, d, b, j]))))
+        h[t, d, b, j] = if present(sequence_lens) then if (if direction == reverse or direction == bidirectional and
+            d == 1 then steps - 1 - t else t) < sequence_lens[b] then next[t, d, b, j] else (h[t - 1, d, b, j] else
+            first_h[d, b, j]) else next[t, d, b, j] where t < steps
+        of_places... = (if layout_ then [2, 0, 1] else [0, 1, 2])...
+        of_last... = (if layout_ then [1, 0] else [0, 1])...
+        at_places[t, d, b, j] = h[if direction == reverse or direction == bidirectional and d == 1 then steps - 1 -
+            t else t, d, b, j] else 0
+        shown[t, d, b, j] = if present(sequence_lens) then if t < sequence_lens[b] then at_places[t, d, b, j] else 0
+            else at_places[t, d, b, j]
+        last_h[d, b, j] = h[steps - 1, d, b, j] else first_h[d, b, j]
+        Y[pick(i, of_places)..., j] = shown[i..., j] where i... < ([steps, directions, batch])...
+        Y_h[pick(i, of_last)..., j] = last_h[i..., j] where i... < ([directions, batch])...
+        last_c[d, b, j] = c[steps - 1, d, b, j] else first_c[d, b, j]
+        Y_c[pick(i, of_last)..., j] = last_c[i..., j] where i... < ([directions, batch])...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _lstm.some(
+        (X, W, R, B, sequence_lens, initial_h, initial_c, P),
+        {
+            "direction": direction,
+            "hidden_size": hidden_size,
+            "layout_": layout_,
+            "clip": clip,
+            "input_forget": input_forget,
+        },
+        results,
+        out,
+    )
+
+
 _reduce_sum = Generic(_library, "ReduceSum")
 
 
@@ -6984,6 +7331,128 @@ class raw_ops:
         """See `dynamic_quantize_linear`."""
         return dynamic_quantize_linear(
             x,
+            out=out,
+        )
+
+    @staticmethod
+    def CumSum(
+        *,
+        x: TensorLike,
+        axis: int,
+        exclusive: bool | None = False,
+        reverse: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cum_sum`."""
+        return cum_sum(
+            x,
+            axis,
+            exclusive=exclusive,
+            reverse=reverse,
+            out=out,
+        )
+
+    @staticmethod
+    def RNN(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `rnn`."""
+        return rnn(
+            X,
+            W,
+            R,
+            B,
+            sequence_lens,
+            initial_h,
+            direction=direction,
+            hidden_size=hidden_size,
+            layout_=layout_,
+            clip=clip,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def GRU(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        linear_before_reset: bool | None = False,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `gru`."""
+        return gru(
+            X,
+            W,
+            R,
+            B,
+            sequence_lens,
+            initial_h,
+            direction=direction,
+            hidden_size=hidden_size,
+            layout_=layout_,
+            clip=clip,
+            linear_before_reset=linear_before_reset,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def LSTM(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        initial_c: TensorLike | None = None,
+        P: TensorLike | None = None,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        input_forget: bool | None = False,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `lstm`."""
+        return lstm(
+            X,
+            W,
+            R,
+            B,
+            sequence_lens,
+            initial_h,
+            initial_c,
+            P,
+            direction=direction,
+            hidden_size=hidden_size,
+            layout_=layout_,
+            clip=clip,
+            input_forget=input_forget,
+            results=results,
             out=out,
         )
 

@@ -33,14 +33,15 @@ def without_idle(op: m.OpSpec) -> m.OpSpec:
 
 
 def live(definitions: tuple[m.Definition, ...]) -> tuple[m.Definition, ...]:
-    """The definitions that outputs depend on."""
+    """The definitions that outputs depend on; one that goes step by step may read what is defined after it."""
+    lets = {d.tensor: d for d in definitions if not d.is_output}
     needed: set[str] = set()
-    kept: list[m.Definition] = []
-    for d in reversed(definitions):
-        if d.is_output or d.tensor in needed:
-            kept.append(d)
-            needed |= set(_read(d))
-    return tuple(kept[::-1])
+    waiting = [d for d in definitions if d.is_output]
+    while waiting:
+        found = set(_read(waiting.pop())) & lets.keys() - needed
+        needed |= found
+        waiting += [lets[name] for name in found]
+    return tuple(d for d in definitions if d.is_output or d.tensor in needed)
 
 
 def _read(d: m.Definition) -> Iterator[str]:

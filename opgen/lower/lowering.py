@@ -35,7 +35,7 @@ from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
-from opgen.lower.steps import Start, at_each_step, start_of
+from opgen.lower.steps import Start, apart, at_each_step, start_of
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
     Algorithm,
@@ -79,14 +79,12 @@ def lower(module: Module, op: OpSpec, variant: Variant, algorithm: Algorithm | N
 
 @dataclass(frozen=True)
 class _Step:
-    """What is known of a step where one of its definitions is computed: the index along which it is one, that index's
-    value, the loop around, and the tensors that are computed together.
+    """What is known of a step where one of its definitions is computed: the values of indices, the loops around, and
+    the tensors that are computed together.
     """
 
-    index: str
-    place: loop.Expr
-    var: str
-    stop: loop.Expr
+    indices: Mapping[str, loop.Expr]
+    loops: tuple[tuple[str, loop.Expr], ...]
     names: frozenset[str]
 
 
@@ -171,8 +169,8 @@ class _Lowering:
         before: list[Stmt] = []
         members: list[Definition] = []
         for number, d in enumerate(at_each_step(found)):
-            *apart, member = self._parts(lets).apart(replace(d, indices=found.members[number].indices), found.names)
-            for part in apart:
+            *others, member = self._parts(lets).apart(replace(d, indices=found.members[number].indices), found.names)
+            for part in others:
                 made, nests = self._made(part, cases)
                 lets, before = lets + made, before + nests
             members.append(replace(member, indices=d.indices))
@@ -181,15 +179,24 @@ class _Lowering:
                 self._make_room(start)
                 made, nests = self._made(start.row, cases)
                 lets, before = lets + made, before + nests
+        outside = apart(found, members)
+        loops = {r.name: b.var(self._names.fresh(f"{members[0].tensor}_{r.name}")) for r in outside}
+        stops = [(loops[r.name].name, self._scalars.lower(r.extent, {})) for r in outside]
         var = b.var(self._names.fresh(f"{members[0].tensor}_step"))
         stop = self._scalars.lower(found.steps, {})
         place: loop.Expr = b.sub(b.sub(stop, 1), var) if found.backward else var
         inside: list[Stmt] = []
+        own: list[Buffer] = []
         for number, member in enumerate(members):
-            step = _Step(found.index(number), place, var.name, stop, found.names)
-            made, nests = self._made(member, cases, step)
-            lets, inside = lets + made, inside + nests
-        return lets, [*before, For(var.name, b.index(0), stop, b.block(inside), "ordered")]
+            known = {**loops, found.index(number): place}
+            step = _Step(known, (*stops, (var.name, stop)), found.names)
+            part = replace(member, indices=tuple(r for r in member.indices if r.name not in loops))
+            made, nests = self._made(part, cases, step)
+            own, inside = own + made, inside + nests
+        nest: Stmt = b.alloc(own, For(var.name, b.index(0), stop, b.block(inside), "ordered"))
+        for name, size in reversed(stops):
+            nest = For(name, b.index(0), size, nest)
+        return lets, [*before, nest]
 
     def _make_room(self, start: Start) -> None:
         """Rows in a tensor's memory for what is read before its first step."""
@@ -280,8 +287,9 @@ class _Lowering:
         context = self._context()
         known: dict[str, loop.Expr] = {}
         if around is not None:
-            known[around.index] = around.place
-            context = context.with_loop(around.var, b.index(0), around.stop)
+            known |= around.indices
+            for outer, size in around.loops:
+                context = context.with_loop(outer, b.index(0), size)
         for name in _in_memory_order(definition, access.order):
             if name in expanded.chosen:
                 continue

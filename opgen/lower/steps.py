@@ -13,10 +13,10 @@ no step is another case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opgen.spec.model import Definition, Expr, Index, Number, Read, Reduce
+from opgen.spec.model import Definition, Expr, Index, IndexRange, Number, Read, Reduce
 from opgen.spec.recurrences import Recurrence
 from opgen.spec.walk import index_names, operands, reads, substitute_indices
 
@@ -59,6 +59,37 @@ def at_each_step(recurrence: Recurrence) -> tuple[Definition, ...]:
         replace(d, indices=tuple(r for r in d.indices if r.name != recurrence.index(n)))
         for n, d in enumerate(recurrence.members)
     )
+
+
+def apart(recurrence: Recurrence, members: Sequence[Definition]) -> tuple[IndexRange, ...]:
+    """The indices of which each value is a recurrence by itself, to be gone through outside of the steps.
+
+    `members` are what is computed at each step.  With sums, those on which all that is summed depends: what is read at
+    each step is less then.  Without, those that come before the steps in memory.
+    """
+    sums = [e for d in members for e in _reductions(d.value)]
+    found: list[IndexRange] = []
+    for r in members[0].indices:
+        places = [_axis(d, r) for d in members]
+        if any(place is None for place in places) or not _passes(members, r.name, places):
+            continue
+        summed = [read for e in sums for read in reads(e.body)]
+        outer = all(p is not None and p < axis for p, axis in zip(places, recurrence.axes, strict=True))
+        if all(r.name in index_names(read) for read in summed) if sums else outer:
+            found.append(r)
+    return tuple(found)
+
+
+def _axis(d: Definition, r: IndexRange) -> int | None:
+    """The dimension of a definition along which an index runs over a range; None if there is none."""
+    return d.subscripts.index(Index(r.name)) if r in d.indices else None
+
+
+def _passes(members: Sequence[Definition], index: str, places: Sequence[int | None]) -> bool:
+    """Whether members read each other where an index is what it is, and nowhere else."""
+    names = [d.tensor for d in members]
+    between = [read for d in members for read in reads(d.value) if read.tensor in names]
+    return all(read.indices[places[names.index(read.tensor)] or 0] == Index(index) for read in between)
 
 
 def _outside(

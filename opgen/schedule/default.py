@@ -13,24 +13,25 @@ from collections.abc import Callable
 
 from opgen.diagnostics import InternalError
 from opgen.loop.analysis.bounds import kept_proofs
-from opgen.loop.nodes import Kernel
-from opgen.loop.walk import loops_in
+from opgen.loop.nodes import For, Kernel
+from opgen.loop.walk import holds_loop, loops_in
 from opgen.machine import Machine, typical
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.chain.chain import has_intermediates, is_chain, is_short, schedule_chain
 from opgen.schedule.auto.chain.rows import RowChain
 from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, nests
+from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, nests
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Fuse, Pack, Parallel
+from opgen.schedule.steps import Bind, Fuse, Pack, Parallel
 from opgen.schedule.targets import Target
 
-SHARED = 2**17
+SHARED = 2**18
 """Terms or results of a nest from which threads share it though they meet at each step of a recurrence."""
 
 
@@ -60,11 +61,23 @@ def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Tri
         case "cpu":
             _for_cpu(trial, machine or typical())
         case "cuda":
-            for nest in nests(kernel):
-                trial.unless_broken(_named(nest), CudaNest(nest, trial).run)
+            _for_cuda(trial)
         case _:
             raise InternalError(f"there is no kind of target '{kind}'")
     return Schedule(tuple(trial.steps)), trial.kernel
+
+
+def _for_cuda(trial: Trial) -> None:
+    """Each nest by itself; recurrences without sums by blocks, where there are several."""
+    bound: list[For] = []
+    for s in loops_in(trial.kernel.body):
+        summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
+        inside = any(holds_loop(o, s.var) for o in bound)
+        if is_around_steps(s) and not summed and not inside and trial.take(Bind(s.var, "block.x")):
+            bound.append(s)
+    for nest in nests(trial.kernel):
+        if not any(holds_loop(s, nest.names[0]) for s in bound):
+            trial.unless_broken(_named(nest), CudaNest(nest, trial).run)
 
 
 def _for_cpu(trial: Trial, machine: Machine) -> None:
@@ -81,10 +94,18 @@ def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
     """Schedule a nest; by one thread where it is a small part of a step that is done again and again."""
     kernel, start = trial.kernel, len(trial.steps)
     _scheduled_alone(nest, trial, machine)
-    if count_of_terms(nest) < SHARED and in_steps(kernel, nest.names[0]):
+    alone = any(holds_loop(s, nest.names[0]) for s in _apart(kernel, machine))
+    if in_steps(kernel, nest.names[0]) and (alone or count_of_terms(nest) < SHARED):
         serial = Trial(kernel)
         if serial.take(*(s for s in trial.steps[start:] if not isinstance(s, Parallel | Fuse))):
             trial.adopt(serial, start)
+
+
+def _apart(kernel: Kernel, machine: Machine) -> list[For]:
+    """The outermost loops over recurrences that are each by itself, as far as threads have one each to go through."""
+    found = [s for s in loops_in(kernel.body) if is_around_steps(s) and s.kind == "serial"]
+    outer = [s for s in found if not any(t is not s and holds_loop(t.body, s.var) for t in found)]
+    return [s for s in outer if machine.cores <= (constant_extent(s) or machine.cores)]
 
 
 def _scheduled_alone(nest: Nest, trial: Trial, machine: Machine) -> None:
@@ -110,6 +131,8 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
     else:
         for nest in nests(kernel):
             alone(nest)
+    for s in _apart(trial.kernel, machine) if stepwise else ():
+        trial.take(Parallel(s.var))
     if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial)):
         pitched(trial, machine)
 

@@ -152,7 +152,7 @@ CASES: Mapping[str, Case] = {
     "Gru": Case(GRU, _gru),
     "Gru, reset after": Case(GRU, _gru, {"linear_before_reset": True}),
 }
-CELLS = [(name, number) for name in CASES for number in range(3)]
+CELLS = [(name, number) for name in CASES for number in range(2)]
 
 
 def _sizes(letters: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -220,7 +220,7 @@ def test_calls(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
         _assert_right(case, found if isinstance(found, tuple) else (found,), arrays)
 
 
-@pytest.mark.parametrize(("name", "number"), [(n, k) for n, k in CELLS if k < 2])
+@pytest.mark.parametrize(("name", "number"), [(n, k) for n, k in CELLS if k == 1])
 def test_loop_ir(name: str, number: int) -> None:
     """The interpreter, on the kernel as lowered and as scheduled for a CPU, generic and bound; all reads inside."""
     case, arrays = _drawn(name, number)
@@ -248,10 +248,9 @@ def test_cuda() -> None:
         _assert_right(case, program(arrays, kernels[name][1]), arrays)
 
 
-@pytest.mark.parametrize("name", ["Decaying", "Lstm"])
-def test_c(name: str) -> None:
-    case, arrays = _drawn(name, 1)
-    library, op = Library(spec(STEPS), built(STEPS, None, ("Decaying", "Lstm"))), spec(STEPS).op(name)
+def test_c() -> None:
+    case, arrays = _drawn("Decaying", 1)
+    library, op = Library(spec(STEPS), built(STEPS, None, ("Decaying",))), spec(STEPS).op("Decaying")
     right = case.right(**arrays, **case.attrs)
     results = [np.zeros(r.shape, np.float32) for r in right]
     given = [of(arrays[i.name]) for i in op.inputs]

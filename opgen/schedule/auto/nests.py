@@ -123,6 +123,15 @@ def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)
 
 
+def is_around_steps(s: Stmt) -> bool:
+    """Whether a loop is there for nothing but the steps of recurrences, one for each of its iterations."""
+    while isinstance(s, For | Let | Alloc):
+        if isinstance(s, For) and s.kind == "ordered":
+            return True
+        s = s.body
+    return False
+
+
 def in_steps(kernel: Kernel, loop: str) -> bool:
     """Whether a loop stands in one over the steps of a recurrence: what is done there is done again and again."""
     return any(s.kind == "ordered" and holds_loop(s.body, loop) for s in loops_in(kernel.body))
@@ -148,7 +157,7 @@ def _shapes(kernel: Kernel) -> Shapes:
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
     match s:
-        case For(kind="ordered"):
+        case For() if s.kind == "ordered" or is_around_steps(s):
             yield from _nests(s.body, shapes)
         case For():
             yield _nest(s, shapes)
