@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -16,7 +17,7 @@ from opgen.onnx.order import graphs_in
 from opgen.onnx.package import OLDEST, newest
 from opgen.onnx.scope import Import, TooManyNodesError
 from opgen.onnx.source import ModelSource, read
-from opgen.spec.loading import load as load_specs
+from opgen.runtime import models
 from opgen.spec.model import Module
 from opgen.spec.shipped import folder as shipped
 
@@ -26,11 +27,14 @@ _SPECS = "onnx/onnx_ops.op"
 
 @cache
 def operators() -> Module:
-    """The ops that models are made of.  Raises InternalError if their specs are missing."""
+    """The ops of models, read once for all processes.  Raises InternalError if their specs are missing."""
     here = shipped()
     if here is None or not (here / _SPECS).is_file():
         raise InternalError(f"the specs of ONNX's operators are missing: {_SPECS}")
-    return load_specs(here / _SPECS)
+    digest = hashlib.sha256()
+    for path in sorted(here.rglob("*.op")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return models.load(here / _SPECS, digest.hexdigest())
 
 
 def load(source: ModelSource, module: Module | None = None) -> Model:

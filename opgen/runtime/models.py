@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load(path: Path, text_hash: str | None) -> Module:
-    """The model of a self-contained spec file, whose text has this hash (None: it is not known, and not kept).
+    """The model of a spec file whose text, with all that it imports, has this hash (None: not known, and not kept).
 
     Raises DiagnosticError with all mistakes of the text.
     """
