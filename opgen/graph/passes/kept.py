@@ -9,7 +9,7 @@ from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Note, Pass, Report
 from opgen.runtime import cache, pickled, toolchain
 
-ROOMS = ("spec", "grad", "graph")
+ROOMS = ("spec", "grad", "lower", "graph")
 """Of the files whose code decides what comes of a pass."""
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from opgen.graph.passes.affine import AFFINE
 from opgen.graph.passes.base import Pass
+from opgen.graph.passes.dead import DEAD
+from opgen.graph.passes.fold import FOLD
 from opgen.graph.passes.fuse import FUSE
 from opgen.graph.passes.kept import kept
 from opgen.graph.passes.order import CLEANING
 
-STANDARD: tuple[Pass, ...] = (*CLEANING, kept(FUSE))
+STANDARD: tuple[Pass, ...] = (*CLEANING, kept(AFFINE), FOLD, DEAD, kept(FUSE))
