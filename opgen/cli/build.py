@@ -1,4 +1,4 @@
-"""`opgen build`: specs to C and C++ libraries, compiled ahead of time."""
+"""`opgen build`: specs and models to C and C++ libraries, compiled ahead of time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen import files
+from opgen.cli.models import DIMS, SHAPES, is_model, kinds_of, read_model
 from opgen.cli.options import FOLDER, SPECS, spec_files
 from opgen.cli.progress import bar
+from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
     from opgen.bindings.c.kernels import Special
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 @click.option("--specialize", "specials", multiple=True,
               help="Calls that get kernels of their own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
 @click.option("--prefix", help="What every name begins with; the spec's name if not given.")
+@SHAPES
+@DIMS
 @click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; all processors if not given.")
 def command(
     specs: tuple[Path, ...],
@@ -35,13 +39,22 @@ def command(
     ops: str | None,
     specials: tuple[str, ...],
     prefix: str | None,
+    shapes: tuple[str, ...],
+    dims: tuple[str, ...],
     jobs: int | None,
 ) -> None:
-    """Compiles the ops of each spec file into a shared and a static library with a C interface.
+    """Compiles the ops of each spec file, or a model, into a shared and a static library with a C interface.
 
     SPECS are files or folders of `.op` files.  Kernels are built for all sizes and types, for several levels of CPUs
-    in one library; kernels that were built before come from the cache.
+    in one library; kernels that were built before come from the cache.  Or it is one model in ONNX's format: its
+    library holds the program for one combination of sizes, for CPUs like this machine's, and its weights lie in a file.
     """
+    if any(is_model(path.name) for path in specs):
+        unfit = {"--target": targets, "--ops": ops, "--specialize": specials, "--jobs": jobs}
+        _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
+        return
+    if shapes or dims:
+        raise UserError("--shape and --dim are for models")
     from opgen.bindings.c.build import Options
     from opgen.bindings.libraries import build_libraries
     from opgen.grad.load import load
@@ -76,6 +89,37 @@ def command(
             click.echo(f"{library.stat().st_size / 1e6:.1f} MB  {library}")
 
 
+def _build_model(
+    paths: tuple[Path, ...],
+    folder: Path,
+    prefix: str | None,
+    shapes: tuple[str, ...],
+    dims: tuple[str, ...],
+    unfit: list[str],
+) -> None:
+    """The library of a model."""
+    import opgen
+    from opgen.bindings.programs.build import build_program
+    from opgen.bindings.programs.view import identifier
+
+    if len(paths) > 1:
+        raise UserError(f"a model is built alone, given {len(paths)} files")
+    if unfit:
+        raise UserError(f"{', '.join(unfit)}: not for models")
+    (path,) = paths
+    begin = time.perf_counter()
+    with bar(f"reading {path.name}") as progress:
+        model = read_model(str(path))
+        graph = opgen.compile(model).stages(kinds_of(model, shapes, dims)).last
+        built = build_program(graph, path.name, folder, prefix or identifier(path.stem).lower(), progress)
+    for file in built.files:
+        click.echo(f"wrote  {file}")
+    seconds = time.perf_counter() - begin
+    click.echo(f"{len(built.program.entry.launches)} steps by {len(built.program.kernels)} kernels, in {seconds:.1f} s")
+    for file in (f for f in built.files if f.suffix in (".so", ".a", ".weights")):
+        click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
+
+
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:
     for text in texts:
         path = Path(text)
@@ -92,7 +136,7 @@ def _special(module: Module, text: str) -> Special | tuple[str, Specialization]:
     """
     from opgen.bindings.c.kernels import Special
     from opgen.cli.arguments import partial_call, read_arguments
-    from opgen.diagnostics import UserError, did_you_mean
+    from opgen.diagnostics import did_you_mean
     from opgen.spec.model import Sizes
 
     name, *parts = text.split(":")

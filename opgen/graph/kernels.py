@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
+from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound
 from opgen.graph.nodes import Op
 from opgen.loop.analysis.bounds import kept_proofs
@@ -176,6 +177,14 @@ def _built(kernel: Kernel) -> _Object:
         return _Object(room, any(s.kind == "parallel" for s in loops_in(legal.body)), code)
 
     return tuned.build(kernel, target, finished)
+
+
+def object_of(code: KernelCode) -> bytes:
+    """The object code of a kernel that was made.  Raises InternalError if the cache has dropped it."""
+    found = pickled.take(code.key, _Object)
+    if found is None:
+        raise InternalError(f"the code of kernel {code.symbol} is gone")
+    return found.code
 
 
 # Loading ---------------------------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "types": types,
         "levels": table.levels,
         "pieces": PIECES,
+        "workspaces": True,
         "operations": OPERATIONS,
         "first_check": FIRST_CHECK,
     }

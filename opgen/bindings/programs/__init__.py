@@ -1,0 +1,1 @@
+"""Programs of models as libraries for C and C++, compiled ahead of time."""

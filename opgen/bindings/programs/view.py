@@ -1,0 +1,131 @@
+"""What the templates of a program's library are filled with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from opgen.bindings.c.text import Names, one_line
+from opgen.bindings.programs.features import CpuidBits, needed
+from opgen.bindings.programs.weights import HEADER, MAGIC, Weights
+from opgen.codegen.llvm.target import Target
+from opgen.dtypes import DType
+from opgen.graph.nodes import Graph, Value
+from opgen.graph.program import Program
+from opgen.spec.c_library import C_LIBRARY
+
+_TAKEN = (
+    *("model", "workspace", "message", "size", "arena", "status", "io", "parallel", "failed", "kernels", "constants"),
+    *("steps", "offsets", "head", "inputs", "outputs", "number", "available", "Model", "Error", "run", "check", "std"),
+)
+"""Names that the library's own code has for itself beside tensors."""
+
+_STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
+"""What an element is in C, where it is no integer; those of 16 bits are told by their bits."""
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """An input or an output: its name in C and as the model has it."""
+
+    name: str
+    said: str
+    type: str
+    element: str
+    shape: tuple[int, ...]
+    count: int
+    bytes: int
+
+    @property
+    def described(self) -> str:
+        """For a comment: `x: float32[1, 3]`."""
+        return one_line(f"{self.said}: {self.type}[{', '.join(map(str, self.shape))}]")
+
+
+@dataclass(frozen=True)
+class ProgramView:
+    """Everything that the templates say."""
+
+    prefix: str
+    source: str
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
+    kernels: tuple[str, ...]
+    steps: tuple[str, ...]
+    offsets: tuple[int, ...]
+    weights_bytes: int
+    digest: tuple[int, ...]
+    magic: tuple[int, ...]
+    header: int
+    arena: int
+    part: int
+    features: tuple[CpuidBits, ...]
+    tiles: bool
+
+    @property
+    def macro(self) -> str:
+        """What macros begin with."""
+        return self.prefix.upper()
+
+    @property
+    def tensors(self) -> tuple[TensorView, ...]:
+        """Inputs, then outputs."""
+        return (*self.inputs, *self.outputs)
+
+
+def program_view(
+    program: Program, graph: Graph, weights: Weights, prefix: str, source: str, target: Target
+) -> ProgramView:
+    """The view of a program; `source` says for readers which model it is."""
+    names = Names((*_TAKEN, *C_LIBRARY))
+    return ProgramView(
+        prefix=prefix,
+        source=one_line(source),
+        inputs=_tensors(program.inputs, names),
+        outputs=_tensors(program.outputs, names),
+        kernels=tuple(k.symbol for k in program.kernels),
+        steps=tuple(f"node '{graph.nodes[i].name}' ({graph.nodes[i].op.spec.name})" for i in program.nodes),
+        offsets=weights.offsets,
+        weights_bytes=weights.length,
+        digest=tuple(weights.digest),
+        magic=tuple(MAGIC),
+        header=HEADER,
+        arena=program.arena,
+        part=program.part,
+        features=needed(target),
+        tiles=target.has_tiles,
+    )
+
+
+def element_type(dtype: DType) -> str:
+    """The C type that holds an element."""
+    return _STORED.get(dtype.name, f"{dtype.name}_t")
+
+
+def identifier(text: str) -> str:
+    """A name in C for any text."""
+    plain = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", text)).strip("_")
+    return plain if plain[:1].isalpha() else f"t_{plain}".rstrip("_")
+
+
+def _tensors(values: Sequence[Value], names: Names) -> tuple[TensorView, ...]:
+    return tuple(_tensor(v, name) for v, name in zip(values, _named(values, names), strict=True))
+
+
+def _named(values: Iterable[Value], names: Names) -> list[str]:
+    return [names.fresh(identifier(v.name)) for v in values]
+
+
+def _tensor(value: Value, name: str) -> TensorView:
+    count = prod(value.shape)
+    return TensorView(
+        name,
+        value.name,
+        value.dtype.name,
+        element_type(value.dtype),
+        value.shape,
+        count,
+        count * value.dtype.bytes,
+    )

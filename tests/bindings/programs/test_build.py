@@ -1,0 +1,229 @@
+"""Models as libraries, `opgen build MODEL`: compiled and linked as a C++ user does, they give the bits of Python."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+from onnx import TensorProto, helper, numpy_helper
+
+import opgen
+from opgen.bindings.programs.build import build_program
+from opgen.bindings.programs.view import identifier
+from opgen.cli import main
+from opgen.diagnostics import UserError
+from opgen.graph.drawn import drawn
+from opgen.graph.nodes import Array
+from opgen.onnx.load import load
+from tests.bindings.cpp.library import SANITIZED, WARNINGS
+
+MAIN = """
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include "{name}.hpp"
+
+template <typename T> static std::vector<T> contents(const std::string& path, std::size_t count) {{
+  std::vector<T> found(count);
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(found.data()),
+                                             static_cast<std::streamsize>(count * sizeof(T)));
+  return found;
+}}
+
+int main(int, char** arguments) try {{
+  const std::string folder = arguments[1];
+  {name}::Model model(folder + "/share/{name}.weights", 2);
+{reads}
+{makes}
+  for (int run = 0; run < 3; run++) model.run({arguments});
+{writes}
+  return 0;
+}} catch (const {name}::Error& error) {{
+  std::cout << error.what() << "\\n";
+  return 3;
+}}
+"""
+
+
+def images() -> onnx.ModelProto:
+    """A small network of images: two convolutions, pooling, a product; an output that is a constant, and a view."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "first": rng.standard_normal((8, 3, 3, 3), np.float32),
+        "bias": rng.standard_normal(8, np.float32),
+        "second": rng.standard_normal((16, 8, 3, 3), np.float32),
+        "last": rng.standard_normal((10, 16), np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x.1", "first", "bias"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "second"], ["c"], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("Gemm", ["e", "last"], ["f"], transB=1),
+        helper.make_node("Softmax", ["f"], ["/out/0"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "images",
+        [helper.make_tensor_value_info("x.1", TensorProto.FLOAT, ["batch", 3, 18, 18])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("/out/0", "e")],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def words() -> onnx.ModelProto:
+    """Two inputs of other types: double and int64."""
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["squares"]),
+        helper.make_node("ReduceSum", ["squares"], ["sums"], keepdims=0),
+        helper.make_node("Add", ["counts", "one"], ["more"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "words",
+        [
+            helper.make_tensor_value_info("x", TensorProto.DOUBLE, [5, 7]),
+            helper.make_tensor_value_info("counts", TensorProto.INT64, [4]),
+        ],
+        [
+            helper.make_tensor_value_info("sums", TensorProto.DOUBLE, None),
+            helper.make_tensor_value_info("more", TensorProto.INT64, None),
+        ],
+        [numpy_helper.from_array(np.array([1, 2, 3, 4], np.int64), "one")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["build", *arguments])
+
+
+def program_text(name: str, inputs: dict[str, Array], outputs: dict[str, Array]) -> str:
+    """A program that reads the inputs from files, runs the model three times, and writes its outputs."""
+    types = {"float32": "float", "float64": "double", "int64": "std::int64_t"}
+    reads = [
+        f'  const auto {identifier(n)} = contents<{types[a.dtype.name]}>(folder + "/{identifier(n)}.in", {a.size});'
+        for n, a in inputs.items()
+    ]
+    makes = [f"  std::vector<{types[a.dtype.name]}> {identifier(n)}({a.size});" for n, a in outputs.items()]
+    writes = [
+        f'  std::ofstream(folder + "/{identifier(n)}.out", std::ios::binary)'
+        f".write(reinterpret_cast<const char*>({identifier(n)}.data()), {a.nbytes});"
+        for n, a in outputs.items()
+    ]
+    given = ", ".join(f"{identifier(n)}.data()" for n in (*inputs, *outputs))
+    joined = {k: "\n".join(v) for k, v in (("reads", reads), ("makes", makes), ("writes", writes))}
+    return MAIN.format(name=name, arguments=given, **joined)
+
+
+@pytest.mark.parametrize("model", [images(), words()], ids=["images", "words"])
+def test_a_cpp_program_gives_the_bits_of_python(model: onnx.ModelProto, tmp_path: Path) -> None:
+    name = model.graph.name
+    onnx.save(model, tmp_path / f"{name}.onnx")
+    done = command(str(tmp_path / f"{name}.onnx"), "-o", str(tmp_path / "built"))
+    assert done.exit_code == 0, done.output
+    compiled = opgen.compile(model)
+    inputs = drawn({i.name: (i.dtype, tuple(s if isinstance(s, int) else 1 for s in i.shape or ()))
+                    for i in load(model).inputs})  # fmt: skip
+    expected = compiled.run(inputs)
+
+    # Nothing but the built folder and a C++ compiler from here on.
+    empty = tmp_path / "empty"
+    shutil.copytree(tmp_path / "built", empty)
+    for n, a in inputs.items():
+        a.tofile(empty / f"{identifier(n)}.in")
+    (empty / "main.cpp").write_text(program_text(name, inputs, expected))
+    compiling = ["g++", "-std=c++17", *WARNINGS, *SANITIZED, "main.cpp", "-Iinclude", f"lib/lib{name}.a"]
+    subprocess.run([*compiling, "-lpthread", "-ldl", "-lm", "-o", "run"], cwd=empty, check=True)
+    subprocess.run(["./run", "."], cwd=empty, check=True)
+    for n, a in expected.items():
+        assert np.fromfile(empty / f"{identifier(n)}.out", a.dtype).tobytes() == a.tobytes(), n
+
+    weights = empty / "share" / f"{name}.weights"
+    content = bytearray(weights.read_bytes())
+    content[20] ^= 1
+    weights.write_bytes(content)
+    refused = subprocess.run(["./run", "."], cwd=empty, check=False, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (
+        3, f"{name}: the file of weights: it belongs to another program\n",
+    )  # fmt: skip
+    weights.write_bytes(content[:-64])
+    refused = subprocess.run(["./run", "."], cwd=empty, check=False, capture_output=True, text=True)
+    assert refused.returncode == 3
+    assert "it has another length than this program's weights" in refused.stdout
+
+
+def test_the_glue_is_clean_under_sanitizers(tmp_path: Path) -> None:
+    model = opgen.compile(images())
+    inputs = drawn({"x.1": (load(images()).inputs[0].dtype, (1, 3, 18, 18))})
+    expected = model.run(inputs)
+    graph = model.stages({"x.1": (load(images()).inputs[0].dtype, (1, 3, 18, 18))}).last
+    build_program(graph, "images.onnx", tmp_path, "small_net")
+    inputs["x.1"].tofile(tmp_path / "x_1.in")
+    (tmp_path / "main.cpp").write_text(program_text("small_net", inputs, expected))
+    strict = ("-Wall", "-Wextra", "-Werror", *SANITIZED)
+    glue = "src/small_net/small_net.c"
+    subprocess.run(["gcc", "-std=c99", *strict, "-Iinclude", "-c", glue], cwd=tmp_path, check=True)
+    linked = [
+        "g++",
+        "-std=c++17",
+        *strict,
+        "main.cpp",
+        "small_net.o",
+        "-Iinclude",
+        "lib/libsmall_net.a",
+        "-lpthread",
+        "-ldl",
+        "-lm",
+    ]
+    subprocess.run([*linked, "-o", "run"], cwd=tmp_path, check=True)
+    subprocess.run(["./run", "."], cwd=tmp_path, check=True)
+    for n, a in expected.items():
+        assert np.fromfile(tmp_path / f"{identifier(n)}.out", a.dtype).tobytes() == a.tobytes(), n
+
+
+def test_a_package_for_cmake(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("there is no cmake")
+    model = opgen.compile(words())
+    graph = model.stages({i.name: (i.dtype, tuple(map(int, i.shape or ()))) for i in load(words()).inputs}).last
+    build_program(graph, "words.onnx", tmp_path / "built", "words")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(user CXX)\nfind_package(words REQUIRED)\n"
+        "add_executable(user main.cpp)\ntarget_link_libraries(user words::words)\n"
+        'target_compile_definitions(user PRIVATE WEIGHTS="${words_WEIGHTS}")\n'
+    )
+    (tmp_path / "main.cpp").write_text('#include "words.hpp"\nint main() { words::Model model(WEIGHTS); }\n')
+    subprocess.run(
+        ["cmake", "-S", ".", "-B", "out", f"-DCMAKE_PREFIX_PATH={tmp_path / 'built'}"], cwd=tmp_path, check=True
+    )
+    subprocess.run(["cmake", "--build", "out"], cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "out" / "user"], check=True)
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    onnx.save(images(), tmp_path / "images.onnx")
+    onnx.save(words(), tmp_path / "words.onnx")
+    first, second, out = str(tmp_path / "images.onnx"), str(tmp_path / "words.onnx"), str(tmp_path / "out")
+    assert "a model is built alone, given 2 files" in command(first, second, "-o", out).output
+    assert "--ops: not for models" in command(first, "-o", out, "--ops", "Conv").output
+    assert "'int' cannot begin the names of a library" in command(first, "-o", out, "--prefix", "int").output
+    assert "the model has no input 'y'" in command(first, "-o", out, "--shape", "y=1").output
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_of_any_text_are_names_in_c() -> None:
+    names = [identifier(text) for text in ("x.1", "/out/0", "0", "", "a__b", "_x", "é")]
+    assert names == ["x_1", "out_0", "t_0", "t", "a_b", "x", "t"]
+    with pytest.raises(UserError, match="'__x' cannot begin the names of a library"):
+        build_program(opgen.compile(words()).stages(
+            {i.name: (i.dtype, tuple(map(int, i.shape or ()))) for i in load(words()).inputs}
+        ).last, "words", Path("/nonexistent"), "__x")  # fmt: skip
