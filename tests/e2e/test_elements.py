@@ -21,7 +21,9 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
+from opgen.loop.walk import loads, loops_in
 from opgen.lower import Variant, lower
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.devices import emulation
@@ -320,3 +322,13 @@ def test_gradients() -> None:
     arrays["ids"][0] = len(arrays["table"])
     with pytest.raises(ArgumentValueError, match="argument 'ids': expected integers from 0"):
         opgen.gradient(mixed, wrt="w")(*arrays.values(), seed)
+
+
+def test_rows_are_copied_in_whole_vectors() -> None:
+    """Eight bytes of a place say nothing of the lanes of what is copied, and it is looked up once for a row."""
+    arrays = {"table": np.zeros((50, 64), np.float32), "ids": np.zeros(300, np.int64)}
+    kernel, parameters = _kernel("Embedded", arrays)
+    fast = scheduled(simplify(bind(kernel, _integers(kernel, parameters))), machine=typical(64))[1]
+    (around,) = (s for s in loops_in(fast.body) if s.kind == "parallel")
+    assert around.var == "i"
+    assert {e.type.lanes for e in loads(legalize(fast).body) if e.buffer == "table"} == {16}

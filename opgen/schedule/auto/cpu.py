@@ -64,6 +64,7 @@ from opgen.schedule.auto.nests import (
     is_contiguous,
     loop_across,
     loops_of_reuse,
+    places_read,
     reduces,
     worth_lanes,
 )
@@ -121,7 +122,8 @@ class CpuNest:
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
             return
         quotients = self._decided()
-        self.trial.fused_prefix([quotients.get(n, n) for n in self.nest.names[:PARALLEL]], Parallel)
+        names = self.nest.names[:-1] if places_read(self.nest) and len(self.nest.names) > 1 else self.nest.names
+        self.trial.fused_prefix([quotients.get(n, n) for n in names[:PARALLEL]], Parallel)
 
     def _on_tiles(self, vector: str) -> bool:
         """Products of tiles by a matrix unit."""

@@ -8,7 +8,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.copies.panel import Marks, panelled_across
 from opgen.schedule.auto.copies.prepare import pack_shared
-from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes, worth_lanes
+from opgen.schedule.auto.nests import Nest, depends, places_read, reduces, width_in_bytes, worth_lanes
 from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.split import Tail
@@ -18,9 +18,9 @@ PARALLEL = 2
 """Most loops that are fused into the parallel one."""
 
 
-def lanes_of(nest: Nest, machine: Machine, extent: int | None) -> int:
+def lanes_of(nest: Nest, machine: Machine, extent: int | None, along: str | None = None) -> int:
     """As many as a register holds; for a shorter loop the greatest power of two that fits."""
-    lanes = max(1, machine.vector_bytes // width_in_bytes(nest))
+    lanes = max(1, machine.vector_bytes // width_in_bytes(nest, along))
     while extent is not None and lanes > max(1, extent):
         lanes //= 2
     return lanes
@@ -36,7 +36,7 @@ class Elementwise:
         """Lanes along a loop, if enough of what they read and write lies consecutively; whether that was so."""
         nest = self.trial.nest(vector)
         extent = nest.extent(vector)
-        lanes = lanes_of(self.nest, self.machine, extent)
+        lanes = lanes_of(self.nest, self.machine, extent, vector)
         before, start = self.trial.kernel, len(self.trial.steps)
         if lanes > 1 and not worth_lanes(nest, vector):
             nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
@@ -50,12 +50,18 @@ class Elementwise:
         tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
         for tail in tails:
             if self.trial.take(Split(vector, lanes, tail, outer, inner), *order, Vectorize(inner)):
-                self.trial.fused_prefix((others if tail == "overlap" else [*others, outer])[:PARALLEL], Parallel)
+                whole = tail == "overlap" or self._copies_rows(vector)
+                self.trial.fused_prefix((others if whole else [*others, outer])[:PARALLEL], Parallel)
                 panelled_across(self.trial, marks, vector, self.machine)
                 if not reduces(self.nest):
                     past_caches(self.nest, vector, self.trial, self.machine)
                 return True
         return False
+
+    def _copies_rows(self, vector: str) -> bool:
+        """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
+        places = places_read(self.nest)
+        return bool(places) and not any(depends(e.indices, vector) for e in places) and len(self.nest.names) > 1
 
     def across(self) -> bool:
         """Lanes along what is read, where results lie across it."""

@@ -330,7 +330,16 @@ def _known_bytes(nest: Nest, elements: Mapping[str, int]) -> int:
     return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
 
 
-def width_in_bytes(nest: Nest) -> int:
-    """The size of the widest scalar that the nest computes with."""
-    types = [s.value.type.dtype for s in stores(nest.core)] + [e.dtype for e in nest.outside_loads]
+def places_read(nest: Nest) -> set[Load]:
+    """The loads that tell where others read."""
+    return {n for e in nest.outside_loads for i in e.indices for n in walk_expr(i) if isinstance(n, Load)}
+
+
+def width_in_bytes(nest: Nest, along: str | None = None) -> int:
+    """The size of the widest scalar that the nest computes with; what only tells where all of a loop is read does not
+    count.
+    """
+    places = {e for e in places_read(nest) if along is not None and not depends(e.indices, along)}
+    read = [e for e in nest.outside_loads if e not in places]
+    types = [s.value.type.dtype for s in stores(nest.core)] + [e.dtype for e in read]
     return max((t.compute_type.bytes for t in types), default=4)
