@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +21,9 @@ from opgen.runtime.buffers import empty_aligned, numpy_dtype
 from opgen.runtime.elements import refused
 from opgen.runtime.kernel import CompiledKernel
 from opgen.runtime.specialize import build
+
+SMALL = 1 << 10
+"""Elements up to which the interpreter is quicker than building a kernel."""
 
 SHARED = 1 << 18
 """Elements from which on a compiled kernel's work is shared out among threads."""
@@ -87,6 +91,12 @@ def compiled(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
     except CheckFailed as failed:
         raise refused(call.op.spec, call.environment, failed) from None
     return results
+
+
+def worked_out(call: Bound, tensors: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The results of a call by whichever of the two is quicker; MemoryError if there is no memory for them."""
+    size = sum(a.size for a in tensors if a is not None) + sum(prod(shape) for _, shape in call.results)
+    return (by_definition if size <= SMALL else compiled)(call, tensors)
 
 
 def _read(call: Bound, tensors: Sequence[Array | None]) -> dict[str, Array]:

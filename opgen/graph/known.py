@@ -1,6 +1,6 @@
 """Values that are known before a model runs: constants, and what follows from constants and shapes alone.
 
-They are worked out when somebody asks for them, by the ops' definitions.
+They are worked out when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import prod
 
 from opgen.diagnostics import UserError
 from opgen.graph.bound import bind
-from opgen.graph.interpret import by_definition
+from opgen.graph.interpret import worked_out
 from opgen.graph.nodes import Array, Data, Node, Value
 
 MOST = 2**16
@@ -74,8 +74,8 @@ class Knowledge:
         call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
         arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
         try:
-            results = by_definition(call, arrays)
-        except UserError as error:
+            results = worked_out(call, arrays)
+        except (UserError, MemoryError) as error:
             where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
             raise UncomputableError(f"takes what cannot be computed: {where}: {error}") from None
         for name, array in zip(node.outputs, results, strict=True):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from opgen.diagnostics import InternalError
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph
+from opgen.graph.passes import fold
 from opgen.graph.passes.base import Pass, Report, run_passes
 from opgen.graph.passes.common import COMMON
 from opgen.graph.passes.dead import DEAD
@@ -147,6 +148,16 @@ def test_what_has_no_result_stays() -> None:
     assert (
         str(caught.value) == "At: argument 'places': expected integers from 0 to 2 (dimension 0 of 'x' has 3), given 5"
     )
+
+
+def test_what_no_memory_holds_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise MemoryError("kernel halve: not enough memory for its temporary buffers")
+
+    monkeypatch.setattr(fold, "worked_out", refused)
+    steps = Steps()
+    graph = steps.graph(steps("Halve", steps.random(2, 3), module=MODULE))
+    assert FOLD.run(graph) is graph
 
 
 def test_what_is_taken_for_its_shape_is_not_made() -> None:

@@ -105,6 +105,14 @@ def test_integers_that_no_op_gives_are_told_with_the_node_that_would() -> None:
     )
 
 
+def test_integers_out_of_a_large_constant() -> None:
+    """The interpreter would take its time over it; a kernel does not."""
+    calls = [call("Times", "large two", "t"), call("At", "t places", "s"), call("Refill", "s one", "y")]
+    data: dict[str, list[float]] = {"large": list(range(30000)), "two": [2], "places": [3, 2], "one": [1.0]}
+    graph = resolve(model(calls, "y", data), {"x": kind(2, 3)})
+    assert lines(graph) == ["y: y: float32[6, 4] = Refill<T = float32>(one) {shape = [6, 4]}"]
+
+
 def branch(condition: str) -> Branch:
     """Twice the values where a condition holds; else, in a branch within the branch, or not, half of them."""
     twice = Model("then", (), {}, (call("Halve", "x", "d", factor=2.0),), ("d",), outer=("x",))

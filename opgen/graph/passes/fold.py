@@ -12,7 +12,7 @@ from weakref import ref as weakref
 
 from opgen.graph.bound import Bound, bound
 from opgen.graph.edit import edited
-from opgen.graph.interpret import by_definition, compiled
+from opgen.graph.interpret import worked_out
 from opgen.graph.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.plan.views import view_of
@@ -20,9 +20,6 @@ from opgen.runtime.errors import ArgumentValueError
 
 LARGE = 1 << 20
 """Bytes of a result that is only worked out if what it is made of is as large."""
-
-SMALL = 1 << 10
-"""Elements up to which the interpreter is quicker than building a kernel."""
 
 KEPT = 4096
 """How many results are remembered, as long as somebody holds them."""
@@ -85,11 +82,9 @@ def _results(node: Node, call: Bound, tensors: list[Data | None]) -> tuple[Data,
 
 
 def _computed(call: Bound, tensors: list[Data | None]) -> tuple[Data, ...] | None:
-    arrays = [None if d is None else d.array for d in tensors]
-    size = sum(a.size for a in arrays if a is not None) + sum(prod(shape) for _, shape in call.results)
     try:
-        return tuple(map(Data, (by_definition if size <= SMALL else compiled)(call, arrays)))
-    except ArgumentValueError:
+        return tuple(map(Data, worked_out(call, [None if d is None else d.array for d in tensors])))
+    except (ArgumentValueError, MemoryError):
         return None
 
 
