@@ -73,3 +73,19 @@ def test_a_worker_that_does_not_answer_is_ended(tmp_path: Path) -> None:
         worker.ask({"do": "prepare", "variant": "", "case": case, "seed": 0, "offset": 0, "result": ""})
     worker.close()
     assert time.perf_counter() - begin < 30
+
+
+def test_many_sizes_are_summed_up() -> None:
+    def row(number: int, grown: float, **kinds: str) -> Row:
+        facts = {"opgen": {"programs": float(number), "bytes": grown * 2**20}}
+        return Row("m", number, f"1x{number}", compared=True, facts=facts, **kinds)
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=160)
+    assert models.show_changing(console, [row(1, 8), row(2, 4), row(3, 1), row(3, 0)])
+    assert not models.show_changing(console, [row(1, 8), row(2, 4, wrong="x: differs")])
+    assert stream.getvalue().splitlines() == [
+        "4 of 4 sizes are right; at most 3 programs; memory grew by 12 MiB in the first half, 1 MiB in the second",
+        "wrong: m at 1x2: x: differs",
+        "1 of 2 sizes are right; at most 2 programs; memory grew by 8 MiB in the first half, 4 MiB in the second",
+    ]

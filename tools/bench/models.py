@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rich.table import Table
 from opgen.cli.progress import working
 from tools.bench.contestants import Worker, WorkerError
 from tools.bench.peers import Found, Peer
-from tools.models.manifest import Manifest, read_all
+from tools.models.manifest import Input, Manifest, read_all, write
 
 TOLERANCE = 1e-3
 """The most that a float of a result may differ, of the largest; integers are equal."""
@@ -87,6 +87,45 @@ def report(
     return bool(rows) and all(row.state in ("right", "runs") for row in rows)
 
 
+def changing(
+    folder: Path, name: str, axis: int, sizes: Sequence[int], found: Found, seed: int, tell: Callable[[str], None]
+) -> list[Row]:
+    """A model at many sizes of the last input's dimension `axis`, one after the other in one process; no times."""
+    manifest = read_all(folder, [name])[0]
+    peer = next((p for p in found.peers if p.title == PEER), None)
+    tell(f"{name}: {len(sizes)} sizes")
+    with tempfile.TemporaryDirectory() as scratch:
+        model = Path(scratch) / manifest.model.name
+        model.symlink_to(manifest.model.resolve())
+        varied = [tuple(_resized(i, axis, size) for i in manifest.sizes[0]) for size in sizes]
+        many = Manifest(name, model, manifest.about, tuple(varied))
+        write(many)
+        return of_model(Path(scratch), many, peer, 1, 0, seed)
+
+
+def _resized(entry: Input, axis: int, size: int) -> Input:
+    return replace(entry, shape=(*entry.shape[:axis], size, *entry.shape[axis + 1 :]))
+
+
+def show_changing(console: Console, rows: Sequence[Row]) -> bool:
+    """How many were right, how many programs and how much memory there was in the end; whether all is well."""
+    bad = [row for row in rows if row.state not in ("right", "runs")]
+    for row in bad:
+        why = row.refused or row.wrong
+        console.print(f"{row.state}: {row.model} at {row.shapes}: {why}", markup=False, highlight=False, soft_wrap=True)
+    facts = [row.facts.get("opgen", {}) for row in rows]
+    programs = max((int(f.get("programs", 0)) for f in facts), default=0)
+    grown = [
+        sum(f.get("bytes", 0.0) for f in half) / 2**20 for half in (facts[: len(facts) // 2], facts[len(facts) // 2 :])
+    ]
+    console.print(
+        f"{len(rows) - len(bad)} of {len(rows)} sizes are right; at most {programs} programs; memory grew by "
+        f"{grown[0]:.0f} MiB in the first half, {grown[1]:.0f} MiB in the second",
+        highlight=False,
+    )
+    return bool(rows) and not bad
+
+
 def of_model(folder: Path, manifest: Manifest, peer: Peer | None, threads: int, rounds: int, seed: int) -> list[Row]:
     """A model, in processes of its own."""
     with ExitStack() as stack:
@@ -131,7 +170,7 @@ def measure(row: Row, case: dict[str, Any], workers: dict[str, Worker], rounds: 
             answer = workers[title].ask({"do": "time", "variant": "", "samples": counts[title]})
             seconds = answer["seconds"]
             taken[title] += seconds if isinstance(seconds, list) else []
-    row.seconds = {title: statistics.median(times) for title, times in taken.items()}
+    row.seconds = {title: statistics.median(times) for title, times in taken.items() if times}
     for worker in workers.values():
         worker.ask({"do": "forget"})
 

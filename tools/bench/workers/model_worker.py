@@ -32,7 +32,11 @@ class Models(Library):
         if model is None:
             model = self.made[case["manifest"]] = opgen.compile(manifest.model)
         results: dict[str, np.ndarray] = model.run(inputs)
-        facts = {"ready": time.perf_counter() - begin, "bytes": peak_bytes() - before}
+        facts: dict[str, float] = {
+            "ready": time.perf_counter() - begin,
+            "bytes": peak_bytes() - before,
+            "programs": len(model.programs),
+        }
         tensors = [inputs[name] for name in model.input_names]
         return Call(lambda: model(*tensors), lambda _: results, facts=facts)
 
