@@ -53,6 +53,7 @@ __all__ = [
     "flatten",
     "floor",
     "gather",
+    "gather_elements",
     "gelu",
     "gemm",
     "global_average_pool",
@@ -93,6 +94,7 @@ __all__ = [
     "mish",
     "mul",
     "neg",
+    "one_hot",
     "p_relu",
     "pad",
     "power",
@@ -460,8 +462,8 @@ def mat_mul_integer(
     Args:
         A: T[batch... | 1, rows..., depth]. The matrices before.
         B: S[batch... | 1, depth, columns...]. The matrices behind.
-        a_zero_point: T[one_a...], or none. What stands for 0 in `A`: one number, or one for each row.
-        b_zero_point: S[one_b...], or none. What stands for 0 in `B`: one number, or one for each column.
+        a_zero_point: T[rows... | 1], or none. What stands for 0 in `A`: one number, or one for each row.
+        b_zero_point: S[columns... | 1], or none. What stands for 0 in `B`: one number, or one for each column.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -473,15 +475,19 @@ def mat_mul_integer(
         S: int8, uint8
 
     Formula:
-        rank rows <= 1, columns <= 1, one_a <= 1, one_b <= 1
+        rank rows <= 1, columns <= 1
         Y[b..., i..., j...] = sum[k]( (int32(A[b..., i..., k]) - (if present(a_zero_point) then
-            int32(a_zero_point[take(i, count(one_a))...]) else 0)) * (int32(B[b..., k, j...]) - (if
-            present(b_zero_point) then int32(b_zero_point[take(j, count(one_b))...]) else 0)))
+            int32(a_zero_point[i...]) else 0)) * (int32(B[b..., k, j...]) - (if present(b_zero_point) then
+            int32(b_zero_point[j...]) else 0)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, from zero points of 1:
+        >>> mat_mul_integer(A=[[1, 2]], B=[[3], [4]], a_zero_point=1, b_zero_point=1).tolist()
+        [[3]]
     """
     return _mat_mul_integer.single((A, B, a_zero_point, b_zero_point), {}, out)
 
@@ -584,8 +590,8 @@ def conv_integer(
     Args:
         X: T[batch, groups * group_channels, size...]. Images.
         W: S[groups * group_outputs, group_channels, taps...]. Filters.
-        x_zero_point: T[one_x...], or none. What stands for 0 in `X`.
-        w_zero_point: S[one_w...], or none. What stands for 0 in `W`: one number, or one for each output channel.
+        x_zero_point: T[one...], or none. What stands for 0 in `X`.
+        w_zero_point: S[outputs...], or none. What stands for 0 in `W`: one number, or one for each output channel.
         auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
             SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
         strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
@@ -607,14 +613,16 @@ def conv_integer(
         S: int8, uint8
 
     Formula:
-        rank one_x <= 1, one_w <= 1
+        rank one <= 1, outputs <= 1
         asked... = (if present(kernel_shape) then kernel_shape else taps)...
         out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
             rank(size)))...
+        zero[] = if present(x_zero_point) then int32(x_zero_point[repeat(0, rank(one))...] else 0) else int32(0)
+        zeros[o] = if present(w_zero_point) then int32(w_zero_point[repeat(min(o, prod(outputs...) - 1),
+            rank(outputs))...] else 0) else int32(0) where o < groups * group_outputs
         Y[n, g * group_outputs + k, y...] = sum[c, r...]( (int32(X[n, g * group_channels + c, (y * strides + r *
-            dilations - head)...]) - (if present(x_zero_point) then int32(x_zero_point[repeat(0, count(one_x))...])
-            else 0)) * (int32(W[g * group_outputs + k, c, r...]) - (if present(w_zero_point) then
-            int32(w_zero_point[repeat(min(g * group_outputs + k, prod(one_w...) - 1), count(one_w))...]) else 0)))
+            dilations - head)...]) - zero[]) * (int32(W[g * group_outputs + k, c, r...]) - zeros[g * group_outputs +
+            k]))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -726,7 +734,7 @@ def gather(
 
     Args:
         data: T[before..., n, after...]. The tensor.
-        indices: Tind[places...]. The places; negative ones count from the end.
+        indices: Int[places...]. The places; negative ones count from the end.
         axis: An integer. The dimension. The default is 0.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
@@ -736,7 +744,7 @@ def gather(
 
     Types:
         T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
-        Tind: int32, int64
+        Int: int32, int64
 
     Formula:
         rank before = axis of data
@@ -752,6 +760,87 @@ def gather(
         [[5.0, 6.0], [1.0, 2.0]]
     """
     return _gather.single((data, indices), {"axis": axis}, out)
+
+
+_gather_elements = Generic(_library, "GatherElements")
+
+
+def gather_elements(
+    data: TensorLike,
+    indices: TensorLike,
+    *,
+    axis: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """An element of a tensor for each index: at that place along a dimension, and where the index is along the others.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        indices: Int[rows..., m, columns...]. The places; negative ones count from the end.
+        axis: An integer. The dimension. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[rows..., m, columns...]. The elements.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        Int: int32, int64
+
+    Formula:
+        rank before = axis of data
+        rank rows = axis of data
+        output[b..., j, a...] = data[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else
+            indices[b..., j, a...], a...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _gather_elements.single((data, indices), {"axis": axis}, out)
+
+
+_one_hot = Generic(_library, "OneHot")
+
+
+def one_hot(
+    indices: TensorLike,
+    depth: int,
+    values: TensorLike,
+    *,
+    axis: int | None = -1,
+    out: Array | None = None,
+) -> Array:
+    """Vectors with one value at the place that an index tells, and another elsewhere.
+
+    Args:
+        indices: Int[dims...]. The places; negative ones count from the end, and those outside are nowhere.
+        depth: An integer. The length of the vectors.
+        values: T[2]. The value elsewhere, and the one at the place.
+        axis: An integer. The dimension of the result along which the vectors lie. The default is -1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[place(dims, depth, at)...]. The vectors.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        Int: int8, int16, int32, int64, uint8, uint16, uint32
+
+    Formula:
+        at... = normalised([axis], rank(indices) + 1)...
+        output[place(i, k, at)...] = if int64(indices[i...]) == sum(k...) or int64(indices[i...]) + depth ==
+            sum(k...) then values[1] else values[0]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _one_hot.single((indices, depth, values), {"axis": axis}, out)
 
 
 _logical_and = Generic(_library, "LogicalAnd")
@@ -1272,7 +1361,7 @@ _squeeze = Generic(_library, "Squeeze")
 
 def squeeze(
     data: TensorLike,
-    axes: Integers,
+    axes: Integers | None = None,
     *,
     out: Array | None = None,
 ) -> Array:
@@ -1280,7 +1369,7 @@ def squeeze(
 
     Args:
         data: T[dims...]. The tensor.
-        axes: Integers. The dimensions that are left out.
+        axes: Integers, or none. The dimensions that are left out; all, and they are of size 1, if it is absent.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -1291,7 +1380,7 @@ def squeeze(
         T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        at... = normalised(axes, rank(data))...
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
         squeezed[i...] = data[place(i, 0, at)...] else 0
 
     Raises:
@@ -1308,14 +1397,14 @@ _squeeze_by_attributes = Generic(_library, "SqueezeByAttributes")
 def squeeze_by_attributes(
     data: TensorLike,
     *,
-    axes: Integers,
+    axes: Integers | None = None,
     out: Array | None = None,
 ) -> Array:
     """The tensor without some dimensions of size 1.
 
     Args:
         data: T[dims...]. The tensor.
-        axes: Integers. The dimensions that are left out.
+        axes: Integers. The dimensions that are left out; all, and they are of size 1, if it is absent.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -1326,7 +1415,7 @@ def squeeze_by_attributes(
         T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        at... = normalised(axes, rank(data))...
+        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
         squeezed[i...] = data[place(i, 0, at)...] else 0
 
     Raises:
@@ -5957,6 +6046,40 @@ class raw_ops:
         )
 
     @staticmethod
+    def GatherElements(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        axis: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `gather_elements`."""
+        return gather_elements(
+            data,
+            indices,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def OneHot(
+        *,
+        indices: TensorLike,
+        depth: int,
+        values: TensorLike,
+        axis: int | None = -1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `one_hot`."""
+        return one_hot(
+            indices,
+            depth,
+            values,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
     def LogicalAnd(
         *,
         A: TensorLike,
@@ -6172,7 +6295,7 @@ class raw_ops:
     def Squeeze(
         *,
         data: TensorLike,
-        axes: Integers,
+        axes: Integers | None = None,
         out: Array | None = None,
     ) -> Array:
         """See `squeeze`."""
@@ -6186,7 +6309,7 @@ class raw_ops:
     def SqueezeByAttributes(
         *,
         data: TensorLike,
-        axes: Integers,
+        axes: Integers | None = None,
         out: Array | None = None,
     ) -> Array:
         """See `squeeze_by_attributes`."""

@@ -59,14 +59,18 @@ def defined_function(node: Any, version: int, of: str, types: Sequence[Any | Non
         return None
 
 
-def bound_attributes(function: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that a body may refer to: those of the call, else the function's own defaults."""
-    known = {a.name: a for a in function.attribute_proto}
-    return {
-        **known,
-        **{name: given[name] for name in function.attribute if name in given},
-        **{name: given[name] for name in known if name in given},
-    }
+def bound_attributes(function: Any, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that a body may refer to: those of the call, else the defaults of the function, or others'."""
+    own = {a.name: a for a in function.attribute_proto}
+    names = {*function.attribute, *own}
+    return {**defaults, **own, **{name: value for name, value in given.items() if name in names or name in defaults}}
+
+
+def defaults_of(name: str, version: int, of: str) -> dict[str, Any]:
+    """The defaults of the attributes of an operator of ONNX."""
+    schema = schema_of(name, version, of)
+    known = {} if schema is None else schema.attributes
+    return {name: a.default_value for name, a in known.items() if a.default_value.type}
 
 
 class Types:

@@ -9,7 +9,15 @@ from opgen.graph.model import Branch, Call, Input, Model, Size
 from opgen.graph.nodes import Data
 from opgen.onnx.calls import call_of
 from opgen.onnx.errors import Complaint
-from opgen.onnx.functions import bound_attributes, defined_function, domain, opsets, schema_of
+from opgen.onnx.functions import (
+    Identifier,
+    bound_attributes,
+    defaults_of,
+    defined_function,
+    domain,
+    opsets,
+    schema_of,
+)
 from opgen.onnx.interface import spec_of
 from opgen.onnx.order import ordered, outer_names
 from opgen.onnx.package import newest, onnx
@@ -134,7 +142,7 @@ class _Inside:
         function = (of, step.node.op_type, getattr(step.node, "overload", ""))
         version = step.context.opsets.get(of)
         if function in shared.local:
-            self._function(step, shared.local[function], function)
+            self._function(step, shared.local[function], function, {})
         elif version is None:
             shared.malformed.append(step.complaint(f"the model does not say which opset of '{of}' it is of"))
         elif (op := spec_of(shared.module, of, step.node.op_type, version)) is not None:
@@ -158,14 +166,15 @@ class _Inside:
         body = defined_function(_renamed(step), version, of, known)
         if body is not None:
             self._infer(step, version, of)
-            self._function(step, body, (of, step.node.op_type, "defined"))
+            defaults = defaults_of(step.node.op_type, version, of)
+            self._function(step, body, (of, step.node.op_type, "defined"), defaults)
         elif schema_of(step.node.op_type, version, of) is None:
             reason = f"opset {version} of '{of or 'ai.onnx'}' has no such operator"
             self.shared.refused.append(step.complaint(reason))
         else:
             self.shared.refused.append(step.complaint(f"there is no spec of it (opset {version})"))
 
-    def _function(self, step: Step, body: Any, identifier: tuple[str, str, str]) -> None:
+    def _function(self, step: Step, body: Any, identifier: Identifier, defaults: Mapping[str, Any]) -> None:
         """Adds the calls of a function's body."""
         shared, context = self.shared, step.context
         if identifier in context.within:
@@ -179,7 +188,7 @@ class _Inside:
         scope: Scope = {name: given.get(name) for name in body.input}
         targets = {name: made for name, made in zip(body.output, step.outputs, strict=False) if made is not None}
         versions = {"": newest(), **context.opsets, **opsets(body.opset_import)}
-        references = bound_attributes(body, step.attributes)
+        references = bound_attributes(body, step.attributes, defaults)
         within = (*context.within, identifier)
         self.nodes(body.node, scope, Context(versions, references, step.name, within, targets))
         for name in targets:
