@@ -17,14 +17,25 @@ from opgen.runtime.tensors import Array, TensorLike
 
 __all__ = [
     "absolute",
+    "acos",
+    "acosh",
     "add",
     "add_n",
     "arange",
     "arg_max",
     "arg_min",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "average_pool",
     "batch_normalization",
     "batch_normalization_by_statistics",
+    "bit_shift",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
     "cast",
     "cast_like",
     "ceil",
@@ -38,6 +49,7 @@ __all__ = [
     "conv_integer",
     "conv_transpose",
     "cos",
+    "cosh",
     "cum_sum",
     "depth_to_space",
     "div",
@@ -92,6 +104,7 @@ __all__ = [
     "mean",
     "minimum",
     "mish",
+    "mod",
     "mul",
     "neg",
     "one_hot",
@@ -132,6 +145,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "sin",
+    "sinh",
     "size",
     "softmax",
     "softmax_of_rows",
@@ -146,6 +160,7 @@ __all__ = [
     "strided_slice",
     "sub",
     "swish",
+    "tan",
     "tanh",
     "thresholded_relu",
     "tile",
@@ -718,6 +733,557 @@ def conv_transpose(
         },
         out,
     )
+
+
+_acos = Generic(_library, "Acos")
+
+
+def acos(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse cosine; NaN beyond 1.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = acos(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 1:
+        >>> acos(input=[1]).tolist()
+        [0.0]
+    """
+    return _acos.single((input,), {}, out)
+
+
+_acosh = Generic(_library, "Acosh")
+
+
+def acosh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse hyperbolic cosine; NaN below 1.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = acosh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 1:
+        >>> acosh(input=[1]).tolist()
+        [0.0]
+    """
+    return _acosh.single((input,), {}, out)
+
+
+_asin = Generic(_library, "Asin")
+
+
+def asin(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse sine; NaN beyond 1.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = asin(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> asin(input=[0]).tolist()
+        [0.0]
+    """
+    return _asin.single((input,), {}, out)
+
+
+_asinh = Generic(_library, "Asinh")
+
+
+def asinh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse hyperbolic sine.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = asinh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> asinh(input=[0]).tolist()
+        [0.0]
+    """
+    return _asinh.single((input,), {}, out)
+
+
+_atan = Generic(_library, "Atan")
+
+
+def atan(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse tangent.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = atan(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> atan(input=[0]).tolist()
+        [0.0]
+    """
+    return _atan.single((input,), {}, out)
+
+
+_atanh = Generic(_library, "Atanh")
+
+
+def atanh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse hyperbolic tangent; NaN beyond 1.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = atanh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> atanh(input=[0]).tolist()
+        [0.0]
+    """
+    return _atanh.single((input,), {}, out)
+
+
+_cosh = Generic(_library, "Cosh")
+
+
+def cosh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The hyperbolic cosine.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = cosh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> cosh(input=[0]).tolist()
+        [1.0]
+    """
+    return _cosh.single((input,), {}, out)
+
+
+_sinh = Generic(_library, "Sinh")
+
+
+def sinh(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The hyperbolic sine.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = sinh(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> sinh(input=[0]).tolist()
+        [0.0]
+    """
+    return _sinh.single((input,), {}, out)
+
+
+_tan = Generic(_library, "Tan")
+
+
+def tan(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The tangent.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = tan(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> tan(input=[0]).tolist()
+        [0.0]
+    """
+    return _tan.single((input,), {}, out)
+
+
+_mod = Generic(_library, "Mod")
+
+
+def mod(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    fmod: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The remainder of a division, with the sign of the divisor; with `fmod`, with that of the dividend.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        fmod: True or False. Whether the remainder has the sign of the dividend; for floats it must. The default is
+            False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        C[i...] = if fmod then rem(A[i...], B[i...]) else A[i...] % B[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, by 3:
+        >>> mod(A=[-4, 5], B=3).tolist()
+        [2.0, 2.0]
+    """
+    return _mod.single((A, B), {"fmod": fmod}, out)
+
+
+_bit_shift = Generic(_library, "BitShift")
+
+
+def bit_shift(
+    X: TensorLike,
+    Y: TensorLike,
+    *,
+    direction: Literal["LEFT", "RIGHT"],
+    out: Array | None = None,
+) -> Array:
+    """Bits shifted, by as many places as the second tensor says; by less than 0, or by all, everything is shifted out.
+
+    Args:
+        X: T[dims... | 1]. The words.
+        Y: T[dims... | 1]. By how many places.
+        direction: One of "LEFT", "RIGHT". To where.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Z: T[dims...]. The words, shifted.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        Z[i...] = if direction == LEFT then shift_left(X[i...], Y[i...]) else shift_right(X[i...], Y[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, up:
+        >>> bit_shift(X=[1, 3], Y=[2, 1], direction="LEFT").tolist()
+        [4, 6]
+    """
+    return _bit_shift.single((X, Y), {"direction": direction}, out)
+
+
+_bitwise_and = Generic(_library, "BitwiseAnd")
+
+
+def bitwise_and(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The bits that are in both tensors.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        C[i...] = bit_and(A[i...], B[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two words:
+        >>> bitwise_and(A=[6], B=[3]).tolist()
+        [2]
+    """
+    return _bitwise_and.single((A, B), {}, out)
+
+
+_bitwise_or = Generic(_library, "BitwiseOr")
+
+
+def bitwise_or(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The bits that are in either tensor.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        C[i...] = bit_or(A[i...], B[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two words:
+        >>> bitwise_or(A=[6], B=[3]).tolist()
+        [7]
+    """
+    return _bitwise_or.single((A, B), {}, out)
+
+
+_bitwise_xor = Generic(_library, "BitwiseXor")
+
+
+def bitwise_xor(
+    A: TensorLike,
+    B: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The bits that are in one tensor only.
+
+    Args:
+        A: T[dims... | 1]. The first operand.
+        B: T[dims... | 1]. The second operand.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        C: T[dims...]. The results.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        C[i...] = bit_xor(A[i...], B[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two words:
+        >>> bitwise_xor(A=[6], B=[3]).tolist()
+        [5]
+    """
+    return _bitwise_xor.single((A, B), {}, out)
+
+
+_bitwise_not = Generic(_library, "BitwiseNot")
+
+
+def bitwise_not(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The bits that are not in a tensor.
+
+    Args:
+        X: T[dims...]. The words.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. The other bits.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        Y[i...] = bit_not(X[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _bitwise_not.single((X,), {}, out)
 
 
 _gather = Generic(_library, "Gather")
@@ -2491,7 +3057,7 @@ def div(
     *,
     out: Array | None = None,
 ) -> Array:
-    """The quotient of two tensors, element by element.
+    """The quotient of two tensors, element by element; of integers rounded towards 0.
 
     Args:
         A: T[dims... | 1]. The first operand.
@@ -2503,7 +3069,7 @@ def div(
         C: T[dims...]. The results.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         C[i...] = A[i...] / B[i...]
@@ -2533,7 +3099,7 @@ def power(
 
     Args:
         X: T[dims... | 1]. The bases.
-        Y: T[dims... | 1]. The exponents.
+        Y: T[dims... | 1]. The exponents, of the type of the bases.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -2541,7 +3107,7 @@ def power(
         Z: T[dims...]. The powers.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: int32, int64, float16, bfloat16, float32, float64
 
     Formula:
         Z[i...] = pow(X[i...], Y[i...])
@@ -6026,6 +6592,200 @@ class raw_ops:
             group=group,
             output_padding=output_padding,
             output_shape=output_shape,
+            out=out,
+        )
+
+    @staticmethod
+    def Acos(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `acos`."""
+        return acos(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Acosh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `acosh`."""
+        return acosh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Asin(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `asin`."""
+        return asin(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Asinh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `asinh`."""
+        return asinh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Atan(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `atan`."""
+        return atan(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Atanh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `atanh`."""
+        return atanh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Cosh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cosh`."""
+        return cosh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Sinh(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `sinh`."""
+        return sinh(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Tan(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `tan`."""
+        return tan(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def Mod(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        fmod: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `mod`."""
+        return mod(
+            A,
+            B,
+            fmod=fmod,
+            out=out,
+        )
+
+    @staticmethod
+    def BitShift(
+        *,
+        X: TensorLike,
+        Y: TensorLike,
+        direction: Literal["LEFT", "RIGHT"],
+        out: Array | None = None,
+    ) -> Array:
+        """See `bit_shift`."""
+        return bit_shift(
+            X,
+            Y,
+            direction=direction,
+            out=out,
+        )
+
+    @staticmethod
+    def BitwiseAnd(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bitwise_and`."""
+        return bitwise_and(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def BitwiseOr(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bitwise_or`."""
+        return bitwise_or(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def BitwiseXor(
+        *,
+        A: TensorLike,
+        B: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bitwise_xor`."""
+        return bitwise_xor(
+            A,
+            B,
+            out=out,
+        )
+
+    @staticmethod
+    def BitwiseNot(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bitwise_not`."""
+        return bitwise_not(
+            X,
             out=out,
         )
 
