@@ -12,7 +12,7 @@ SOURCE = Source("generated", "")
 AT = Span(SOURCE, 1, 1, 1, 2)
 
 names = st.sampled_from(
-    ["a", "b1", "input", "output", "rows", "long_name_for_breaking_lines", "type", "x", "T", "sizes"]
+    ["a", "b1", "input", "output", "rows", "long_name_for_breaking_lines", "type", "x", "T", "sizes", "outputs", "rank"]
 )
 idents = names.map(lambda n: s.Ident(AT, n))
 integers = st.integers(0, 10**6).map(str)
@@ -34,13 +34,18 @@ def tuples(strategy: st.SearchStrategy[object], least: int = 0, most: int = 3) -
 
 def _larger(inner: st.SearchStrategy[s.Expression]) -> st.SearchStrategy[s.Expression]:
     operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"])
-    ranges = st.builds(s.Range, st.just(AT), idents, st.none() | inner)
+    spread = inner | st.builds(s.Expansion, st.just(AT), inner)
+    ranges = st.builds(s.Range, st.just(AT), idents, st.none() | inner) | st.builds(
+        s.Range, st.just(AT), idents, st.none() | spread, st.just(True)
+    )
     return st.one_of(
+        st.builds(s.Chain, st.just(AT), inner, inner, st.none() | inner),
+        st.builds(s.Listed, st.just(AT), tuples(spread)),
         st.builds(s.Binary, st.just(AT), operators, inner, inner),
         st.builds(s.Unary, st.just(AT), st.sampled_from(["-", "not"]), inner),
         st.builds(s.Choice, st.just(AT), inner, inner, inner),
-        st.builds(s.Call, st.just(AT), idents, tuples(inner)),
-        st.builds(s.Subscripted, st.just(AT), idents, tuples(inner), st.none() | inner),
+        st.builds(s.Call, st.just(AT), idents, tuples(spread)),
+        st.builds(s.Subscripted, st.just(AT), idents, tuples(spread), st.none() | inner),
         st.builds(s.Member, st.just(AT), idents, idents, tuples(inner, 0, 1)),
         st.builds(
             s.Reduction,
@@ -61,7 +66,8 @@ scalars = st.builds(s.Named, st.just(AT), words) | st.builds(
 )
 values = st.recursive(scalars, lambda v: st.builds(s.ListValue, st.just(AT), tuples(v)), max_leaves=10)
 signed = st.builds(s.Constant, st.just(AT), numbers)
-dims = st.builds(s.Dim, st.just(AT), expressions, st.none() | integers)
+spread_expressions = expressions | st.builds(s.Expansion, st.just(AT), expressions)
+dims = st.builds(s.Dim, st.just(AT), spread_expressions, st.none() | integers, st.booleans())
 bindings = st.builds(s.Binding, st.just(AT), idents, integers)
 forms = st.builds(s.Form, st.just(AT), tuples(dims), st.none() | idents, tuples(bindings, 0, 2))
 like_forms = st.builds(s.Form, st.just(AT), st.just(()), st.none(), tuples(bindings, 0, 2), idents)
@@ -70,17 +76,22 @@ attr_types = st.builds(
     s.AttrType,
     st.just(AT),
     st.sampled_from(["int", "bool", "float"]).map(lambda n: s.Ident(AT, n)),
-    tuples(integers),
+    tuples(integers | st.just("...") | expressions.filter(lambda e: not isinstance(e, s.Constant))),
     st.just(()),
 ) | st.builds(
     s.AttrType,
     st.just(AT),
-    st.sampled_from(["enum", "layout"]).map(lambda n: s.Ident(AT, n)),
-    st.just(()),
+    st.sampled_from(["enum", "layout", "type"]).map(lambda n: s.Ident(AT, n)),
+    tuples(integers | st.just("..."), 0, 1),
     tuples(words_with_payload, 1),
 )
 lets = st.builds(s.LetDecl, st.just(AT), tuples(idents, 1), expressions)
-ranges = st.builds(s.Range, st.just(AT), idents, st.none() | expressions)
+ranges = st.builds(s.Range, st.just(AT), idents, st.none() | expressions) | st.builds(
+    s.Range, st.just(AT), idents, st.none() | spread_expressions, st.just(True)
+)
+rank_rules = st.builds(s.RankRule, st.just(AT), idents, integers, st.none(), st.none()) | st.builds(
+    s.RankRule, st.just(AT), idents, st.none(), expressions, st.none() | idents
+)
 
 items = st.one_of(
     st.builds(s.SignatureDecl, st.just(AT), tuples(idents, 1)),
@@ -95,7 +106,15 @@ items = st.one_of(
         st.none() | idents,
         st.booleans(),
         maybe_docs,
+        st.booleans(),
     ),
+    st.builds(
+        s.SeveralDecl, st.just(AT), st.sampled_from(["inputs", "outputs"]), idents, idents, tuples(dims), maybe_docs
+    ),
+    st.builds(s.StaticDecl, st.just(AT), idents, idents, st.booleans(), st.booleans(), maybe_docs),
+    st.builds(s.RankDecl, st.just(AT), tuples(rank_rules, 1)),
+    st.builds(s.VersionsDecl, st.just(AT), integers, st.none() | integers, st.none() | idents),
+    st.builds(s.PackLet, st.just(AT), tuples(idents, 1), expressions),
     st.builds(
         s.InheritedDecl,
         st.just(AT),
@@ -124,7 +143,9 @@ items = st.one_of(
     st.builds(s.UseDecl, st.just(AT), idents),
     st.builds(s.RequireDecl, st.just(AT), expressions, idents, strings),
     lets,
-    st.builds(s.DefinitionDecl, st.just(AT), st.booleans(), idents, tuples(expressions), expressions, tuples(ranges)),
+    st.builds(
+        s.DefinitionDecl, st.just(AT), st.booleans(), idents, tuples(spread_expressions), expressions, tuples(ranges)
+    ),
     st.builds(s.ExampleDecl, st.just(AT), strings, tuples(st.builds(s.Entry, st.just(AT), idents, values))),
     st.builds(s.GradientDecl, st.just(AT), idents, idents),
 )
