@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from opgen.bindings.python.generic import Generic
-from opgen.runtime.arguments import Integers
+from opgen.runtime.arguments import Integers, Numbers
 from opgen.runtime.call import Call
 from opgen.runtime.checks import Checks
 from opgen.runtime.dimensions import rows
@@ -136,6 +136,8 @@ __all__ = [
     "reduce_sum_square_by_attributes",
     "relu",
     "reshape",
+    "resize",
+    "resize_by_scales",
     "rint",
     "rms_normalization",
     "rnn",
@@ -168,6 +170,8 @@ __all__ = [
     "trilu",
     "unsqueeze",
     "unsqueeze_by_attributes",
+    "upsample",
+    "upsample_by_attributes",
     "where",
 ]
 
@@ -6130,6 +6134,241 @@ def arg_min(
     return _arg_min.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
 
 
+_resize = Generic(_library, "Resize")
+
+
+def resize(
+    X: TensorLike,
+    roi: TensorLike | None = None,
+    scales: Numbers | None = None,
+    sizes: Integers | None = None,
+    *,
+    mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
+    coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+    nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
+    cubic_coeff_a: float | None = -0.75,
+    exclude_outside: bool | None = False,
+    extrapolation_value: float | None = 0.0,
+    antialias: bool | None = False,
+    axes: Integers | None = None,
+    keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+    out: Array | None = None,
+) -> Array:
+    """Images of another size, told by scales or by the sizes themselves.
+
+    Args:
+        X: T[dims...]. Images.
+        roi: R[regions], or none. Of a mode that is not supported.
+        scales: Numbers, or none. How many times as large each dimension is.
+        sizes: Integers, or none. The sizes of the dimensions, where there are no scales.
+        mode: One of "nearest", "linear", "cubic". How a value between places is found. The default is "nearest".
+        coordinate_transformation_mode: One of "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+            "align_corners", "asymmetric", "tf_half_pixel_for_nn". Where in `X` the places of `Y` lie. The default
+            is "half_pixel".
+        nearest_mode: One of "round_prefer_floor", "round_prefer_ceil", "floor", "ceil". Which place is the nearest.
+            The default is "round_prefer_floor".
+        cubic_coeff_a: A number. The coefficient of cubic interpolation. The default is -0.75.
+        exclude_outside: True or False. Whether places outside have no weight, which is not supported. Accepted for
+            source compatibility; it has no effect.
+        extrapolation_value: A number. A value for places outside, of a mode that is not supported. Accepted for
+            source compatibility; it has no effect.
+        antialias: True or False. Whether smaller images are smoothed, which is not supported. Accepted for source
+            compatibility; it has no effect.
+        axes: Integers. The dimensions that change; all if there are none.
+        keep_aspect_ratio_policy: One of "stretch". Of sizes: they are taken as they are. Accepted for source
+            compatibility; it has no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[place(drop(dims, at), m, at)...]. The images of another size.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        R: float16, float32, float64
+
+    Formula:
+        given... = (if present(axes) then normalised(axes, rank(X)) else positions(rank(X)))...
+        changed... = (if count(scales) > 0 then chosen((numerators(scales) != denominators(scales))...) else
+            positions(count(given)))...
+        at... = pick(given, changed)...
+        n... = pick(dims, at)...
+        over... = (if count(scales) > 0 then pick(numerators(scales), changed) else pick(sizes, changed))...
+        under... = (if count(scales) > 0 then pick(denominators(scales), changed) else n)...
+        m... = (if count(scales) > 0 then n * over // under else over)...
+        step..., first..., parts... = coordinates(n, m, over, under, coordinate_transformation_mode)...
+        near_step..., near_first..., near_parts... = nearest_to(step, first, parts, nearest_mode)...
+        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(max((o * near_step +
+            near_first) // near_parts, 0), n - 1), at)...] else 0) else if mode == linear then sum[r... < repeat(2,
+            count(at))... if all((r == 0 or (o * step + first) % parts != 0)...)]( X[place(i, min(max((o * step +
+            first) // parts + r, 0), n - 1), at)...] * prod((if r == 0 then 1 - T((o * step + first) % parts) /
+            T(parts) else T((o * step + first) % parts) / T(parts))...)) else sum[r... < repeat(4, count(at))... if
+            all((r == 1 or (o * step + first) % parts != 0)...)]( X[place(i, min(max((o * step + first) // parts + r
+            - 1, 0), n - 1), at)...] * prod((if r == 1 or r == 2 then ((cubic_coeff_a + 2) * abs(T((o * step +
+            first) % parts) / T(parts) + 1 - T(r)) - (cubic_coeff_a + 3)) * (T((o * step + first) % parts) /
+            T(parts) + 1 - T(r)) * (T((o * step + first) % parts) / T(parts) + 1 - T(r)) + 1 else ((cubic_coeff_a *
+            abs(T((o * step + first) % parts) / T(parts) + 1 - T(r)) - 5 * cubic_coeff_a) * abs(T((o * step + first)
+            % parts) / T(parts) + 1 - T(r)) + 8 * cubic_coeff_a) * abs(T((o * step + first) % parts) / T(parts) + 1
+            - T(r)) - 4 * cubic_coeff_a)...))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, twice as wide:
+        >>> resize(X=[[1, 2]], scales=[1, 2]).tolist()
+        [[1.0, 1.0, 2.0, 2.0]]
+    """
+    return _resize.single(
+        (X, roi, scales, sizes),
+        {
+            "mode": mode,
+            "coordinate_transformation_mode": coordinate_transformation_mode,
+            "nearest_mode": nearest_mode,
+            "cubic_coeff_a": cubic_coeff_a,
+            "exclude_outside": exclude_outside,
+            "extrapolation_value": extrapolation_value,
+            "antialias": antialias,
+            "axes": axes,
+            "keep_aspect_ratio_policy": keep_aspect_ratio_policy,
+        },
+        out,
+    )
+
+
+_resize_by_scales = Generic(_library, "ResizeByScales")
+
+
+def resize_by_scales(
+    X: TensorLike,
+    scales: Numbers,
+    *,
+    mode: Literal["nearest", "linear"] | None = "nearest",
+    out: Array | None = None,
+) -> Array:
+    """Images of another size, told by scales.
+
+    Args:
+        X: T[dims...]. Images.
+        scales: Numbers. How many times as large each dimension is.
+        mode: One of "nearest", "linear". How a value between places is found. The default is "nearest".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[place(drop(dims, at), m, at)...]. The images of another size.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = chosen((numerators(scales) != denominators(scales))...)...
+        n... = pick(dims, at)...
+        over... = pick(numerators(scales), at)...
+        under... = pick(denominators(scales), at)...
+        m... = (n * over // under)...
+        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
+            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
+            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
+            over) / T(over) else T(o * under % over) / T(over))...))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _resize_by_scales.single((X, scales), {"mode": mode}, out)
+
+
+_upsample = Generic(_library, "Upsample")
+
+
+def upsample(
+    X: TensorLike,
+    scales: Numbers,
+    *,
+    mode: Literal["nearest", "linear"] | None = "nearest",
+    out: Array | None = None,
+) -> Array:
+    """Images of another size, told by scales.
+
+    Args:
+        X: T[dims...]. Images.
+        scales: Numbers. How many times as large each dimension is.
+        mode: One of "nearest", "linear". How a value between places is found. The default is "nearest".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[place(drop(dims, at), m, at)...]. The images of another size.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = chosen((numerators(scales) != denominators(scales))...)...
+        n... = pick(dims, at)...
+        over... = pick(numerators(scales), at)...
+        under... = pick(denominators(scales), at)...
+        m... = (n * over // under)...
+        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
+            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
+            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
+            over) / T(over) else T(o * under % over) / T(over))...))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _upsample.single((X, scales), {"mode": mode}, out)
+
+
+_upsample_by_attributes = Generic(_library, "UpsampleByAttributes")
+
+
+def upsample_by_attributes(
+    X: TensorLike,
+    *,
+    mode: Literal["nearest", "linear"] | None = "nearest",
+    scales: Numbers,
+    out: Array | None = None,
+) -> Array:
+    """Images of another size, told by scales.
+
+    Args:
+        X: T[dims...]. Images.
+        mode: One of "nearest", "linear". How a value between places is found. The default is "nearest".
+        scales: Numbers. How many times as large each dimension is.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[place(drop(dims, at), m, at)...]. The images of another size.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = chosen((numerators(scales) != denominators(scales))...)...
+        n... = pick(dims, at)...
+        over... = pick(numerators(scales), at)...
+        under... = pick(denominators(scales), at)...
+        m... = (n * over // under)...
+        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
+            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
+            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
+            over) / T(over) else T(o * under % over) / T(over))...))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _upsample_by_attributes.single((X,), {"mode": mode, "scales": scales}, out)
+
+
 _shape_of = Generic(_library, "ShapeOf")
 
 
@@ -8712,6 +8951,90 @@ class raw_ops:
             axis=axis,
             keepdims=keepdims,
             select_last_index=select_last_index,
+            out=out,
+        )
+
+    @staticmethod
+    def Resize(
+        *,
+        X: TensorLike,
+        roi: TensorLike | None = None,
+        scales: Numbers | None = None,
+        sizes: Integers | None = None,
+        mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
+        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+        nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
+        cubic_coeff_a: float | None = -0.75,
+        exclude_outside: bool | None = False,
+        extrapolation_value: float | None = 0.0,
+        antialias: bool | None = False,
+        axes: Integers | None = None,
+        keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+        out: Array | None = None,
+    ) -> Array:
+        """See `resize`."""
+        return resize(
+            X,
+            roi,
+            scales,
+            sizes,
+            mode=mode,
+            coordinate_transformation_mode=coordinate_transformation_mode,
+            nearest_mode=nearest_mode,
+            cubic_coeff_a=cubic_coeff_a,
+            exclude_outside=exclude_outside,
+            extrapolation_value=extrapolation_value,
+            antialias=antialias,
+            axes=axes,
+            keep_aspect_ratio_policy=keep_aspect_ratio_policy,
+            out=out,
+        )
+
+    @staticmethod
+    def ResizeByScales(
+        *,
+        X: TensorLike,
+        scales: Numbers,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+        out: Array | None = None,
+    ) -> Array:
+        """See `resize_by_scales`."""
+        return resize_by_scales(
+            X,
+            scales,
+            mode=mode,
+            out=out,
+        )
+
+    @staticmethod
+    def Upsample(
+        *,
+        X: TensorLike,
+        scales: Numbers,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+        out: Array | None = None,
+    ) -> Array:
+        """See `upsample`."""
+        return upsample(
+            X,
+            scales,
+            mode=mode,
+            out=out,
+        )
+
+    @staticmethod
+    def UpsampleByAttributes(
+        *,
+        X: TensorLike,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+        scales: Numbers,
+        out: Array | None = None,
+    ) -> Array:
+        """See `upsample_by_attributes`."""
+        return upsample_by_attributes(
+            X,
+            mode=mode,
+            scales=scales,
             out=out,
         )
 

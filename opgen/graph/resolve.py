@@ -166,17 +166,19 @@ class _Resolver:
         if name not in self._values:
             raise InternalError(f"call '{call.name}' takes '{name}', which nothing before it makes")
         value = self._values[name]
-        integers = self._integers(name) if wants_value(call.module, call.op, place) else None
-        return Argument(value.dtype.name, len(value.shape), integers)
+        numbers = self._numbers(name) if wants_value(call.module, call.op, place) else None
+        return Argument(value.dtype.name, len(value.shape), numbers)
 
-    def _integers(self, name: str) -> tuple[int, ...] | int | None:
-        """The integers of a value of one or no dimension, if they are known."""
+    def _numbers(self, name: str) -> tuple[int, ...] | tuple[float, ...] | float | None:
+        """The elements of a value of one or no dimension, if they are known."""
         value = self._values[name]
-        if value.dtype.is_float or len(value.shape) > 1:
+        if len(value.shape) > 1:
             return None
         array = self._knowledge.elements(name)
         if array is None:
             return None
+        if value.dtype.is_float:
+            return float(array) if array.ndim == 0 else tuple(float(v) for v in array)
         return int(array) if array.ndim == 0 else tuple(int(v) for v in array)
 
     def _add(self, call: Call, found: Instance, names: Sequence[str | None]) -> None:

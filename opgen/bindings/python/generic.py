@@ -24,6 +24,7 @@ from opgen.runtime.tensors import Array, native
 if TYPE_CHECKING:
     from opgen.spec.generic import Argument, Instance
     from opgen.spec.model import GenericOp, Module, OpSpec
+    from opgen.spec.syntax import StaticDecl
 
 KEPT = 512
 """Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
@@ -100,11 +101,11 @@ class Generic:
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
         from opgen.spec.arguments import CallError, CallTypeError
-        from opgen.spec.syntax import StaticDecl
+        from opgen.spec.syntax import StaticDecl as Static
 
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
-        self._static = any(isinstance(i, StaticDecl) for i in generic.inputs)
+        self._static = any(isinstance(i, Static) for i in generic.inputs)
         given = list(tensors)
         while given and given[-1] is None:
             given.pop()
@@ -185,7 +186,7 @@ def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
         if value is None or decl is None:
             found.append(None)
         elif isinstance(decl, s.StaticDecl):
-            found.append(_static(checks, decl.name.name, value))
+            found.append(_static(checks, decl, value))
         else:
             dtype = "int32" if isinstance(decl, s.SizesDecl) else decl.dtype.name
             name, rank = _kind(checks, decl.name.name, value)
@@ -229,16 +230,17 @@ def _bools(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _static(checks: Checks, argument: str, value: object) -> Argument:
-    """Integers whose values count."""
+def _static(checks: Checks, decl: StaticDecl, value: object) -> Argument:
+    """Numbers whose values count."""
     from opgen.spec.generic import Argument
 
+    argument, floats = decl.name.name, decl.dtype.name not in ("int32", "int64", "bool")
     if isinstance(value, Symbol):
-        raise ArgumentValueError(checks.op, argument, "integers that are known before the call runs", "a symbol")
+        raise ArgumentValueError(checks.op, argument, "numbers that are known before the call runs", "a symbol")
     array = checks.as_array(argument, value)
     if array is None:
         array = np.array(value)
-    if array.size and array.dtype.kind not in "iub":
-        raise checks.wrong_type(argument, "integers", value)
-    values = array.astype(np.int64).tolist()
-    return Argument("int64", array.ndim, values if array.ndim == 0 else tuple(np.ravel(values).tolist()))
+    if array.size and array.dtype.kind not in ("iuf" if floats else "iub"):
+        raise checks.wrong_type(argument, "numbers" if floats else "integers", value)
+    values = np.ravel(array).astype(np.float64 if floats else np.int64).tolist()
+    return Argument("float32" if floats else "int64", array.ndim, tuple(values) if array.ndim else values[0])

@@ -84,7 +84,10 @@ def _inputs(op: GenericOp, arguments: dict[str, str]) -> Iterator[ParameterView]
             yield ParameterView(name, annotation, "()" if optional else None)
             continue
         if isinstance(decl, s.StaticDecl | s.SizesDecl):
-            annotation = "int" if isinstance(decl, s.StaticDecl) and decl.scalar else "Integers"
+            floats = isinstance(decl, s.StaticDecl) and decl.dtype.name not in ("int32", "int64", "bool")
+            annotation = "Numbers" if floats else "Integers"
+            if isinstance(decl, s.StaticDecl) and decl.scalar:
+                annotation = "float" if floats else "int"
         optional = optional or (not isinstance(decl, s.SizesDecl) and decl.optional)
         yield ParameterView(name, f"{annotation} | None" if optional else annotation, "None" if optional else None)
 
@@ -188,7 +191,10 @@ def _tensor(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl) -> 
     if isinstance(decl, s.StaticDecl | s.SizesDecl):
         scalar = isinstance(decl, s.StaticDecl) and decl.scalar
         optional = ", or none" if isinstance(decl, s.StaticDecl) and decl.optional else ""
-        return f"{'An integer' if scalar else 'Integers'}{optional}."
+        floats = isinstance(decl, s.StaticDecl) and decl.dtype.name not in ("int32", "int64", "bool")
+        what = "number" if floats else "integer"
+        one = "A number" if floats else "An integer"
+        return f"{one if scalar else f'{what.capitalize()}s'}{optional}."
     written = print_item(s.TensorDecl(decl.span, "input", decl.name, decl.dtype, decl.dims, None, False, None))
     shape = " ".join(written.split()).partition(": ")[2]
     if isinstance(decl, s.SeveralDecl):

@@ -82,14 +82,19 @@ def _check_types(report: Report, op: m.GenericOp) -> None:
             report.unknown("type", ident.name, ident.span, [*DTYPES, *ALIASES])
     for tensor in (*op.inputs, *op.outputs):
         if isinstance(tensor, s.StaticDecl):
-            if tensor.dtype.name not in ("int32", "int64", "bool"):
-                report.add(CODE, "a static input holds int32, int64 or bool", tensor.dtype.span)
+            if _canonical(tensor.dtype.name) not in ("int32", "int64", "bool", "float32"):
+                report.add(CODE, "a static input holds int32, int64, bool or float32", tensor.dtype.span)
         elif not isinstance(tensor, s.SizesDecl) and not (tensor.dtype.name in known or lookup(tensor.dtype.name)):
             report.unknown("type", tensor.dtype.name, tensor.dtype.span, [*known, *DTYPES, *ALIASES])
     for attr in op.attrs:
         kind = attr.type.kind.name
         if kind not in _KINDS or (kind in ("enum", "layout", "type")) != bool(attr.type.words):
             report.unknown("type of attributes", kind, attr.type.kind.span, _KINDS)
+
+
+def _canonical(name: str) -> str:
+    dtype = lookup(name)
+    return name if dtype is None else dtype.name
 
 
 def _check_names(report: Report, op: m.GenericOp, declared: set[str]) -> None:

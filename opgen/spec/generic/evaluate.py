@@ -204,6 +204,9 @@ class Evaluator:
                 arguments.append(self.axes_of(argument))
             elif kind == "int":
                 arguments.append(self.int_of(argument))
+            elif kind == "known":
+                with self.demanding():
+                    arguments.append(self.all(argument))
             elif kind == "list" or (kind == "fill" and self.length(argument) is not None):
                 arguments.append(self.all(argument))
             else:

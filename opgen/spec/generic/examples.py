@@ -102,9 +102,11 @@ def _arguments(
         return [Argument(_dtype(decl.dtype, types), _rank(v)) for v in several]
     if isinstance(decl, s.TensorDecl):
         return [Argument(_dtype(decl.dtype, types), _rank(value))]
-    integers = tuple(v for v in _flat(value) if isinstance(v, int))
+    floats = isinstance(decl, s.StaticDecl) and _dtype(decl.dtype, types) == "float32"
     scalar = not isinstance(value, tuple)
-    return [Argument("int64", 0 if scalar else 1, integers[0] if scalar and integers else integers)]
+    numbers = tuple((float if floats else int)(v) for v in _flat(value) if isinstance(v, int | float))
+    value_of = numbers[0] if scalar and numbers else numbers
+    return [Argument("float32" if floats else "int64", 0 if scalar else 1, value_of)]
 
 
 def _dtype(ident: s.Ident, types: Mapping[str, str]) -> str:

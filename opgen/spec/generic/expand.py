@@ -142,14 +142,16 @@ class Expander:
     def _static(self, decl: s.StaticDecl) -> None:
         name, span = decl.name.name, decl.span
         values = self.call.values.get(name)
-        kind = s.AttrType(span, s.Ident(decl.dtype.span, "int"), (), ())
+        of = "int" if decl.dtype.name in ("int32", "int64", "bool") else "float"
+        kind = s.AttrType(span, s.Ident(decl.dtype.span, of), (), ())
         attr = s.AttrDecl(span, decl.name, kind, None, None, None, None, False, None, None, decl.doc)
         if values is None:
             self.world.attributes[name] = Attribute(attr, (), 0, static=True)
             return
-        length = None if isinstance(values, int) else len(values)
+        length = len(values) if isinstance(values, tuple) else None
         self.world.attributes[name] = Attribute(attr, values, length, static=True)
-        if any(not -(2**31) <= v < 2**31 for v in (values if isinstance(values, tuple) else (values,))):
+        numbers = values if isinstance(values, tuple) else (values,)
+        if of == "int" and any(not -(2**31) <= v < 2**31 for v in numbers):
             self.world.known |= {name}
 
     def _attribute(self, attr: s.AttrDecl, length: int | None) -> None:

@@ -11,13 +11,13 @@ from opgen.spec.model import Function, OpSpec
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that a call gives: its scalar type, its rank, and its values where they are known (integers, row-major),
-    which a static input needs.
+    """A tensor that a call gives: its scalar type, its rank, and its values where they are known (row-major), which a
+    static input needs.
     """
 
     dtype: str
     shape_rank: int
-    value: tuple[int, ...] | int | None = None
+    value: tuple[int, ...] | tuple[float, ...] | float | None = None
 
 
 @dataclass(frozen=True, slots=True)

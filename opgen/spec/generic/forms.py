@@ -11,7 +11,7 @@ from opgen.spec.arguments import CallError
 from opgen.spec.generic.examples import check_examples
 from opgen.spec.generic.given import call_of
 from opgen.spec.generic.instances import checked, expanded
-from opgen.spec.generic.samples import Sample, samples, variations
+from opgen.spec.generic.samples import Sample, samples, types, variations
 from opgen.spec.generic.values import CODE
 from opgen.spec.report import Report
 
@@ -49,8 +49,10 @@ class _Forms:
         before = len(self.report)
         fitted = [sample for sample in self._within(samples(self.op)) if self._fits(sample)]
         for sample in fitted[-2:] + fitted[:1]:
-            for other in self._within(variations(sample, self.demanded, self.asked)):
-                self._fits(other)
+            typed = [o for o in self._within(types(sample, self.asked)) if self._fits(o)]
+            for one in typed or [sample]:
+                for other in self._within(variations(one, self.demanded)):
+                    self._fits(other)
         if not self.fitting and len(self.report) == before:
             why = "" if self.refused is None else f": {self.refused}"
             help = "the forms that are tried have ranks 0 to 3; an example adds its own"

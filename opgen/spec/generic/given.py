@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from opgen.dtypes import lookup
 from opgen.spec import syntax as s
@@ -12,6 +13,9 @@ from opgen.spec.generic.attributes import given_for
 from opgen.spec.generic.form import Argument
 from opgen.spec.model import GenericOp
 from opgen.spec.text import plural
+
+Known: TypeAlias = "tuple[int, ...] | tuple[float, ...] | float"
+"""The values of a static input: numbers, or one."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Call:
     inputs: Mapping[str, Tensors]
     attributes: Mapping[str, AttrArgument]
     outputs: int
-    values: Mapping[str, tuple[int, ...] | int] = field(default_factory=dict)
+    values: Mapping[str, Known] = field(default_factory=dict)
 
 
 def call_of(
@@ -38,7 +42,7 @@ def call_of(
 ) -> Call:
     """A call, its arguments counted; raises CallError where some are missing or too many."""
     inputs: dict[str, Tensors] = {}
-    values: dict[str, tuple[int, ...] | int] = {}
+    values: dict[str, Known] = {}
     decls = op.inputs
     for at, decl in enumerate(decls):
         name = decl.name.name
@@ -65,16 +69,18 @@ def call_of(
     return Call(op, inputs, given_for(op, attributes), _outputs(op, outputs), values)
 
 
-def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> tuple[int, ...] | int:
+def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
     name, value = decl.name.name, argument.value
     if value is None:
         raise CallError(op.name, name, "values that are known before the call runs", "a tensor that is computed")
     if decl.scalar:
         values = value if isinstance(value, tuple) else (value,)
         if len(values) != 1:
-            raise CallError(op.name, name, "one integer", f"{len(values)}")
-        return values[0]
-    return value if isinstance(value, tuple) else (value,)
+            raise CallError(op.name, name, "one number", f"{len(values)}")
+        return float(values[0]) if decl.dtype.name not in ("int32", "int64", "bool") else int(values[0])
+    numbers = value if isinstance(value, tuple) else (value,)
+    floats = decl.dtype.name not in ("int32", "int64", "bool")
+    return tuple(map(float, numbers)) if floats else tuple(map(int, numbers))
 
 
 def _outputs(op: GenericOp, wanted: int | None) -> int:

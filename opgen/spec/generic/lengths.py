@@ -47,7 +47,7 @@ class Lengths:
                     if isinstance(node, s.Named) and node.name not in known:
                         yield s.Ident(node.span, node.name)
         for tree in self.trees:
-            for node in everything_in(tree):
+            for node in self._taken(tree):
                 if isinstance(node, s.Reduction):
                     yield from (r.index for r in node.ranges if r.pack)
         yield from (r.index for r in self.decl.where if r.pack)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from struct import pack, unpack
 from typing import TypeAlias
 
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
-from opgen.spec.generic.values import binary, integer
+from opgen.spec.generic.values import binary, integer, known_condition
 
 List: TypeAlias = tuple[s.Expression, ...]
 
@@ -19,8 +21,8 @@ class Misfit(Exception):
 
 @dataclass(frozen=True)
 class ListFunction:
-    """`takes` says of each argument what it is: a "list", a list of "axes" or an "int" that are known, a "value", or
-    a "fill", which is a list or one value for all.
+    """`takes` says of each argument what it is: a "list", a list of "axes", of numbers or conditions ("known") or an
+    "int" that are known, a "value", or a "fill", which is a list or one value for all.
     """
 
     takes: tuple[str, ...]
@@ -126,6 +128,48 @@ def unravel(span: Span, number: s.Expression, dims: List) -> List:
     return tuple(found)
 
 
+def fractions(numbers: List) -> list[Fraction]:
+    """Known numbers as fractions: of floats, the simplest that is the same number in float32."""
+    found = []
+    for number in numbers:
+        negative = isinstance(number, s.Unary)
+        literal = number.operand if isinstance(number, s.Unary) else number
+        if not isinstance(literal, s.Constant) or literal.text in ("true", "false"):
+            raise Misfit("these are not known when an op is made of a call")
+        whole = literal.text.isdigit()
+        value = Fraction(literal.text) if whole else _simplest(float(literal.text))
+        found.append(-value if negative else value)
+    return found
+
+
+_SIMPLE = 4096
+"""Denominators of fractions that people mean when they write a float: 0.6 is 3 / 5."""
+
+
+def _simplest(number: float) -> Fraction:
+    held = unpack("f", pack("f", number))[0]
+    simple = Fraction(held).limit_denominator(_SIMPLE)
+    return simple if unpack("f", pack("f", float(simple)))[0] == held else Fraction(held)
+
+
+def numerators(span: Span, numbers: List) -> List:
+    """Of floats as fractions, what is above the line."""
+    return tuple(integer(f.numerator, span) for f in fractions(numbers))
+
+
+def denominators(span: Span, numbers: List) -> List:
+    """Of floats as fractions, what is below the line; at least 1."""
+    return tuple(integer(f.denominator, span) for f in fractions(numbers))
+
+
+def chosen(span: Span, conditions: List) -> List:
+    """The positions at which a condition holds."""
+    decided = [known_condition(c) for c in conditions]
+    if None in decided:
+        raise Misfit("these are not known when an op is made of a call")
+    return tuple(integer(at, span) for at, holds in enumerate(decided) if holds)
+
+
 LISTS = {
     "pick": ListFunction(("list", "axes"), pick, "the elements at some positions"),
     "drop": ListFunction(("list", "axes"), drop, "the elements but those at some positions"),
@@ -137,6 +181,9 @@ LISTS = {
     "skip": ListFunction(("list", "int"), skip, "the elements but the first"),
     "aligned": ListFunction(("list", "int", "value"), aligned, "the elements at the right end of a longer list"),
     "starts": ListFunction(("list",), starts, "for each element, the sum of those before it"),
+    "chosen": ListFunction(("known",), chosen, "the positions at which a condition holds"),
+    "numerators": ListFunction(("known",), numerators, "floats as fractions: what is above the line"),
+    "denominators": ListFunction(("known",), denominators, "floats as fractions: what is below the line"),
     "unravel": ListFunction(("value", "list"), unravel, "the indices of the element of a number"),
     "normalised": ListFunction(("axes", "int"), pick, "axes counted from the end brought to the front"),
 }

@@ -158,6 +158,7 @@ LISTS = (
     lambda rank: tuple(range(rank)),
     lambda rank: (1,) * rank,
     lambda rank: (1,) * (2 * rank),
+    lambda rank: (2,) * rank,
     lambda rank: (2, -1),
     lambda rank: (),
 )
@@ -188,8 +189,8 @@ def _all_optional(op: m.GenericOp) -> bool:
     return all(i.optional for i in op.inputs if isinstance(i, s.StaticDecl))
 
 
-def variations(sample: Sample, demanded: set[str], asked: set[str]) -> Iterator[Sample]:
-    """The same call with other values of what its structure depends on: lists, attributes, and kinds of types."""
+def variations(sample: Sample, demanded: set[str]) -> Iterator[Sample]:
+    """The same call with other values of what its structure depends on: lists and attributes."""
     for attr in sample.op.attrs:
         name = attr.name.name
         others: list[object] = []
@@ -207,6 +208,10 @@ def variations(sample: Sample, demanded: set[str], asked: set[str]) -> Iterator[
             others = [0, 1, -1]
         for value in others:
             yield replace(sample, attributes={**sample.attributes, name: value})
+
+
+def types(sample: Sample, asked: set[str]) -> Iterator[Sample]:
+    """The same call with one type of each kind, of the type variables that were asked for theirs."""
     for item in sample.op.decl.items:
         if isinstance(item, s.TypeDecl) and item.name.name in asked:
             kinds = {DTYPES[n].kind: n for n in reversed([canonical(i.name) for i in item.allowed]) if n in DTYPES}

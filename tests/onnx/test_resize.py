@@ -1,0 +1,97 @@
+"""Images of another size: `specs/onnx/resize.op` against ONNX's own reference."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import opgen
+
+X = np.random.default_rng(5).standard_normal((1, 2, 5, 4)).astype(np.float32)
+PLACES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+SIZES = ({"scales": [1, 1, 2, 2]}, {"scales": [1, 1, 0.625, 1.5]}, {"sizes": [1, 2, 7, 3]}, {"sizes": [1, 2, 1, 1]})
+
+
+def compared(places: str) -> Sequence[dict[str, list[float]]]:
+    """The sizes for which the reference has what ONNX Runtime has, and this op: it divides by sizes that are not
+    rounded where corners are aligned, and has one place at -0.5.
+    """
+    return {"align_corners": (SIZES[0], *SIZES[2:]), "pytorch_half_pixel": SIZES[:3]}.get(places, SIZES)
+
+
+@pytest.fixture(scope="module")
+def ops() -> ModuleType:
+    return opgen.load(Path(__file__).parents[2] / "specs/onnx/resize.op")
+
+
+def reference(
+    x: np.ndarray, version: int, scales: Sequence[float] | None, sizes: Sequence[int] | None, **attributes: str
+) -> np.ndarray:
+    """The result of ONNX's reference."""
+    names = ["X", *([""] if version > 10 else []), "" if scales is None else "scales", *(["sizes"] if sizes else [])]
+    node = helper.make_node("Resize", names, ["Y"], **attributes)
+    inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, x.shape)]
+    feeds = {"X": x}
+    if scales is not None:
+        inputs.append(helper.make_tensor_value_info("scales", TensorProto.FLOAT, [len(scales)]))
+        feeds["scales"] = np.array(scales, np.float32)
+    if sizes is not None:
+        inputs.append(helper.make_tensor_value_info("sizes", TensorProto.INT64, [len(sizes)]))
+        feeds["sizes"] = np.array(sizes, np.int64)
+    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+    found = ReferenceEvaluator(model).run(None, feeds)[0]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+@pytest.mark.parametrize("places", PLACES)
+def test_nearest(ops: ModuleType, places: str) -> None:
+    for sizes, nearest in itertools.product(
+        compared(places), ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+    ):
+        given = {"coordinate_transformation_mode": places, "nearest_mode": nearest}
+        found = ops.resize(X, None, sizes.get("scales"), sizes.get("sizes"), **given)
+        expected = reference(X, 19, sizes.get("scales"), sizes.get("sizes"), **given)
+        np.testing.assert_array_equal(found, expected, f"{sizes} {nearest}")
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("places", PLACES)
+def test_between_places(ops: ModuleType, mode: str, places: str) -> None:
+    for sizes in compared(places):
+        given = {"coordinate_transformation_mode": places, "mode": mode}
+        found = ops.resize(X, None, sizes.get("scales"), sizes.get("sizes"), **given)
+        expected = reference(X, 19, sizes.get("scales"), sizes.get("sizes"), **given)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=str(sizes))
+
+
+def test_the_places_of_a_known_scale_are_read_by_whole_steps(ops: ModuleType) -> None:
+    x = np.arange(6, dtype=np.int32).reshape(1, 1, 2, 3)
+    expected = x.repeat(2, 2).repeat(2, 3)
+    given = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    np.testing.assert_array_equal(ops.resize(x, None, [1, 1, 2, 2], **given), expected)
+    np.testing.assert_array_equal(ops.upsample(x, [1, 1, 2, 2]), expected)
+    np.testing.assert_array_equal(ops.upsample_by_attributes(x, scales=[1, 1, 2, 2]), expected)
+    np.testing.assert_array_equal(ops.resize_by_scales(x, [1, 1, 2, 2]), expected)
+
+
+def test_axes(ops: ModuleType) -> None:
+    expected = ops.resize(X, None, [1, 1, 2, 1])
+    np.testing.assert_array_equal(ops.resize(X, None, [2], axes=[-2]), expected)
+    np.testing.assert_array_equal(ops.resize(X, None, None, [10], axes=[2]), expected)
+
+
+def test_what_is_not_supported_is_refused(ops: ModuleType) -> None:
+    with pytest.raises(ValueError, match="Resize: argument 'X': expected antialias to be 0"):
+        ops.resize(X, None, [1, 1, 2, 2], antialias=True)
+    with pytest.raises(ValueError, match="expected as many scales, or sizes, as dimensions that change"):
+        ops.resize(X, None, [2, 2])
