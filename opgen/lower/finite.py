@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Binary, Buffer, Call, Compare, Expr, For, If, Load, Stmt, Store
-from opgen.lower.mathematics import Names
+from opgen.lower.scope import Names
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,12 @@ from opgen.lower.constants import Expansion, expansion, quotient
 from opgen.lower.elements import ElementCheck, element_checks
 from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
-from opgen.lower.mathematics import Mathematics, Names, Scope, Spare, TensorAccess
+from opgen.lower.mathematics import Mathematics
 from opgen.lower.names import reserved_names
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
+from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
 from opgen.lower.variant import Variant
 from opgen.spec.model import (

@@ -11,7 +11,7 @@ from opgen.loop.declared import declared_names
 from opgen.loop.nodes import Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
 from opgen.loop.walk import buffers_in, loads, map_stmt, parts, stores, with_parts
 from opgen.lower.finite import unless_finite
-from opgen.lower.mathematics import Names
+from opgen.lower.scope import Names
 from opgen.passes.scope import entered
 from opgen.passes.tighten import conjuncts
 from opgen.schedule.errors import ScheduleError
