@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.diagnostics import InternalError
-from opgen.graph.bound import Bound
+from opgen.graph.bound import Bound, Kind
 from opgen.graph.nodes import Op
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.bind import bind
@@ -24,6 +25,7 @@ from opgen.loop.nodes import Kernel, Parameter
 from opgen.loop.print import print_kernel
 from opgen.loop.walk import loops_in
 from opgen.lower import Variant, lower
+from opgen.passes.apart import taken_apart
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime import cache, pickled, toolchain, tuned
@@ -32,6 +34,7 @@ from opgen.runtime.choose import Chooser
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.limits import CheckedKernel
 from opgen.runtime.locks import BUILD
+from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import Work, is_for_one, work_of
 from opgen.schedule.fallback import unless_broken
 
@@ -45,7 +48,8 @@ class KernelCode:
 
     `reads` are the positions, among the op's tensors, of those that it takes; `parameters` are those that it is given.
     `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
-    whether that is so for given parameters.
+    whether that is so for given parameters.  After the tensors that it reads it takes what `first` makes, once, of
+    constants alone, of these types and shapes (`made`).
     """
 
     key: str
@@ -55,24 +59,36 @@ class KernelCode:
     room: RoomNeeded | None
     alone: bool
     work: Work | None
+    first: KernelCode | None = None
+    made: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Object:
-    """What is kept of a kernel whatever op it came from."""
+    """What is kept of a kernel whatever op it came from.
+
+    `reads` are the positions of its inputs among those of the kernel before it was taken apart; `made` are the types
+    and shapes of what `first` makes for it.
+    """
 
     room: RoomNeeded | None
     parallel: bool
     code: bytes
+    reads: tuple[int, ...]
+    first: _Object | None = None
+    made: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A kernel for a call: for its sizes (`special`), or for any.  `key` is equal for calls that one kernel serves."""
+    """A kernel for a call: for its sizes (`special`), or for any; the tensors at some positions are `constants`.  `key`
+    is equal for calls that one kernel serves.
+    """
 
     call: Bound
     special: bool
     key: str
+    constants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,10 +100,14 @@ class LoadedKernel:
     library: Library
 
 
+Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
+"""A kernel with its object code, and then that of what runs first."""
+
+
 # What is wanted --------------------------------------------------------------------------------------------------
 
 
-def wanted(call: Bound, special: bool) -> Wanted:
+def wanted(call: Bound, special: bool, constants: tuple[int, ...] = ()) -> Wanted:
     """The kernel for a call, by everything that decides what it is."""
     spec, environment = call.op.spec, call.environment
     decides = special and bool(spec.algorithms)  # whether an algorithm is for a call may depend on any number of it
@@ -101,9 +121,10 @@ def wanted(call: Bound, special: bool) -> Wanted:
         "shapes": repr(sorted(environment.shapes.items())) if special else "",
         "symbols": repr(sorted(environment.symbols.items())) if special else "",
         "algorithms": mode(),
+        "constants": repr(constants) if special else "",
         **machine_identity(),
     }
-    return Wanted(call, special, cache.key_of(identity))
+    return Wanted(call, special, cache.key_of(identity), constants if special else ())
 
 
 def machine_identity() -> dict[str, str]:
@@ -131,31 +152,51 @@ def lowered(op: Op, variant: Variant) -> CheckedKernel:
 def kept(want: Wanted) -> KernelCode | None:
     """The kernel if it was made before, by any process, and its code is there."""
     found = pickled.take(want.key, KernelCode)
-    return found if found is not None and loaded(found) is not None else None
+    if found is None or loaded(found) is None:
+        return None
+    return found if found.first is None or loaded(found.first) is not None else None
 
 
-def make(want: Wanted) -> tuple[KernelCode, bytes]:
+def make(want: Wanted) -> Built:
     """The kernel and its object code: built, unless an equal one of another op was."""
     call = want.call
     checked = lowered(call.op, call.variant)
     generic = checked.lowered.kernel
+    tensors = [t.name for t in call.op.spec.tensors]
+    constants = tuple(x.name for x in generic.inputs if tensors.index(x.name) in want.constants)
     with BUILD, kept_proofs():
         kernel = _chosen(want, checked) if want.special else simplify(generic)
         target = toolchain.host()
-        text = print_kernel(canonical(kernel))
-        key = cache.key_of({**cache.code_identity(target, text), **machine_identity(), "room": "yes"})
+        places = repr([x.name in constants for x in kernel.inputs])
+        identity = {**cache.code_identity(target, print_kernel(canonical(kernel))), "constants": places}
+        key = cache.key_of({**identity, **machine_identity(), "room": "yes"})
         made = pickled.take(key, _Object)
-        symbol = f"kernel_{key[:16]}"
         if made is None:
-            made = _built(replace(kernel, name=symbol))
+            made = _built(replace(kernel, name=_symbol(key)), constants)
             pickled.put(key, made)
         alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
         work = None if kernel.is_bound or not made.parallel else work_of(generic, target.machine)
-    tensors = [t.name for t in call.op.spec.tensors]
-    reads = tuple(tensors.index(b.name) for b in generic.inputs)
-    code = KernelCode(key, symbol, reads, kernel.parameters, made.room, alone or not made.parallel, work)
+    code = _code_of(key, made, kernel.parameters, alone, work)
+    places_of = tuple(tensors.index(x.name) for x in generic.inputs)
+    code = replace(code, reads=tuple(places_of[i] for i in code.reads))
+    if made.first is None:
+        pickled.put(want.key, code)
+        return code, (made.code,)
+    key = cache.key_of({"first": key})
+    pickled.put(key, made.first)
+    first = _code_of(key, made.first, (), False, None)
+    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=_symbol(code.key, "first"))
+    code = replace(code, first=first, made=made.made)
     pickled.put(want.key, code)
-    return code, made.code
+    return code, (made.code, made.first.code)
+
+
+def _symbol(key: str, part: str = "kernel") -> str:
+    return f"{part}_{key[:16]}"
+
+
+def _code_of(key: str, made: _Object, parameters: tuple[Parameter, ...], alone: bool, work: Work | None) -> KernelCode:
+    return KernelCode(key, _symbol(key), made.reads, parameters, made.room, alone or not made.parallel, work)
 
 
 def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
@@ -167,16 +208,29 @@ def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
     return chooser.choose(bind(generic, integers), call.environment)
 
 
-def _built(kernel: Kernel) -> _Object:
-    target = toolchain.host()
+def _built(kernel: Kernel, constants: tuple[str, ...]) -> _Object:
+    """A kernel scheduled and compiled, what it does with constants alone apart."""
 
     def finished(scheduled: Kernel) -> _Object:
         legal = legalize(scheduled, check=False)
-        room = room_of(legal)
-        code = toolchain.object_code(emit(legal, target, room is not None), target, kernel.is_bound)
-        return _Object(room, any(s.kind == "parallel" for s in loops_in(legal.body)), code)
+        apart = taken_apart(legal, constants)
+        if apart is None:
+            return _compiled(legal, kernel)
+        first = _compiled(replace(apart.first, name=_symbol(kernel.name.partition("_")[2], "first")), kernel)
+        results = tuple((x.dtype, tuple(evaluate(d, {}) for d in x.shape)) for x in apart.first.outputs)
+        return replace(_compiled(apart.then, kernel), first=first, made=results)
 
-    return tuned.build(kernel, target, finished)
+    return tuned.build(kernel, toolchain.host(), finished)
+
+
+def _compiled(legal: Kernel, whole: Kernel) -> _Object:
+    """A kernel, or a part of one."""
+    target = toolchain.host()
+    room = room_of(legal)
+    code = toolchain.object_code(emit(legal, target, room is not None), target, legal.is_bound)
+    names = [x.name for x in whole.inputs]
+    reads = tuple(names.index(x.name) for x in legal.inputs if x.name in names)
+    return _Object(room, any(s.kind == "parallel" for s in loops_in(legal.body)), code, reads)
 
 
 def object_of(code: KernelCode) -> bytes:
@@ -191,6 +245,14 @@ def object_of(code: KernelCode) -> bytes:
 
 _loaded: OrderedDict[str, LoadedKernel] = OrderedDict()
 """By the key of the code, those used last at the end."""
+
+
+def load_built(built: Built) -> None:
+    """Have what was built in the process."""
+    code, contents = built
+    for part, content in zip((code, code.first), contents, strict=False):
+        if part is not None:
+            loaded(part, content)
 
 
 def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:

@@ -11,9 +11,9 @@ import numpy as np
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.arena import ArenaPool, arena_code
 from opgen.graph.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
-from opgen.graph.kernels import LoadedKernel, loaded
 from opgen.graph.nodes import Array
 from opgen.graph.plan.lives import ALIGNMENT
+from opgen.graph.prepare import found, table
 from opgen.graph.program import ENTRY, Program
 from opgen.graph.program_ir import failure_of
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
@@ -24,10 +24,6 @@ from opgen.runtime.library import load_library
 
 _TRIES = 100
 """How often a run looks for an arena again that other runs took from it."""
-
-
-class MissingKernelError(InternalError):
-    """A kernel of a program is not in the cache any more."""
 
 
 class StepFailed(CheckFailed):
@@ -45,18 +41,12 @@ class LoadedProgram:
         """Raises MissingKernelError if the code of a kernel is gone."""
         self.program = program
         self.pool = pool
-        self._kernels = [self._kernel(i) for i in range(len(program.kernels))]
-        self._weights = [_in_line(a) for a in weights]
+        self._kernels = [found(code, program.name) for code in program.kernels]
+        self._weights = [None if a is None else _in_line(a) for a in table(program, weights)]
         self._library = load_library(program.code, ENTRY)
         self._records: dict[int, Words] = {}
         self._kernel_table = _table(k.address for k in self._kernels)
-        self._weight_table = _table(address(a) for a in self._weights)
-
-    def _kernel(self, number: int) -> LoadedKernel:
-        found = loaded(self.program.kernels[number])
-        if found is None:
-            raise MissingKernelError(f"kernel {number} of program '{self.program.name}' is gone")
-        return found
+        self._weight_table = _table(0 if a is None else address(a) for a in self._weights)
 
     @property
     def tables(self) -> tuple[int, int]:
@@ -69,12 +59,12 @@ class LoadedProgram:
 
     def record(self, count: int) -> Words:
         """What a run by so many threads goes by (`opgen.graph.arena_ir`); it stays where it is, as runs may read it."""
-        found = self._records.get(count)
-        if found is None:
+        record = self._records.get(count)
+        if record is None:
             entry = self._library.address(ENTRY)
             words = (entry, *self.tables, self.pool.address, self.program.arena_bytes(count))
-            found = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
-        return found
+            record = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
+        return record
 
 
 class BoundProgram(Launchable):

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from opgen.graph.kernels import KernelCode, Wanted, kept, loaded, make
-from opgen.graph.worker import Built, Worker, WorkerLostError
+from opgen.graph.kernels import Built, KernelCode, Wanted, kept, load_built, make
+from opgen.graph.worker import Answer, Worker, WorkerLostError
 from opgen.runtime.threads import available_cpus
 
 Progress: TypeAlias = "Callable[[int, int, str], None]"
@@ -33,7 +33,7 @@ def made(wants: Sequence[Wanted], progress: Progress | None = None) -> Mapping[s
     told(len(found), len(unique), DOING)
     for key, built in _Team(deque(w for w in unique.values() if w.key not in found)):
         found[key] = built[0]
-        loaded(*built)
+        load_built(built)
         told(len(found), len(unique), DOING)
     return found
 
@@ -44,10 +44,10 @@ class _Team:
     def __init__(self, tasks: deque[Wanted]) -> None:
         self._tasks = tasks
         self._left = len(tasks)
-        self._done: SimpleQueue[tuple[str, Built] | None] = SimpleQueue()
+        self._done: SimpleQueue[tuple[str, Answer] | None] = SimpleQueue()
         self._workers: list[tuple[Worker, threading.Thread]] = []
 
-    def __iter__(self) -> Iterator[tuple[str, tuple[KernelCode, bytes]]]:
+    def __iter__(self) -> Iterator[tuple[str, Built]]:
         """Each kernel as it is done.  An error with which one ends ends all."""
         try:
             self._start()
@@ -94,7 +94,7 @@ class _Team:
         except IndexError:
             return None
 
-    def _next(self) -> tuple[str, Built] | None:
+    def _next(self) -> tuple[str, Answer] | None:
         """What is done, by whomever; None: look again, there is more to do."""
         try:
             return self._done.get_nowait()

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from opgen.graph.bound import Bound, bound
+from opgen.graph.bound import Bound, Kind, bound
 from opgen.graph.kernels import KernelCode, lowered, machine_identity, wanted
 from opgen.graph.making import Progress, made
-from opgen.graph.nodes import Graph, Value
+from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.plan.places import Place
-from opgen.graph.plan.plan import Plan, plan
+from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
 from opgen.graph.program_ir import Entry, Launch, Moved, entry_ir
 from opgen.runtime import cache, pickled, toolchain
@@ -30,9 +30,19 @@ Number: TypeAlias = "int | float | bool"
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What a kernel makes, once, of constants (numbers in the entry's table): tensors of these types and shapes."""
+
+    kernel: KernelCode
+    sources: tuple[int, ...]
+    made: tuple[Kind, ...]
+
+
+@dataclass(frozen=True)
 class Program:
     """`inputs`, `weights` (constants, in the order of the entry's table) and `outputs` as the caller knows them.
 
+    Behind the constants the table has what is `prepared` of them, in order (`opgen.graph.prepare` makes it).
     `nodes` tells for each launch of the entry the node whose kernel it is, by number; `views` are the nodes that cost
     nothing; `wanted` are the keys of the kernels that were asked for.  `arena` are the bytes of the plan, `part` those
     that each thread needs behind it; `bound` is the largest sum of bytes needed at one step.
@@ -41,6 +51,7 @@ class Program:
     name: str
     inputs: tuple[Value, ...]
     weights: tuple[Value, ...]
+    prepared: tuple[Prepared, ...]
     outputs: tuple[Value, ...]
     kernels: tuple[KernelCode, ...]
     entry: Entry
@@ -57,7 +68,7 @@ class Program:
         return self.arena + threads * self.part
 
 
-def key_of(graph: Graph, special: str) -> str:
+def key_of(graph: Graph, special: str, apart: bool = True) -> str:
     """What a graph's program is kept by: everything but the constants' elements.  `special` says which nodes get
     kernels for just their sizes.
     """
@@ -80,6 +91,7 @@ def key_of(graph: Graph, special: str) -> str:
         "names": repr((graph.name, [v.name for v in graph.inputs], _output_names(graph))),
         "outputs": repr(([number[name] for name in graph.outputs], len(graph.inputs), len(graph.constants))),
         "special": special,
+        "apart": str(apart),
         "graph": toolchain.fingerprint("graph"),
         **machine_identity(),
     }
@@ -87,29 +99,39 @@ def key_of(graph: Graph, special: str) -> str:
 
 
 def program(
-    graph: Graph, special: Sequence[bool] | None = None, progress: Progress | None = None, anew: bool = False
+    graph: Graph,
+    special: Sequence[bool] | None = None,
+    progress: Progress | None = None,
+    anew: bool = False,
+    apart: bool = True,
 ) -> Program:
     """The program of a graph: from the cache, unless it shall be `anew`, or made.
 
     `special` says of each node whether its kernel is for its sizes (None: all are), or for any.  `progress` is told how
-    many kernels are done, of how many, while they are built.
+    many kernels are done, of how many, while they are built.  Unless `apart` is false, what kernels do with constants
+    alone is prepared once; else each run does it.
     """
-    key = key_of(graph, "all" if special is None else repr([int(s) for s in special]))
+    key = key_of(graph, "all" if special is None else repr([int(s) for s in special]), apart)
     found = None if anew else pickled.take(key, Program)
     if found is None:
-        found = _made(graph, special or [True] * len(graph.nodes), progress)
+        found = _made(graph, special or [True] * len(graph.nodes), progress, apart)
         pickled.put(key, found)
     return found
+
+
+def constants_of(graph: Graph, node: Node) -> tuple[int, ...]:
+    """Which of a node's tensors are constants, by their positions."""
+    return tuple(k for k, name in enumerate(node.inputs) if name in graph.constant)
 
 
 # Making ----------------------------------------------------------------------------------------------------------
 
 
-def _made(graph: Graph, special: Sequence[bool], progress: Progress | None) -> Program:
+def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apart: bool) -> Program:
     calls = [bound(graph, node) for node in graph.nodes]
     views = _views(graph, calls)
     running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
-    wants = {i: wanted(calls[i], special[i]) for i in running}
+    wants = {i: wanted(calls[i], special[i], constants_of(graph, graph.nodes[i]) if apart else ()) for i in running}
     codes = made([wants[i] for i in running], progress)
     kernels = list(dict.fromkeys(codes[wants[i].key] for i in running))
     launched = {i: _Launched(calls[i], codes[wants[i].key]) for i in running}
@@ -119,8 +141,9 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None) -> P
         [launched[i].code.reads if i in launched else () for i in range(len(graph.nodes))],
         [launched[i].room if i in launched else 0 for i in range(len(graph.nodes))],
     )
+    preparing = _Preparing(graph)
     entry = Entry(
-        tuple(launched[s.node].launch(kernels.index(launched[s.node].code), s.places, s.room) for s in found.steps),
+        tuple(_launch(launched[s.node], kernels, preparing, s) for s in found.steps),
         _moved(found),
         len(graph.inputs),
         found.bytes,
@@ -130,6 +153,7 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None) -> P
         graph.name,
         graph.inputs,
         tuple(c.value for c in graph.constants),
+        tuple(preparing.found),
         tuple(_renamed(graph.value[n], o) for n, o in zip(graph.outputs, _output_names(graph), strict=True)),
         tuple(kernels),
         entry,
@@ -165,6 +189,31 @@ def _moved(found: Plan) -> tuple[Moved, ...]:
     return tuple(Moved(found.place[c.source], Place("output", c.output), c.bytes) for c in found.copies)
 
 
+class _Preparing:
+    """What is prepared for the steps, each once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.found: list[Prepared] = []
+        self._graph = graph
+        self._constant = {name: number for number, name in enumerate(graph.constant)}
+        self._next = len(graph.constants)
+        self._numbers: dict[tuple[str, tuple[int, ...]], tuple[Place, ...]] = {}
+
+    def places(self, step: Step, code: KernelCode) -> tuple[Place, ...]:
+        """Where a kernel's tensors lie: those of its node that it takes, what is prepared for it, its results."""
+        if code.first is None:
+            return step.places
+        node = self._graph.nodes[step.node]
+        sources = tuple(self._constant[node.inputs[k]] for k in code.first.reads)
+        key = (code.first.key, sources)
+        if key not in self._numbers:
+            self.found.append(Prepared(code.first, sources, code.made))
+            self._numbers[key] = tuple(Place("weight", self._next + k) for k in range(len(code.made)))
+            self._next += len(code.made)
+        count = len(code.reads)
+        return (*step.places[:count], *self._numbers[key], *step.places[count:])
+
+
 class _Launched:
     """A call, with the numbers that its kernel is given."""
 
@@ -176,11 +225,16 @@ class _Launched:
             given = {p.name: self.values[p.name] for p in code.parameters}
             self.room, self.part = (evaluate(e, given) for e in (code.room.shared, code.room.each))
 
-    def launch(self, kernel: int, places: tuple[Place, ...], room: int) -> Launch:
+    def launch(self, kernels: Sequence[KernelCode], places: tuple[Place, ...], room: int) -> Launch:
+        kernel = kernels.index(self.code)
         values = [self.values[p.name] for p in self.code.parameters]
         words = parameter_words(self.code.parameters, values)
         alone = self.code.alone or (self.code.work is not None and _is_small(self.code.work, self.values))
         return Launch(kernel, places, words, not alone, None if self.code.room is None else (room, self.part))
+
+
+def _launch(launched: _Launched, kernels: Sequence[KernelCode], preparing: _Preparing, step: Step) -> Launch:
+    return launched.launch(kernels, preparing.places(step, launched.code), step.room)
 
 
 def _is_small(work: Work, values: Mapping[str, Number]) -> bool:

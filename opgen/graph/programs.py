@@ -23,10 +23,11 @@ from opgen.dtypes import DType
 from opgen.graph.arena import ArenaPool
 from opgen.graph.bound import Kind, bound
 from opgen.graph.kernels import wanted
-from opgen.graph.loaded import LoadedProgram, MissingKernelError, StepFailed
+from opgen.graph.loaded import LoadedProgram, StepFailed
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Array, Graph
-from opgen.graph.program import program
+from opgen.graph.prepare import MissingKernelError
+from opgen.graph.program import constants_of, program
 from opgen.graph.resolve import ModelError
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.call import Call, Launch, Result
@@ -152,7 +153,8 @@ class Programs:
             return None
         if wish == "never":
             return [False] * len(graph.nodes)
-        return [wanted(bound(graph, node), True).key in self._specials for node in graph.nodes]
+        wants = (wanted(bound(graph, node), True, constants_of(graph, node)) for node in graph.nodes)
+        return [want.key in self._specials for want in wants]
 
     def _forget(self) -> None:
         """Let go of the programs used longest ago, and of arenas that none of the others needs."""

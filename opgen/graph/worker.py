@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import IO, TypeAlias
 
 from opgen.diagnostics import InternalError
-from opgen.graph.kernels import KernelCode, Wanted, make
+from opgen.graph.kernels import Built, Wanted, make
 from opgen.runtime.algorithms import Mode, algorithms, mode
 
-Built: TypeAlias = "tuple[KernelCode, bytes] | Exception"
+Answer: TypeAlias = "Built | Exception"
 _LENGTH = struct.Struct("<Q")
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from opgen.graph.worker import main; main()"
 
@@ -44,7 +44,7 @@ class Worker:
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def build(self, want: Wanted) -> Built:
+    def build(self, want: Wanted) -> Answer:
         """The kernel, or the error with which building it ended.  Raises WorkerLostError."""
         given, taken = self._process.stdin, self._process.stdout
         if given is None or taken is None:
@@ -79,7 +79,7 @@ def main() -> None:
             _write(out, _built(task))
 
 
-def _built(task: _Task) -> Built:
+def _built(task: _Task) -> Answer:
     try:
         with algorithms(task.mode):
             return make(task.want)

@@ -62,7 +62,7 @@ def test_other_processes_help(cpus: int, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_lost_process_was_to_do_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     build = Worker.build
 
-    def killed(self: Worker, want: Wanted) -> worker.Built:
+    def killed(self: Worker, want: Wanted) -> worker.Answer:
         os.kill(self._process.pid, signal.SIGKILL)
         return build(self, want)
 

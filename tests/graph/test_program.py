@@ -14,7 +14,9 @@ from opgen.graph import programs
 from opgen.graph.bound import Kind
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.interpret import compiled, interpret
+from opgen.graph.loaded import LoadedProgram
 from opgen.graph.nodes import Array, Graph
+from opgen.graph.program import program
 from opgen.runtime.errors import ArgumentError
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
@@ -55,9 +57,9 @@ def test_kernels_have_their_room_in_the_arena() -> None:
     inputs = dict(uniform(graph.inputs))
     with algorithms("default"):
         model = CompiledModel.of_graph(graph)
-    (program,) = (p.program for p in model.programs)
-    assert any(x.room is not None and x.room[1] > 0 for x in program.entry.launches), "no thread has a part of its own"
-    assert all(k.room is not None for k in program.kernels)
+    (made,) = (p.program for p in model.programs)
+    assert any(x.room is not None and x.room[1] > 0 for x in made.entry.launches), "no thread has a part of its own"
+    assert all(k.room is not None for k in made.kernels)
     (expected,) = interpret(graph, inputs, compiled)
     before = get_num_threads()
     found = set()
@@ -73,6 +75,22 @@ def test_kernels_have_their_room_in_the_arena() -> None:
         set_num_threads(before)
     assert len(found) == 1, "the same bits for any number of threads, whatever the arena held"
     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+def test_what_depends_on_constants_alone_is_prepared_once() -> None:
+    graph = convolutions(64, 28)
+    inputs = dict(uniform(graph.inputs))
+    with algorithms("off"):
+        model = CompiledModel.of_graph(graph)
+        each_time = program(graph, apart=False)
+    (loaded,) = model.programs
+    assert loaded.program.prepared
+    assert not each_time.prepared
+    assert_same(results(model, inputs), interpret(graph, inputs, compiled))
+    whole = LoadedProgram(each_time, [c.data.array for c in graph.constants], model.pool)
+    result = np.empty(graph.value[graph.outputs[0]].shape, np.float32)
+    whole.bind()([inputs["x0"].ctypes.data, result.ctypes.data])
+    assert_same((result,), results(model, inputs))
 
 
 def chain(length: int, rows: int = 5, columns: int = 7) -> Graph:
@@ -97,9 +115,9 @@ def of_any_size(length: int) -> CompiledModel:
 
 def test_an_arena_is_as_large_as_what_is_alive_at_once() -> None:
     model = CompiledModel.of_graph(chain(9, 64, 64))
-    (program,) = (p.program for p in model.programs)
-    assert program.bound == 2 * 64 * 64 * 4
-    assert program.arena == program.bound
+    (made,) = (p.program for p in model.programs)
+    assert made.bound == 2 * 64 * 64 * 4
+    assert made.arena == made.bound
 
 
 def test_outputs_that_are_inputs_constants_or_given_twice() -> None:

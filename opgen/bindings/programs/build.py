@@ -30,6 +30,7 @@ from opgen.diagnostics import UserError
 from opgen.graph.kernels import object_of
 from opgen.graph.making import Progress
 from opgen.graph.nodes import Constant, Graph
+from opgen.graph.prepare import constants_for
 from opgen.graph.program import Program, program
 from opgen.graph.program_ir import entry_ir
 from opgen.runtime import toolchain
@@ -72,12 +73,13 @@ def build_program(
     tools = Tools.host()
     made = program(graph, progress=progress)
     objects = _objects(made, name)
-    weights = layout(graph.constants, b"".join(objects.values()))
+    constants = constants_for(made, graph)
+    weights = layout(constants, b"".join(objects.values()))
     view = program_view(made, graph, weights, name, source, toolchain.host())
     texts = _texts(view)
     for path, text in texts.items():
         update(folder / path, text)
-    share = _weights(folder / "share" / f"{name}.weights", weights, graph.constants)
+    share = _weights(folder / "share" / f"{name}.weights", weights, constants)
     libraries = _libraries(folder, name, tools, objects)
     return Built((*(folder / path for path in texts), *libraries, share), made)
 
