@@ -117,8 +117,9 @@ class Pipeline:
 
     @property
     def spec(self) -> str:
-        """The op, or its algorithm, as its file has it."""
-        return _source_lines((self.algorithm or self.op).span)
+        """The op, or its algorithm, as its file has it; as it would be written if it stands in none."""
+        span = (self.algorithm or self.op).span
+        return self.model if span is None else _source_lines(span)
 
     @property
     def model(self) -> str:
@@ -151,7 +152,5 @@ def _first_word(attr: Attr) -> str:
     return attr.default if isinstance(attr.default, str) else attr.values[0]
 
 
-def _source_lines(span: Span | None) -> str:
-    if span is None:
-        raise InternalError("the op has no place in a source")
+def _source_lines(span: Span) -> str:
     return "\n".join(span.source.line(n) for n in range(span.line, span.end_line + 1))

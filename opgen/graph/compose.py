@@ -16,7 +16,7 @@ from opgen.graph.idle import without_idle
 from opgen.graph.intermediate import Intermediates
 from opgen.graph.nodes import Graph, Node, Op
 from opgen.graph.rename import Namer, declared, definition_with, renamed, rewritten
-from opgen.graph.rewrite import clear_indices
+from opgen.graph.rewrite import clear_indices, without_ones
 from opgen.graph.settle import CannotComposeError, Settled, settle
 from opgen.spec import model as m
 from opgen.spec.dimensions import determined
@@ -198,7 +198,7 @@ class _Composition:
         intermediates = Intermediates(between, self.copies, inlined, self._size)
         for definitions in of_parts:
             for d in definitions:
-                intermediates.add(definition_with(d, self.equations.in_mathematics))
+                intermediates.add(without_ones(definition_with(d, self.equations.in_mathematics)))
         return tuple(intermediates.definitions)
 
     def _size(self, tensor: str, axis: int) -> m.Expr | None:

@@ -17,10 +17,11 @@ from opgen.spec.walk import operands, subexpressions
 AGAIN = 4
 """A reduction that reads elements more often than so, on average, is one that takes time: a product, a window."""
 
-COSTS: Mapping[str, int] = {
-    "exp": 20, "log": 20, "tanh": 24, "erf": 24, "sin": 24, "cos": 24, "sqrt": 8, "pow": 40, "/": 8,
-}  # fmt: skip
-"""Simple operations that others take as long as, about; what is not here is one."""
+SIMPLE = frozenset({"floor", "ceil", "round", "trunc", "abs", "sign", "isnan", "isinf", "bit_not"})
+"""Functions that are one operation, or two."""
+
+ROOTS, SERIES, POWER = 8, 24, 40
+"""Simple operations that a quotient or root takes as long as, about; another function; a power."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A read, the definition that it stands in, and the indices of the reductions around it."""
+    """A read, the definition that it stands in, and the indices of the reductions around it.
+
+    `chooses`: it stands in a subscript of another read.
+    """
 
     read: m.Read
     definition: m.Definition
     around: tuple[m.IndexRange, ...]
+    chooses: bool
 
 
 def facts_of(graph: Graph, node: Node) -> Facts:
@@ -96,19 +101,25 @@ def facts_of(graph: Graph, node: Node) -> Facts:
     )
 
 
-def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...]) -> Iterator[_Seen]:
+def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...], chooses: bool = False) -> Iterator[_Seen]:
     if isinstance(e, m.Read):
-        yield _Seen(e, d, around)
+        yield _Seen(e, d, around, chooses)
+        for index in e.indices:
+            yield from _reads(index, d, around, True)
+        if e.outside is not None:
+            yield from _reads(e.outside, d, around, chooses)
+        return
     if isinstance(e, m.Reduce):
         around = (*around, *e.indices)
     for o in operands(e):
-        yield from _reads(o, d, around)
+        yield from _reads(o, d, around, chooses)
 
 
 def _is_aligned(s: _Seen) -> bool:
     """Whether a read stands for the element of the result, or of an intermediate, at its own place."""
     place = _at(s.definition.subscripts, s.definition.dims)
-    return not s.around and s.read.outside is None and _at(s.read.indices, s.definition.dims) == place
+    plain = not s.around and not s.chooses and s.read.outside is None
+    return plain and _at(s.read.indices, s.definition.dims) == place
 
 
 def _at(subscripts: Sequence[m.Expr], dims: Sequence[m.Expr]) -> list[m.Expr]:
@@ -119,7 +130,8 @@ def _at(subscripts: Sequence[m.Expr], dims: Sequence[m.Expr]) -> list[m.Expr]:
 
 
 def _is_straight(s: _Seen) -> bool:
-    return s.read.outside is None and all(isinstance(i, m.Index | m.Number) for i in s.read.indices)
+    plain = not s.chooses and s.read.outside is None
+    return plain and all(isinstance(i, m.Index | m.Number) for i in s.read.indices)
 
 
 def _count(s: _Seen, call: Environment) -> int:
@@ -136,9 +148,11 @@ def _cost(e: m.Expr) -> int:
         case m.Reduce() | m.Read():
             return 0
         case m.Apply():
-            return COSTS.get(e.function, 1) + _cost(e.argument)
+            own = 1 if e.function in SIMPLE else ROOTS if e.function in ("sqrt", "rsqrt") else SERIES
+            return own + _cost(e.argument)
         case m.Operation():
-            return COSTS.get(e.op, 1) + _cost(e.left) + _cost(e.right)
+            own = POWER if e.op == "pow" else ROOTS if e.op in ("/", "//", "%", "rem") else 1
+            return own + _cost(e.left) + _cost(e.right)
         case _:
             own = 1 if isinstance(e, m.Conditional | m.Negate) else 0
             return own + sum(map(_cost, operands(e)))

@@ -10,7 +10,7 @@ from functools import reduce
 
 from opgen.spec import model as m
 from opgen.spec.names import why_illegal
-from opgen.spec.walk import operands, subexpressions, substitute_indices, with_operands
+from opgen.spec.walk import operands, subexpressions, substitute_indices, transform, with_operands
 
 TRUE = m.Number(value=True)
 FALSE = m.Number(value=False)
@@ -85,6 +85,40 @@ def in_order(ranges: tuple[m.IndexRange, ...], subscripts: tuple[m.Expr, ...]) -
     """The ranges of a definition's indices, in the order of its left side."""
     by_name = {r.name: r for r in ranges}
     return tuple(by_name[name] for name in dict.fromkeys(indices_in(subscripts)))
+
+
+def without_ones(d: m.Definition) -> m.Definition:
+    """A definition without indices of one place that are parts of a composed subscript: they are 0."""
+    composed = set(indices_in(tuple(s for s in d.subscripts if not isinstance(s, m.Index))))
+    zeros: dict[str, m.Expr] = {
+        r.name: m.Number(0) for r in d.indices if r.extent == m.Number(1) and r.name in composed
+    }
+    if not zeros:
+        return d
+    subscripts = tuple(transform(_shorter, substitute_indices(s, zeros)) for s in d.subscripts)
+    if any(isinstance(s, m.Number) for s in subscripts):
+        return d
+    ranges = tuple(r for r in d.indices if r.name not in zeros)
+    value = transform(_with_shorter_places, substitute_indices(d.value, zeros))
+    return replace(d, indices=in_order(ranges, subscripts), subscripts=subscripts, value=value)
+
+
+def _with_shorter_places(e: m.Expr) -> m.Expr:
+    if isinstance(e, m.Read | m.Element):
+        return replace(e, indices=tuple(transform(_shorter, i) for i in e.indices))
+    return e
+
+
+def _shorter(e: m.Expr) -> m.Expr:
+    """An integer without terms that are 0 and factors that are 1."""
+    match e:
+        case m.Operation("+", m.Number(0), other) | m.Operation("+", other, m.Number(0)):
+            return other
+        case m.Operation("*", m.Number(1), other) | m.Operation("*", other, m.Number(1)):
+            return other
+        case m.Operation("*", m.Number(0), _) | m.Operation("*", _, m.Number(0)):
+            return m.Number(0)
+    return e
 
 
 def clear_indices(d: m.Definition, taken: Collection[str]) -> m.Definition:

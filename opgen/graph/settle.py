@@ -123,7 +123,7 @@ class _Settling:
         """The attributes that stay: those of numbers that are given."""
         for a in self.op.attrs:
             if a.kind in ("int", "float") and not a.compatibility and self.call.attrs[a.name] != ():
-                yield m.Attr(a.name, a.kind, a.shape, minimum=a.minimum, maximum=a.maximum, wide=a.wide, doc=a.doc)
+                yield m.Attr(a.name, a.kind, a.shape, minimum=a.minimum, maximum=a.maximum, doc=a.doc, wide=a.wide)
 
     def _checks(self) -> Iterator[m.ShapeLet | m.Require]:
         for check in self.op.checks:

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import strategies as st
 
 from opgen.dtypes import DTYPES
+from opgen.graph.bound import bound
 from opgen.graph.compose import compose
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.replace import outside, with_node
 from opgen.graph.settle import CannotComposeError
 from opgen.graph.verify import verify
+from opgen.pipeline import STAGES, Pipeline, Stage
+from opgen.runtime import toolchain
 from opgen.spec.environment import AttrStored
 from opgen.spec.loading import load_text
 from opgen.spec.unparse import write_op
@@ -189,3 +192,26 @@ def test_named_integers_stand_before_their_use() -> None:
     same = WINDOWS | {"strides": (1, 1, 1, 1)}
     y = steps("Conv2D", steps.input(1, 4, 5, 2), steps.input(3, 3, 2, 3), module=NN, **same)
     assert_whole(steps.graph(steps("Plus", y, x)))
+
+
+def test_digits_of_one_place_are_none() -> None:
+    """A group with one output, whose sum with its input is one op: both factors of the channels are 1 there."""
+    steps = Steps()
+    x = steps.input(1, 4, 5, 3)
+    y = steps("Conv2D", x, steps.input(3, 3, 1, 3), module=NN, **(WINDOWS | {"strides": (1, 1, 1, 1)}))
+    assert_whole(steps.graph(steps("Plus", x, y)))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_of_a_composed_op(stage: Stage) -> None:
+    steps = Steps()
+    y = steps("Conv2D", steps.input(1, 8, 8, 16), steps.input(3, 3, 16, 32), module=NN, **WINDOWS)
+    y = steps("Ramp", steps("Plus", y, steps.input(1, 1, 1, 32)), slope=0.25)
+    graph = steps.graph(y)
+    whole = compose(graph, graph.nodes, {y})
+    call = bound(with_node(graph, graph.nodes, whole), whole)
+    target = None if stage in ("cuda", "ptx") else toolchain.host()
+    pipeline = Pipeline(whole.op.module, whole.op.spec, call.variant, call.environment, target)
+    text = pipeline.text(stage)
+    wanted = {"spec": "op Conv2DPlusRamp {", "model": "op Conv2DPlusRamp {", "schedule": "split", "ptx": ".entry"}
+    assert wanted.get(stage, "conv2d_plus_ramp") in text, text[:500]
