@@ -4950,6 +4950,7 @@ def rnn(
     hidden_size: int | None = 0,
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
+    activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
@@ -4968,6 +4969,9 @@ def rnn(
         hidden_size: An integer. How many numbers a state has, which `R` tells, too. The default is 0.
         layout_: True or False. Whether sequences come before places. The default is False.
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
+        activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
+            "Softplus", "Softsign", "Tanh", "ThresholdedRelu". `Tanh` in each direction, or nothing. Accepted for
+            source compatibility; it has no effect.
         results: How many results are wanted; as many as are not optional if it is not given.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
@@ -5010,7 +5014,13 @@ def rnn(
     """
     return _rnn.some(
         (X, W, R, B, sequence_lens, initial_h),
-        {"direction": direction, "hidden_size": hidden_size, "layout_": layout_, "clip": clip},
+        {
+            "direction": direction,
+            "hidden_size": hidden_size,
+            "layout_": layout_,
+            "clip": clip,
+            "activations": activations,
+        },
         results,
         out,
     )
@@ -5032,6 +5042,7 @@ def gru(
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
     linear_before_reset: bool | None = False,
+    activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
@@ -5052,6 +5063,9 @@ def gru(
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
         linear_before_reset: True or False. Whether what counts of a state is told after it is multiplied, not
             before. The default is False.
+        activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
+            "Softplus", "Softsign", "Tanh", "ThresholdedRelu". `Sigmoid, Tanh` in each direction, or nothing.
+            Accepted for source compatibility; it has no effect.
         results: How many results are wanted; as many as are not optional if it is not given.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
@@ -5110,6 +5124,7 @@ def gru(
             "layout_": layout_,
             "clip": clip,
             "linear_before_reset": linear_before_reset,
+            "activations": activations,
         },
         results,
         out,
@@ -5134,6 +5149,7 @@ def lstm(
     layout_: bool | None = False,
     clip: float | None = 3.4e38,
     input_forget: bool | None = False,
+    activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
@@ -5156,6 +5172,9 @@ def lstm(
         layout_: True or False. Whether sequences come before places. The default is False.
         clip: A number. The largest magnitude of what is activated. The default is 3.4e38.
         input_forget: True or False. Whether a cell keeps what it does not take in. The default is False.
+        activations: Each one of "Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid",
+            "Softplus", "Softsign", "Tanh", "ThresholdedRelu". `Sigmoid, Tanh, Tanh` in each direction, or nothing.
+            Accepted for source compatibility; it has no effect.
         results: How many results are wanted; as many as are not optional if it is not given.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
@@ -5226,6 +5245,7 @@ def lstm(
             "layout_": layout_,
             "clip": clip,
             "input_forget": input_forget,
+            "activations": activations,
         },
         results,
         out,
@@ -8487,6 +8507,7 @@ class raw_ops:
         hidden_size: int | None = 0,
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
     ) -> Array | tuple[Array, ...]:
@@ -8502,6 +8523,7 @@ class raw_ops:
             hidden_size=hidden_size,
             layout_=layout_,
             clip=clip,
+            activations=activations,
             results=results,
             out=out,
         )
@@ -8520,6 +8542,7 @@ class raw_ops:
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
         linear_before_reset: bool | None = False,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
     ) -> Array | tuple[Array, ...]:
@@ -8536,6 +8559,7 @@ class raw_ops:
             layout_=layout_,
             clip=clip,
             linear_before_reset=linear_before_reset,
+            activations=activations,
             results=results,
             out=out,
         )
@@ -8556,6 +8580,7 @@ class raw_ops:
         layout_: bool | None = False,
         clip: float | None = 3.4e38,
         input_forget: bool | None = False,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
     ) -> Array | tuple[Array, ...]:
@@ -8574,6 +8599,7 @@ class raw_ops:
             layout_=layout_,
             clip=clip,
             input_forget=input_forget,
+            activations=activations,
             results=results,
             out=out,
         )
