@@ -13,6 +13,8 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
 from opgen.dtypes import ALIASES, DTYPES
+from opgen.spec.generic.lists import LISTS, SINGLE
+from opgen.spec.generic.types import PREDICATES
 from opgen.spec.mathematics import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
 
 STYLE = "monokai"
@@ -20,9 +22,11 @@ STYLE = "monokai"
 
 SPEC_KEYWORDS = (
     "op fragment function import use type input output attr let require signature example specialize gradient layout "
-    "compatibility optional alias deprecated if then else and or not in return of with respect to"
+    "compatibility optional alias deprecated if then else and or not in return of with respect to inputs outputs "
+    "static rank versions each one more"
 )
-SPEC_FUNCTIONS = " ".join(["sum prod max min ceildiv pow present", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS])
+_LISTS = [*LISTS, *SINGLE, *PREDICATES, "rank", "count"]
+SPEC_FUNCTIONS = " ".join(["sum prod max min ceildiv pow present", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS, *_LISTS])
 SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
 STEPS = (
