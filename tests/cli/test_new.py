@@ -42,7 +42,7 @@ def test_new_wants_the_name_of_a_module(opgen: Run, name: str, tmp_path: Path) -
     ("name", "why"),
     [
         ("signal", " would hide a module of Python's"),
-        ("max", ": 'max' is a word of the spec language"),
+        ("output", ": the class of 'Output' would hide one that generated code uses"),
         ("len", ": the function of 'Len' would hide Python's built-in 'len'"),
     ],
 )
