@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from opgen.graph.bound import bound
+from opgen.graph.bound import Bound, bound
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.plan.views import view_of
 from opgen.graph.settle import CannotComposeError, settle
+from opgen.loop.bind import bind
+from opgen.lower import lower
+from opgen.runtime.choose import Chooser, takes
+from opgen.runtime.limits import CheckedKernel
 from opgen.spec import model as m
 from opgen.spec.environment import Environment, EvaluationError, evaluate_int
 from opgen.spec.walk import operands, subexpressions
@@ -45,7 +49,8 @@ class Facts:
 
     `readings` are of its values, by their names.  `reduces`: it has reductions.  `heavy`: one of them reads elements
     again and again.  `moves`: elements without reductions, some at places that are computed.  `view`: it does nothing.
-    `cost`: operations for an element of the result, without reductions.
+    `cost`: operations for an element of the result, without reductions.  `otherwise`: an algorithm computes it, which
+    is faster than its definition.
     """
 
     readings: Mapping[str, Reading]
@@ -54,6 +59,7 @@ class Facts:
     moves: bool
     view: bool
     cost: int
+    otherwise: bool
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,20 @@ def facts_of(graph: Graph, node: Node) -> Facts:
         moves=not reduces and not all(map(_is_straight, seen)),
         view=view_of(call) is not None,
         cost=sum(_cost(d.value) for d in op.definitions),
+        otherwise=computed_otherwise(call),
     )
+
+
+def computed_otherwise(call: Bound) -> bool:
+    """Whether a kernel for a call would be made by an algorithm of the op's, which its definition composed has not."""
+    algorithms = call.op.spec.algorithms
+    if not any(takes(a, call.variant.types, call.environment) for a in algorithms):
+        return False
+    checked = CheckedKernel(call.op.spec, lower(call.op.module, call.op.spec, call.variant))
+    values, generic = checked.values(call.environment), checked.lowered.kernel
+    bound_kernel = bind(generic, {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float})
+    chosen = Chooser(call.op.module, call.op.spec, call.variant).choose(bound_kernel, call.environment)
+    return chosen.name != generic.name
 
 
 def _reads(e: m.Expr, d: m.Definition, around: tuple[m.IndexRange, ...], chooses: bool = False) -> Iterator[_Seen]:

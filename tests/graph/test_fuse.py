@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opgen.graph import intermediate
+from opgen.graph import intermediate, reading
+from opgen.graph.bound import bound
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph
 from opgen.graph.passes.base import Report
 from opgen.graph.passes.fuse import FUSE
+from opgen.runtime.algorithms import algorithms
 from opgen.spec import model as m
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
 from tests.graph.steps import NN, Steps, uniform
@@ -186,3 +188,26 @@ def test_what_two_steps_make_of_a_product_belongs_to_it() -> None:
     y = steps("Times", x, steps("Swish", x))
     z = steps("DepthwiseConv2dNative", y, steps.input(3, 3, 6, 1), module=NN, **WINDOWS)
     assert fused(steps.graph(z))[0] == ["Conv2DSwishTimes", "DepthwiseConv2dNative"]
+
+
+def test_what_an_algorithm_computes_stays_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A composed op has no algorithms; where one is for a call but would not be taken, its definition is composed."""
+    steps = Steps()
+    x = steps("Ramp", steps.input(1, 6, 6, 3))
+    graph = steps.graph(steps("Ramp", steps("Conv2D", x, steps.input(3, 3, 3, 3), module=NN, **WINDOWS)))
+    assert fused(graph)[0] == ["RampConv2DRamp"]
+    monkeypatch.setattr(reading, "computed_otherwise", lambda call: bool(call.op.spec.algorithms))
+    ops, apart = fused(graph)
+    assert ops == ["Ramp", "Conv2D", "Ramp"]
+    assert set(apart) == {"apart: an algorithm computes it, faster than the mathematics that could be put together"}
+
+
+def test_whether_an_algorithm_computes_it() -> None:
+    """It agrees with what a kernel is made of: large images of many channels are filtered with fewer products."""
+    for size, wanted in ((6, False), (112, True)):
+        steps = Steps()
+        steps("Conv2D", steps.input(1, size, size, 64), steps.input(3, 3, 64, 64), module=NN, **WINDOWS)
+        graph = steps.graph(steps.values[-1].name)
+        assert reading.computed_otherwise(bound(graph, graph.nodes[0])) == wanted
+        with algorithms("off"):
+            assert not reading.computed_otherwise(bound(graph, graph.nodes[0]))

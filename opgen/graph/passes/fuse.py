@@ -132,6 +132,8 @@ class _Fusion:
         facts = self.facts[node.name]
         if any(n.name not in self.facts for n in group.nodes):
             return self.why[group.root.name]
+        if facts.otherwise or any(self.facts[n.name].otherwise for n in group.nodes):
+            return "an algorithm computes it, faster than the mathematics that could be put together"
         if facts.view:
             return "it moves nothing: a view costs nothing"
         if len(group.nodes) >= MOST or len(group.inputs | set(node.inputs)) > TENSORS:
