@@ -22,7 +22,7 @@ from opgen.onnx.package import newest
 from opgen.onnx.source import ModelSource
 
 try:
-    from onnx import ModelProto, NodeProto, helper
+    from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
     from onnx.backend import base
 except ImportError as error:
     raise PackageMissingError from error
@@ -100,17 +100,21 @@ class Backend(base.Backend):
 
 
 def _in_order(model: Model, inputs: Any) -> list[object]:
-    """The inputs as the model takes them."""
+    """The inputs as the model takes them; those that are messages as arrays."""
     names = [i.name for i in model.inputs]
     if isinstance(inputs, Mapping):
         missing = [name for name in names if name not in inputs]
         if missing:
             raise UserError(f"{model.name}: the input '{missing[0]}' is missing")
-        return [inputs[name] for name in names]
+        return [_array(inputs[name]) for name in names]
     given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if len(given) != len(names):
         raise UserError(f"{model.name}: it takes {len(names)} inputs ({', '.join(names)}), given {len(given)}")
-    return given
+    return [_array(each) for each in given]
+
+
+def _array(given: object) -> object:
+    return numpy_helper.to_array(given) if isinstance(given, TensorProto) else given
 
 
 prepare = Backend.prepare

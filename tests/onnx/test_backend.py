@@ -69,3 +69,11 @@ def test_inputs_that_do_not_fit() -> None:
     ):
         with pytest.raises(UserError, match=said):
             prepared.run(inputs)
+
+
+def test_lists_of_the_wrong_type() -> None:
+    """Nothing but these numbers tells the type of the results."""
+    numbers = [constant(name, np.int32(value)) for name, value in (("a", 1), ("b", 9), ("c", 2))]
+    ranged = model([node("Range", ["a", "b", "c"], ["y"])], initialisers=numbers)
+    with pytest.raises(UserError, match=r"node 'Range' \(Range\): .*argument 'start': expected a tensor of type int64"):
+        backend.run_model(ranged, [X[0]])

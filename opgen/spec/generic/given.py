@@ -73,6 +73,9 @@ def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
     name, value = decl.name.name, argument.value
     if value is None:
         raise CallError(op.name, name, "values that are known before the call runs", "a tensor that is computed")
+    if argument.dtype != decl.dtype.name and all(isinstance(i, s.StaticDecl) for i in op.inputs):
+        # no tensor tells the type of the results: they are of the declared one only if this is
+        raise CallTypeError(op.name, name, f"a tensor of type {decl.dtype.name}", f"type {argument.dtype}")
     if decl.scalar:
         values = value if isinstance(value, tuple) else (value,)
         if len(values) != 1:
