@@ -68,7 +68,8 @@ class _Object:
     """What is kept of a kernel whatever op it came from.
 
     `reads` are the positions of its inputs among those of the kernel before it was taken apart; `made` are the types
-    and shapes of what `first` makes for it.
+    and shapes of what `first` makes for it.  `symbol` is that of what runs first, told by what it does: kernels for
+    other sizes may begin with the same.
     """
 
     room: RoomNeeded | None
@@ -77,6 +78,7 @@ class _Object:
     reads: tuple[int, ...]
     first: _Object | None = None
     made: tuple[Kind, ...] = ()
+    symbol: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,10 @@ def make(want: Wanted) -> Built:
     if made.first is None:
         pickled.put(want.key, code)
         return code, (made.code,)
-    key = cache.key_of({"first": key})
+    key = cache.key_of({"first": made.first.symbol, "reads": repr(made.first.reads), **machine_identity()})
     pickled.put(key, made.first)
     first = _code_of(key, made.first, (), False, None)
-    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=_symbol(code.key, "first"))
+    first = replace(first, reads=tuple(places_of[i] for i in first.reads), symbol=made.first.symbol)
     code = replace(code, first=first, made=made.made)
     pickled.put(want.key, code)
     return code, (made.code, made.first.code)
@@ -216,7 +218,8 @@ def _built(kernel: Kernel, constants: tuple[str, ...]) -> _Object:
         apart = taken_apart(legal, constants)
         if apart is None:
             return _compiled(legal, kernel)
-        first = _compiled(replace(apart.first, name=_symbol(kernel.name.partition("_")[2], "first")), kernel)
+        symbol = _symbol(cache.key_of({"text": print_kernel(canonical(apart.first))}), "first")
+        first = replace(_compiled(replace(apart.first, name=symbol), kernel), symbol=symbol)
         results = tuple((x.dtype, tuple(evaluate(d, {}) for d in x.shape)) for x in apart.first.outputs)
         return replace(_compiled(apart.then, kernel), first=first, made=results)
 

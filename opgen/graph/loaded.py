@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from math import prod
-
-import numpy as np
 
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.arena import ArenaPool, arena_code
 from opgen.graph.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
+from opgen.graph.held import Store
 from opgen.graph.nodes import Array
-from opgen.graph.plan.lives import ALIGNMENT
-from opgen.graph.prepare import found, table
+from opgen.graph.prepare import array_of, found, table
 from opgen.graph.program import ENTRY, Program
 from opgen.graph.program_ir import failure_of
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
@@ -37,16 +34,16 @@ class StepFailed(CheckFailed):
 class LoadedProgram:
     """A program, and what its entry is given: the addresses of its kernels and weights."""
 
-    def __init__(self, program: Program, weights: Sequence[Array], pool: ArenaPool) -> None:
-        """Raises MissingKernelError if the code of a kernel is gone."""
+    def __init__(self, program: Program, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> None:
+        """`store` is shared by programs of one model.  Raises MissingKernelError if the code of a kernel is gone."""
         self.program = program
         self.pool = pool
         self._kernels = [found(code, program.name) for code in program.kernels]
-        self._weights = [None if a is None else _in_line(a) for a in table(program, weights)]
+        self.rows = table(program, weights, store)
         self._library = load_library(program.code, ENTRY)
         self._records: dict[int, Words] = {}
         self._kernel_table = _table(k.address for k in self._kernels)
-        self._weight_table = _table(0 if a is None else address(a) for a in self._weights)
+        self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
 
     @property
     def tables(self) -> tuple[int, int]:
@@ -133,14 +130,3 @@ class BoundProgram(Launchable):
 def _table(addresses: Iterable[int]) -> ctypes.Array[ctypes.c_int64]:
     found = list(addresses)
     return (ctypes.c_int64 * max(1, len(found)))(*found)
-
-
-def _in_line(array: Array) -> Array:
-    """An array that starts on a cache line, as kernels read fastest."""
-    if address(array) % ALIGNMENT == 0 or not prod(array.shape):
-        return array
-    found = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    start = -address(found) % ALIGNMENT
-    copy = found[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy

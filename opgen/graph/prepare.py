@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.graph.arena import ArenaPool
+from opgen.graph.held import Held, Store
 from opgen.graph.kernels import KernelCode, LoadedKernel, loaded
 from opgen.graph.nodes import Array, Constant, Data, Graph, Value
+from opgen.graph.plan.lives import ALIGNMENT
 from opgen.graph.program import Prepared, Program
 from opgen.loop.status import OK
 from opgen.runtime import threads
@@ -31,18 +35,49 @@ def found(code: KernelCode, program: str) -> LoadedKernel:
     return kernel
 
 
-def table(program: Program, constants: Sequence[Array]) -> list[Array | None]:
-    """The arrays of the entry's table: constants and what is prepared of them; None for those that no kernel reads."""
+Row: TypeAlias = "tuple[Held, int] | None"
+"""A row of the entry's table: one of the arrays that are held; None for what no kernel reads."""
+
+
+def table(program: Program, constants: Sequence[Array], store: Store | None = None) -> list[Row]:
+    """The entry's table: constants, and what is prepared of them.  What is in the store is not made again."""
+    shared = Store() if store is None else store
     entry = program.entry
     used = {p.at for x in entry.launches for p in x.places if p.room == "weight"}
     used |= {m.source.at for m in entry.moved if m.source.room == "weight"}
-    whole = [*constants, *(a for each in program.prepared for a in prepared(each, constants, program.name))]
-    return [a if number in used else None for number, a in enumerate(whole)]
+    rows: list[Row] = []
+    for number, array in enumerate(constants):
+        rows.append((shared.of("in line", [array], partial(_lined_up, array)), 0) if number in used else None)
+    for work in program.prepared:
+        sources = [constants[number] for number in work.sources]
+        held = shared.of(work.kernel.key, sources, partial(prepared, work, sources, program.name))
+        rows += [(held, k) for k in range(len(held.made))]
+    return rows
+
+
+def array_of(row: Row) -> Array | None:
+    """The array of a row."""
+    return None if row is None else row[0].made[row[1]]
+
+
+def _lined_up(array: Array) -> list[Array]:
+    return [_in_line(array)]
+
+
+def _in_line(array: Array) -> Array:
+    """An array that starts on a cache line, as kernels read fastest."""
+    if address(array) % ALIGNMENT == 0 or not array.size:
+        return array
+    found = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -address(found) % ALIGNMENT
+    copy: Array = found[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def constants_for(program: Program, graph: Graph) -> tuple[Constant, ...]:
     """The entry's table as constants, those that no kernel reads empty: what a library keeps in its file of weights."""
-    arrays = table(program, [c.data.array for c in graph.constants])
+    arrays = [array_of(row) for row in table(program, [c.data.array for c in graph.constants])]
     nothing = np.empty(0, np.uint8)
     return tuple(_constant(f"weight {i}", nothing if a is None else a) for i, a in enumerate(arrays))
 
@@ -54,10 +89,10 @@ def _constant(name: str, array: Array) -> Constant:
     return Constant(Value(name, dtype, array.shape), Data(array))
 
 
-def prepared(work: Prepared, constants: Sequence[Array], program: str) -> list[Array]:
+def prepared(work: Prepared, given: Sequence[Array], program: str) -> list[Array]:
     """What a kernel makes of constants."""
     kernel = found(work.kernel, program)
-    sources = [np.ascontiguousarray(constants[number]) for number in work.sources]
+    sources = [np.ascontiguousarray(a) for a in given]
     results: list[Array] = [empty_aligned(shape, dtype) for dtype, shape in work.made]
     count = threads.get_num_threads()
     shared = 0 if count <= 1 else threads.parallel_for().address

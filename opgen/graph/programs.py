@@ -4,7 +4,7 @@ Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinat
 further ones take such kernels where there are some for the sizes of a node, and share kernels for all sizes for the
 rest, which do not add to what there is.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always`, or `never`.
 Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
-largest program that is kept needs.
+largest program that is kept needs.  Weights are shared by the programs that read them in the same order.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from opgen.diagnostics import CheckFailed, InternalError
 from opgen.dtypes import DType
 from opgen.graph.arena import ArenaPool
 from opgen.graph.bound import Kind, bound
+from opgen.graph.held import Store
 from opgen.graph.kernels import wanted
 from opgen.graph.loaded import LoadedProgram, StepFailed
 from opgen.graph.making import Progress
@@ -78,6 +79,7 @@ class Programs:
         self._ready: OrderedDict[_Key, Ready] = OrderedDict()
         self._specials: set[str] = set()
         self._combinations = 0
+        self._store = Store()
         self._lock = threading.RLock()
 
     @property
@@ -142,9 +144,9 @@ class Programs:
             self._combinations += 1
             self._specials.update(found.wanted)
         try:
-            return LoadedProgram(found, weights, self.pool)
+            return LoadedProgram(found, weights, self.pool, self._store)
         except MissingKernelError:  # the cache may have dropped a kernel, and kept the program
-            return LoadedProgram(program(graph, special, self._progress, anew=True), weights, self.pool)
+            return LoadedProgram(program(graph, special, self._progress, anew=True), weights, self.pool, self._store)
 
     def _special(self, graph: Graph) -> Sequence[bool] | None:
         """Which nodes get kernels for just their sizes; None: all."""

@@ -16,6 +16,7 @@ from opgen.graph.compiled import CompiledModel
 from opgen.graph.interpret import compiled, interpret
 from opgen.graph.loaded import LoadedProgram
 from opgen.graph.nodes import Array, Graph
+from opgen.graph.prepare import array_of
 from opgen.graph.program import program
 from opgen.runtime.errors import ArgumentError
 from opgen.runtime.threads import get_num_threads, set_num_threads
@@ -212,3 +213,20 @@ def nested(inner: CompiledModel) -> Graph:
     """A graph that is made by running a model."""
     assert (inner(np.ones((5, 7), np.float32), np.ones((1, 7), np.float32)) == 3).all()
     return chain(3)
+
+
+def test_programs_of_one_model_share_their_weights() -> None:
+    weights = np.random.default_rng(3).random((64 * 64 + 1,), np.float32)[1:].reshape(1, 1, 64, 64)
+
+    def of(rows: int) -> Graph:
+        s = Steps()
+        x, w = s.input(1, rows, 28, 64), s.constant(weights)
+        return s.graph(s("Conv2D", x, w, module=NN, strides=(1, 1, 1, 1), padding="SAME"))
+
+    graphs = {rows: of(rows) for rows in (28, 30)}
+    model = CompiledModel("shared", {"x0": FLOAT32}, lambda kinds, _: graphs[kinds["x0"][1][1]])
+    for rows, graph in graphs.items():
+        inputs = {"x0": np.random.default_rng(rows).random((1, rows, 28, 64), np.float32)}
+        np.testing.assert_allclose(model(inputs["x0"]), interpret(graph, inputs, compiled)[0], rtol=1e-4)
+    first, second = ({id(a) for a in map(array_of, p.rows) if a is not None} for p in model.programs)
+    assert first == second
