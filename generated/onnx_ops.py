@@ -714,9 +714,9 @@ def conv_transpose(
         whole... = ((size - 1) * strides + output_padding + (taps - 1) * dilations + 1)...
         out..., head... = spread(whole, size * strides, auto_pad, take(pads, rank(size)), skip(pads, rank(size)), if
             present(output_shape) then output_shape else -1)...
-        Y[n, g * group_outputs + k, y...] = sum[c < depth, r... < taps... if all(((y + head - r * dilations) %
-            strides == 0)...)]( (X[n, g * depth + c, ((y + head - r * dilations) // strides)...] else 0) * (W[g *
-            depth + c, k, r...] else 0)) + (if present(B) then B[g * group_outputs + k] else 0)
+        Y[n, g * group_outputs + k, y...] = sum[r... < taps..., c < depth if all(((y + head - r * dilations) %
+            strides == 0)...)]( X[n, g * depth + c, ((y + head - r * dilations) // strides)...] * W[g * depth + c,
+            k, r...]) + (if present(B) then B[g * group_outputs + k] else 0)
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
