@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
@@ -250,10 +249,8 @@ class Mathematics:
         if scope.conditions is None and made and not scope.path and not self._partial:
             scope.around += outside
             return value
-        if scope.conditions is None and (self._partial or made):
+        if scope.conditions is None:  # of an op that a person wrote it is proved; of one that was composed it is so
             return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
-        if scope.conditions is None:
-            raise InternalError(f"{e.span}: a read of {e.tensor!r} outside a reduction is not proved to stay inside")
         if not scope.path:
             scope.conditions += outside
             return value
