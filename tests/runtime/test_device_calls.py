@@ -483,9 +483,9 @@ def test_to_device(fake: ctypes.CDLL) -> None:
     assert opgen.to_device([[1.0, 2.0]]).to_numpy().tolist() == [[1.0, 2.0]]
     np.testing.assert_array_equal(opgen.to_device(A.T).to_numpy(), A.T)
     with pytest.raises(UserError) as caught:
-        opgen.to_device(np.zeros(2, np.uint8))
-    types = "bool, int32, int64, float16, bfloat16, float32, float64"
-    assert str(caught.value) == f"opgen.to_device: expected one of {types}, given uint8[2]"
+        opgen.to_device(np.zeros(2, np.complex64))
+    types = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64"
+    assert str(caught.value) == f"opgen.to_device: expected one of {types}, given complex64[2]"
     with pytest.raises(UserError, match=r"^opgen\.to_device: expected cuda or cuda:N, given 'cpu'$"):
         opgen.to_device(A, "cpu")
 
