@@ -5,8 +5,10 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Mapping
 from ctypes import c_int64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import numpy as np
 
 from opgen.diagnostics import CheckFailed
 from opgen.runtime.errors import ArgumentValueError
@@ -39,6 +41,12 @@ class Call:
     attributes: Mapping[str, Value]
     integers: Mapping[str, int]
     results: tuple[Result, ...]
+
+
+def without_memory(call: Call) -> Call:
+    """The call with tensors of the same shapes that hold nothing, to be remembered."""
+    nothing = np.zeros(())
+    return replace(call, tensors={name: np.broadcast_to(nothing, t.shape) for name, t in call.tensors.items()})
 
 
 Check: TypeAlias = Callable[..., Call]

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from opgen.diagnostics import CheckFailed, UserError, did_you_mean
 from opgen.runtime.algorithms import mode
-from opgen.runtime.call import Call, Check, Launch
+from opgen.runtime.call import Call, Check, Launch, without_memory
 from opgen.runtime.counters import register
 from opgen.runtime.locks import BUILD
 from opgen.runtime.operator import Operator
@@ -197,7 +197,7 @@ class Kernels:
             if shelved is not None:
                 self.counters.specialized_plans += 1
                 reads = tuple(b.name for b in shelved.kernel.inputs)
-                return Launch(shelved.bind(()), reads, functools.partial(self.refused, call))
+                return Launch(shelved.bind(()), reads, functools.partial(self.refused, without_memory(call)))
             return self._made(call, key)
 
     def _shelf_key(self, call: Call) -> str | None:
@@ -236,7 +236,7 @@ class Kernels:
         alone = compiled is variant.generic and compiled.parallel and _is_small(variant, values)
         bound = compiled.bind([values[p.name] for p in compiled.kernel.parameters], alone)
         reads = tuple(b.name for b in variant.lowered.kernel.inputs)
-        return Launch(bound, reads, functools.partial(self.refused, call))
+        return Launch(bound, reads, functools.partial(self.refused, without_memory(call)))
 
     def refused(self, call: Call, failed: CheckFailed) -> ArgumentValueError:
         """The error of a call for which a check of the kernel does not hold."""

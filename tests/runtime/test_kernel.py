@@ -157,8 +157,8 @@ def test_out_of_memory_is_a_memory_error() -> None:
 
 
 def test_an_unknown_status_is_a_bug() -> None:
-    with pytest.raises(InternalError, match=r"^kernel fails returned status 9$"):
-        status_kernel(9)([], ())
+    with pytest.raises(InternalError, match=r"^kernel fails returned status -9$"):
+        status_kernel(-9)([], ())
 
 
 def test_arguments_that_do_not_fit_are_bugs() -> None:
