@@ -81,7 +81,11 @@ class Intermediates:
         indices: list[m.Expr] = []
         for subscript, digits in zip(e.indices, self._digits[e.tensor], strict=True):
             indices += _digits_of(subscript, digits)
-        return replace(e, indices=tuple(indices))
+        outside = e.outside
+        if outside is None and any(isinstance(i, m.Operation) for i in indices):
+            # Quotients are inside because the subscript is, which is not proved where its size has a name of its own.
+            outside = m.Number(0)
+        return replace(e, indices=tuple(indices), outside=outside)
 
 
 def _digits_of(subscript: m.Expr, digits: Digits) -> list[m.Expr]:

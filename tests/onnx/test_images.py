@@ -1,4 +1,4 @@
-"""Images of another size: `specs/onnx/resize.op` against ONNX's own reference."""
+"""Images of another size (`specs/onnx/resize.op`), and what detectors do with them, against ONNX's own reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import opgen
@@ -95,3 +95,24 @@ def test_what_is_not_supported_is_refused(ops: ModuleType) -> None:
         ops.resize(X, None, [1, 1, 2, 2], antialias=True)
     with pytest.raises(ValueError, match="expected as many scales, or sizes, as dimensions that change"):
         ops.resize(X, None, [2, 2])
+
+
+def test_channels_in_groups_that_a_sum_follows() -> None:
+    """A composed channel, of a size that has a name of its own, is read at quotient and remainder."""
+    rng = np.random.default_rng(6)
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((1, 3, 5, 6), (3, 4, 2, 2), (1, 4, 1, 1)))
+    nodes = [
+        helper.make_node("ConvTranspose", ["X", "W"], ["Y"], strides=[2, 2]),
+        helper.make_node("Add", ["Y", "B"], ["Z"]),
+        helper.make_node("Relu", ["Z"], ["R"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("R", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, "W"), numpy_helper.from_array(b, "B")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    expected = ReferenceEvaluator(model).run(None, {"X": x})[0]
+    np.testing.assert_allclose(opgen.compile(model)(x), expected, rtol=1e-5, atol=1e-6)
