@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from opgen.lower.repeated import reads_taken, reductions
 from opgen.spec.model import Definition, Expr, Index, Read, Reduce
+from opgen.spec.polynomial import digits, same
 from opgen.spec.walk import depth, operands, reads, subexpressions, substitute_indices, transform, with_operands
 
 DEEPEST = 64
@@ -54,11 +56,22 @@ def _fits(let: Definition, user: Definition) -> bool:
         return False
     if len(found) > 1 and not _may_stand_often(let, user, len(found)):
         return False
-    subscripts = found[0].indices
-    names = [s.name for s in subscripts if isinstance(s, Index)]
+    return _same_places(found[0].indices, let.dims, user)
+
+
+def _same_places(subscripts: Sequence[Expr], dims: Sequence[Expr], user: Definition) -> bool:
+    """Whether a definition reads each place of a tensor just once: at its indices, or at composites of them that cover
+    their dimensions.
+    """
+    found: list[tuple[str, Expr]] = []
+    for subscript, size in zip(subscripts, dims, strict=True):
+        if isinstance(subscript, Index):
+            found.append((subscript.name, size))
+        else:
+            found += digits(subscript, size) or [("", size)]
     extents = {r.name: r.extent for r in user.indices}
-    same_box = all(extents.get(n) == d for n, d in zip(names, let.dims, strict=False))
-    return len(names) == len(subscripts) and sorted(names) == sorted(extents) and same_box
+    fits = all(name in extents and same(extents[name], extent) for name, extent in found)
+    return fits and sorted(name for name, _ in found) == sorted(extents)
 
 
 def _may_stand_often(let: Definition, user: Definition, times: int) -> bool:

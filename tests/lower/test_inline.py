@@ -77,3 +77,30 @@ def test_a_reduction_is_computed_once() -> None:
 def test_what_is_taken_on_one_side_only_stays_apart() -> None:
     """Its reduction would stand on both sides."""
     assert heap(kernel("sum[l](x[i, l] * w[l, j])", VALUE[3].format("p[i, j]"), "q[i, j]")) == 1
+
+
+def test_places_may_be_told_by_composites() -> None:
+    module = load_text(
+        """
+        op Grouped {
+          type T in {float32}
+          input x: T[rows, groups * width]
+          input w: T[groups * width, groups]
+          input b: T[groups * width]
+          output y: T[rows, groups * width]
+          let moved[i, c] = x[i, c] + b[c]
+          let grown[i, c] = 2 * x[i, c]
+          y[i, g * width + k] = sum[r < groups](w[g * width + k, r]) + moved[i, g * width + k] + grown[i, k * 1 + 0]
+        }
+        """
+    )
+    lowered = lower(module, module.ops[0], Variant({"T": "float32"}, {})).kernel
+    assert [a.buffers[0].name for a in allocs_in(lowered.body) if a.space == "heap"] == ["grown"]
+    rng = np.random.default_rng(3)
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 6), (6, 2), (6,)))
+    numbers = {"rows": 2, "groups": 2, "width": 3}
+    y = interpret(lowered, {"x": x, "w": w, "b": b}, {p.name: numbers[p.name] for p in lowered.parameters})["y"]
+    expected = np.zeros(6, np.float32)
+    for r in range(2):
+        expected = expected + w[:, r]
+    assert np.array_equal(y, expected + (x + b) + np.tile(2 * x[:, :3], 2))

@@ -63,6 +63,7 @@ from opgen.schedule.auto.nests import (
     divisibility,
     is_contiguous,
     loop_across,
+    loops_instead,
     loops_of_reuse,
     places_read,
     reduces,
@@ -120,6 +121,9 @@ class CpuNest:
         if self._elementwise.across() or (vector is not None and self._along(vector)):
             return
         if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
+            return
+        instead = [] if vector is None else loops_instead(self.nest)
+        if any(self._turned(n) or self._reduction(n) for n in instead):
             return
         quotients = self._decided()
         names = self.nest.names[:-1] if places_read(self.nest) and len(self.nest.names) > 1 else self.nest.names

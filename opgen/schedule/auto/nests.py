@@ -252,6 +252,16 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
 
+def loops_instead(nest: Nest) -> list[str]:
+    """The loops that only some reads follow, along a dimension of their own, and of which no condition speaks, the
+    longest first: for lanes where those along which results lie would read with strides.
+    """
+    free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
+    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
+    rows = [n for n in mixed if any(own_axis(e, n) is not None for e in nest.summed)]
+    return sorted(rows, key=lambda n: -(nest.extent(n) or 0))
+
+
 def count_of_terms(nest: Nest) -> int:
     """How many terms a nest adds up for all of its results together; 0 if a size is not known."""
     results = prod(nest.extent(n) or 0 for n in nest.names)
