@@ -24,6 +24,7 @@ rows            a reduction along what lies consecutively: partial results in la
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -239,7 +240,7 @@ class CpuNest:
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
         if any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in (ScalarRows, Products, OuterMaps)):
             return True
-        if Ragged(nest, self.trial, vector, lanes, self.machine, self._in_whole_tiles, self._left_over).run():
+        if Ragged(nest, self.trial, vector, lanes, self.machine, *self._cut).run():
             return True
         if self.machine.pairs and OuterPairs(nest, self.trial, vector, lanes, self.machine).run():
             return True
@@ -305,7 +306,7 @@ class CpuNest:
         for copy in widen_reused(nest, vector, self.trial, scalars):
             self._alone(self.trial.nest(copy))
         of = (self.trial.nest(vector), self.trial, vector, lanes, self.machine)
-        if not only and (Products(*of).run() or Ragged(*of, self._in_whole_tiles, self._left_over).run()):
+        if not only and (Products(*of).run() or Ragged(*of, *self._cut).run()):
             return True
         wide = self.trial.fresh(f"{results[0].buffer}_wide")
         if not self.trial.take(Widen(results[0].buffer, wide)):
@@ -324,10 +325,19 @@ class CpuNest:
         kinds = (Products, Streamed, OuterProducts)
         return any(kind(nest, self.trial, vector, lanes, self.machine).run() for kind in kinds)
 
+    def _in_tiles(self, nest: Nest) -> bool:
+        """A part of a product, with lanes along the loop that was cut."""
+        return CpuNest(nest, self.trial, self.machine)._reduction(nest.names[0])
+
     def _left_over(self, nest: Nest) -> None:
         """What is left over of a product, with lanes along the loop that was cut if they are not too few."""
-        if not CpuNest(nest, self.trial, self.machine)._reduction(nest.names[0]):
+        if not self._in_tiles(nest):
             self._alone(nest)
+
+    @property
+    def _cut(self) -> tuple[Callable[[Nest], bool], Callable[[Nest], bool], Callable[[Nest], None]]:
+        """What schedules parts of a product: whole large tiles, other tiles, what is left over."""
+        return self._in_whole_tiles, self._in_tiles, self._left_over
 
     def _in_wide_taps(self, nest: Nest, vector: str, lanes: int) -> bool:
         return self._in_wide_sums(nest, vector, lanes, (Taps,))

@@ -1,4 +1,8 @@
-"""Contractions whose results fill no whole number of tiles along the lanes: what is left over is a nest of its own."""
+"""Contractions whose results fill no whole number of tiles along the lanes: what is left over is a nest of its own.
+
+Where they fill no whole number of vectors either, the last vector would overlap the one before: sums could not wait in
+the results then, nor rows in panels.  What comes of rows from beyond the second cache is cut in any case.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opgen.schedule.auto.contraction.products import VECTORS
+from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.steps import Partition, Reorder
 
 LEAST = 3 / 4
@@ -16,9 +21,12 @@ LEAST = 3 / 4
 
 @dataclass(frozen=True)
 class Ragged(LaneNest):
-    """`whole` schedules a nest of whole tiles and says if it did, `rest` what is left over."""
+    """`whole` schedules a nest of whole large tiles and says if it did, `tiled` one of tiles of any kind, `rest` what
+    is left over.
+    """
 
     whole: Callable[[Nest], bool]
+    tiled: Callable[[Nest], bool]
     rest: Callable[[Nest], None]
 
     def run(self) -> bool:
@@ -36,7 +44,19 @@ class Ragged(LaneNest):
         self.trial.joined(others)
         if not trial.take(Partition(self.vector, (-left,), suffix)):
             return False
-        if not self.whole(trial.nest(self.vector)):
+        nest = trial.nest(self.vector)
+        if not self.whole(nest) and not (self._overlaps and self._afar and self.tiled(nest)):
             return False
         self.rest(trial.nest(name))
         return True
+
+    @property
+    def _overlaps(self) -> bool:
+        """Whether the last vector of a row of results would reach over its end."""
+        return (self.nest.extent(self.vector) or 0) % self.lanes > 0
+
+    @property
+    def _afar(self) -> bool:
+        """Whether what lanes read comes from beyond the second cache."""
+        rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
+        return any(elements(self.nest, name) * size > self.machine.l2.size for name, size in rows.items())

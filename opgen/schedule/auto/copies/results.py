@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.nests import is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Split
+from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Reorder, Split, Step
 
 SHORTEST = 8
 """The shortest row of results that is worth turning."""
@@ -35,7 +38,25 @@ def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     around = names[: names.index(splits[0].outer)] if names else ()
     order = with_last(len(result.indices), axis)
     name = again.fresh(f"{result.buffer}_row")
-    kept = around and again.take(Pack(result.buffer, order, name, around[-1]))
+    if not around:
+        return
+    row = Pack(result.buffer, order, name, around[-1])
+    if not again.take(row):
+        again = Trial(marks.kernel)
+        if not again.take(*steps[marks.before : marks.ready], *_after(row, tile, around)):
+            return
     ends = [s for s in steps[marks.ready :] if isinstance(s, Partition)]
-    if kept and transposed_blocks(again, name, machine.vector_bytes, around) and again.take(*ends):
+    if transposed_blocks(again, name, machine.vector_bytes, around) and again.take(*ends):
         trial.adopt(again, marks.before)
+
+
+def _after(row: Pack, tile: Sequence[Step], around: Sequence[str]) -> list[Step]:
+    """The steps of a tile that come after the row of results is made, within the loops around it: of a tile whose last
+    vector overlaps the one before it is not known that it stores all of the row.
+    """
+    at = next((i + 1 for i, s in enumerate(tile) if isinstance(s, Reorder)), 0)
+    inside = (
+        replace(s, loops=tuple(n for n in s.loops if n not in around)) if isinstance(s, Reorder) else s
+        for s in tile[at:]
+    )
+    return [*tile[:at], row, *inside]
