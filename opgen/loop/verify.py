@@ -37,7 +37,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.print import print_expr
 from opgen.loop.typecheck import Declarations, access_problems, type_problems
-from opgen.loop.walk import declares, expressions, free_vars, loads, loops_in, outermost, touched, walk, walk_expr
+from opgen.loop.walk import declares, expressions, free_vars, loads, loops_in, outermost, parts, touched, walk_expr
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,22 @@ def _late(kernel: Kernel) -> Iterator[Problem]:
     """Checks after which not everything can be as it was: an output is stored to before."""
     outputs = {o.name for o in kernel.outputs}
     written: str | None = None
-    for s in walk(kernel.body):
-        if isinstance(s, Store) and s.buffer in outputs:
-            written = s.buffer
-        elif isinstance(s, Check) and written is not None:
-            yield Problem(f"check {s.number} stands after a store to the output '{written}'", "the body")
+    for s in _outside_loops(kernel.body):
+        if isinstance(s, Check):
+            if written is not None:
+                yield Problem(f"check {s.number} stands after a store to the output '{written}'", "the body")
+        elif isinstance(s, For | Store):
+            written = next((name for name in sorted(outputs & touched(s))), written)
+
+
+def _outside_loops(s: Stmt) -> Iterator[Stmt]:
+    """The statements that are in no loop, in program order, loops as wholes."""
+    left = [s]
+    while left:
+        s = left.pop()
+        yield s
+        if not isinstance(s, For):
+            left += reversed(list(parts(s)))
 
 
 def _name(name: str) -> Iterator[str]:
