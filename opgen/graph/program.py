@@ -19,6 +19,7 @@ from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
 from opgen.graph.program_ir import Entry, Launch, Moved, entry_ir
 from opgen.runtime import cache, pickled, toolchain
+from opgen.runtime.algorithms import mode
 from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import WORTH_SHARING, Work
 from opgen.runtime.words import parameter_words
@@ -69,28 +70,21 @@ class Program:
 
 
 def key_of(graph: Graph, special: str, apart: bool = True) -> str:
-    """What a graph's program is kept by: everything but the constants' elements.  `special` says which nodes get
-    kernels for just their sizes.
+    """What a graph's program is kept by: everything but the constants' elements, and the algorithms that it may be
+    computed by.  `special` says which nodes get kernels for just their sizes.
     """
     number = {name: i for i, name in enumerate(graph.value)}
-    texts: dict[int, str] = {}
     nodes = [
-        (
-            texts.setdefault(id(node.op), f"{node.op!r}"),
-            node.types,
-            repr(node.attributes),
-            [number[name] for name in (*node.inputs, *node.outputs)],
-        )
+        (node.op.identity, node.types, repr(node.attributes), [number[n] for n in (*node.inputs, *node.outputs)])
         for node in graph.nodes
     ]
-    numbers = {text: i for i, text in enumerate(dict.fromkeys(texts.values()))}
     identity = {
-        "ops": "\n".join(numbers),
-        "nodes": repr([(numbers[text], *rest) for text, *rest in nodes]),
+        "nodes": repr(nodes),
         "values": repr([(v.dtype.name, v.shape) for v in graph.value.values()]),
         "names": repr((graph.name, [v.name for v in graph.inputs], _output_names(graph))),
         "outputs": repr(([number[name] for name in graph.outputs], len(graph.inputs), len(graph.constants))),
         "special": special,
+        "algorithms": mode(),
         "apart": str(apart),
         "graph": toolchain.fingerprint("graph"),
         **machine_identity(),

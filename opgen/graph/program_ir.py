@@ -20,13 +20,13 @@ from opgen.diagnostics import InternalError
 from opgen.graph.plan.places import Place
 from opgen.runtime.words import FIRST_BUFFER
 
-_STEP_BITS = 16
+STEP_BITS = 16
 """Of the result for the number of a step, counted from 1; the status is above."""
 
 
 def failure_of(result: int) -> tuple[int, int]:
     """Which step failed, counted from 0, and its kernel's status, told from an entry's result (which is positive)."""
-    return (result & ((1 << _STEP_BITS) - 1)) - 1, result >> _STEP_BITS
+    return (result & ((1 << STEP_BITS) - 1)) - 1, result >> STEP_BITS
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def entry_ir(name: str, entry: Entry, target: Target, clock: int | None = None) 
 
 def _body(entry: Entry, clock: int | None) -> Iterator[str]:
     count = len(entry.launches)
-    if count >= 1 << _STEP_BITS:
+    if count >= 1 << STEP_BITS:
         raise InternalError(f"a program of {count} steps")
     yield "entry:"
     yield f"  %words = alloca [{max((x.words for x in entry.launches), default=1)} x i64], align 8"
@@ -111,7 +111,7 @@ def _body(entry: Entry, clock: int | None) -> Iterator[str]:
         yield f"  %status = phi i32 {statuses}"
         yield "  %reported = load i64, ptr %words"
         yield "  store i64 %reported, ptr %inputs_outputs"
-        yield f"  %above = shl i32 %status, {_STEP_BITS}"
+        yield f"  %above = shl i32 %status, {STEP_BITS}"
         yield "  %result = or i32 %above, %number"
         yield "  ret i32 %result"
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+import opgen
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.nodes import Graph, op_of
 from opgen.graph.program import key_of
@@ -32,3 +33,13 @@ def test_ops_of_one_name_are_not_one_program() -> None:
     x = np.full((2, 3), 5, np.float32)
     assert CompiledModel.of_graph(graph)(x).tolist() == (2 * x).tolist()
     assert CompiledModel.of_graph(other)(x).tolist() == (2 + x).tolist()
+
+
+def test_programs_that_may_be_computed_otherwise_are_others() -> None:
+    steps = Steps()
+    graph = steps.graph(steps("Halve", steps.input(2, 3), module=MODULE, factor=2.0))
+    keys = []
+    for mode in ("default", "off", "all"):
+        with opgen.algorithms(mode):
+            keys.append(key_of(graph, "all"))
+    assert len(set(keys)) == 3

@@ -32,7 +32,8 @@ from opgen.graph.making import Progress
 from opgen.graph.nodes import Constant, Graph
 from opgen.graph.prepare import constants_for
 from opgen.graph.program import Program, program
-from opgen.graph.program_ir import entry_ir
+from opgen.graph.program_ir import STEP_BITS, entry_ir
+from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
 from opgen.runtime import toolchain
 from opgen.runtime.parallel_ir import PIECES
 from opgen.spec.names import why_no_prefix
@@ -100,7 +101,15 @@ def _texts(view: ProgramView) -> dict[str, str]:
         f"lib/cmake/{name}/{name}-config.cmake": "config.cmake.jinja",
         f"src/{name}/{name}.c": "program.c.jinja",
     }
-    values = {"v": view, "p": f"{name}_k", "pieces": PIECES, "workspaces": False}
+    values = {
+        "v": view,
+        "p": f"{name}_k",
+        "pieces": PIECES,
+        "workspaces": False,
+        "step_bits": STEP_BITS,
+        "out_of_memory": OUT_OF_MEMORY,
+        "first_check": FIRST_CHECK,
+    }
     return {path: _environment.get_template(template).render(**values) for path, template in paths.items()}
 
 

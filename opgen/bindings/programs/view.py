@@ -17,7 +17,20 @@ from opgen.graph.program import Program
 from opgen.spec.c_library import C_LIBRARY
 
 _TAKEN = (
-    *("model", "workspace", "message", "size", "arena", "status", "io", "parallel", "failed", "kernels", "constants"),
+    *(
+        "model",
+        "workspace",
+        "message",
+        "size",
+        "arena",
+        "status",
+        "io",
+        "parallel",
+        "result",
+        "failed",
+        "kernels",
+        "constants",
+    ),
     *("steps", "offsets", "head", "inputs", "outputs", "number", "available", "Model", "Error", "run", "check", "std"),
 )
 """Names that the library's own code has for itself beside tensors."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opgen.graph.nodes import Graph, Node, Value
 from opgen.graph.passes.base import Note, Pass, Report
 from opgen.runtime import cache, pickled, toolchain
+from opgen.runtime.algorithms import mode
 
 ROOMS = ("spec", "grad", "lower", "graph")
 """Of the files whose code decides what comes of a pass."""
@@ -53,6 +54,7 @@ def _key(each: Pass, graph: Graph) -> str:
     nodes = [(n.name, n.op.identity, n.types, n.attributes, n.inputs, n.outputs, n.origin) for n in graph.nodes]
     identity: Mapping[str, str] = {
         "pass": each.name,
+        "algorithms": mode(),  # a node that one is chosen for may be left as it is
         "code": toolchain.fingerprint(*ROOMS),
         "values": "\n".join(map(str, graph.value.values())),
         "nodes": "\n".join(map(repr, nodes)),

@@ -102,6 +102,24 @@ def words() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
+def table() -> onnx.ModelProto:
+    """Rows of a table at places that an input tells."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["positive"]),
+        helper.make_node("Gather", ["positive", "places"], ["rows"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "table",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 3]),
+            helper.make_tensor_value_info("places", TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, None)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
 def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["build", *arguments])
 
@@ -188,6 +206,27 @@ def test_the_glue_is_clean_under_sanitizers(tmp_path: Path) -> None:
     subprocess.run(["./run", "."], cwd=tmp_path, check=True)
     for n, a in expected.items():
         assert np.fromfile(tmp_path / f"{identifier(n)}.out", a.dtype).tobytes() == a.tobytes(), n
+
+
+def test_a_place_outside_is_an_error_that_names_the_node(tmp_path: Path) -> None:
+    kinds = {i.name: (i.dtype, tuple(map(int, i.shape or ()))) for i in load(table()).inputs}
+    model = opgen.compile(table())
+    build_program(model.stages(kinds).last, "table.onnx", tmp_path, "rows_of")
+    inputs = {"x": np.ones((5, 3), np.float32), "places": np.array([1, -5], np.int64)}
+    (tmp_path / "main.cpp").write_text(program_text("rows_of", inputs, model.run(inputs)))
+    compiling = ["-Wall", "-Wextra", "-Werror", *SANITIZED, "-Iinclude"]
+    subprocess.run(["gcc", "-std=c99", *compiling, "-c", "src/rows_of/rows_of.c"], cwd=tmp_path, check=True)
+    linked = ["main.cpp", "rows_of.o", "lib/librows_of.a", "-lpthread", "-ldl", "-lm", "-o", "run"]
+    subprocess.run(["g++", "-std=c++17", *compiling, *linked], cwd=tmp_path, check=True)
+    inputs["x"].tofile(tmp_path / "x.in")
+    for places, code, said in (
+        ((1, -5), 0, ""),
+        ((1, 7), 3, "rows_of: an index is outside its tensor: 7, in node 'Gather' (Gather)"),
+    ):
+        np.array(places, np.int64).tofile(tmp_path / "places.in")
+        done = subprocess.run(["./run", "."], cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert said in done.stdout
 
 
 def test_a_package_for_cmake(tmp_path: Path) -> None:
