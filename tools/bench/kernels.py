@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from opgen.grad import load
 from opgen.pipeline import Pipeline, variant_of
 from opgen.runtime import toolchain
 from opgen.spec import solve
+from opgen.spec.model import Module
 from opgen.spec.shapes import AttrArgument
 from tools.bench.contestants import ROOT
 from tools.bench.layers import Case, Direction, Kind
@@ -23,9 +25,14 @@ OPS: dict[tuple[Kind, Direction], str] = {
 }
 
 
+@cache
+def _module(specs: Path) -> Module:
+    return load(specs)
+
+
 def pipeline_of(case: Case, specs: Path = SPECS) -> Pipeline:
     """The case's op on its way to machine code, specialised for the case's sizes."""
-    module = load(specs)
+    module = _module(specs)
     op = module.op(OPS[case.kind, case.direction])
     first = case.data_format == "NCHW"
 

@@ -1,0 +1,287 @@
+"""The schedules of all benchmark rows, as hashes, and which of them another version of the scheduler makes otherwise.
+
+    python -m tools.schedules write base.json                 # of this checkout
+    python -m tools.schedules --sample 200 compare base.json  # of this checkout, with those of a file
+    python -m tools.schedules --sample 200 against HEAD~1     # with those of another commit, checked out for a moment
+    python -m tools.schedules --machine 64x2 show r50_4_1x1/1/forward
+
+Rows are the benchmark's layers (three directions, two layouts, four types, one image and eight), each by its definition
+and by its algorithms, the ops of `tools.bench_ops`, and random layers; machines are of 16, 32 and 64 bytes a vector and
+one with a matrix unit, each with one core and with two.  Of each the schedule and the legalised kernel are hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+
+from opgen.grad import load
+from opgen.loop.nodes import Kernel
+from opgen.loop.print import print_kernel
+from opgen.machine import Cache, Machine, typical
+from opgen.passes.legalize import legalize
+from opgen.pipeline import Pipeline, variant_of
+from opgen.runtime.choose import takes
+from opgen.schedule.default import scheduled
+from opgen.spec import solve
+from tools import bench_ops
+from tools.bench.kernels import pipeline_of
+from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Case, Choice, read_cases
+
+ROOT = Path(__file__).resolve().parent.parent
+HASH = 12
+"""Digits of a hash."""
+
+Hashes: TypeAlias = dict[str, dict[str, str]]
+"""For each row, for each machine."""
+
+
+def machines() -> dict[str, Machine]:
+    """By name: bytes of a vector, or `tiles`, and cores."""
+    typical_64 = replace(typical(64), pairs=True)
+    tiles = replace(
+        typical_64,
+        fma_per_second=2 * 2.7e9,
+        latency=8,
+        l1=Cache(48 << 10, 12, 64, 300e9),
+        l2=Cache(2 << 20, 16, 64, 150e9),
+        l3=Cache(64 << 20, 16, 64, 30e9),
+        memory_bytes_per_second=12e9,
+        pairs=False,
+        tiles=True,
+    )
+    kinds = {"16": typical(16), "32": typical(32), "64": typical_64, "tiles": tiles}
+    return {f"{name}x{cores}": replace(m, cores=cores) for name, m in kinds.items() for cores in (1, 2)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kernel by its name: a layer's, by an algorithm if one is named, or that of an op of `tools.bench_ops`."""
+
+    name: str
+    case: Case | None = None
+    algorithm: str = ""
+    op: str = ""
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def kernel(self) -> Kernel:
+        """The kernel to be scheduled, all of its sizes bound."""
+        if self.case is None:
+            return _common(self.op, self.shapes).kernel
+        pipeline = pipeline_of(self.case)
+        found = [a for a in pipeline.op.algorithms if a.name == self.algorithm]
+        return replace(pipeline, algorithm=found[0] if found else None).kernel
+
+
+def rows(extra: int = 0, seed: int = 0) -> list[Row]:
+    """All rows, and so many random layers."""
+    every = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
+    rng = random.Random(seed)
+    found = [row for case in (*every, *(_random_case(rng, n) for n in range(extra))) for row in _rows(case)]
+    ops = (
+        Row(f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}", None, "", op, shapes)
+        for op, shapes in bench_ops.CASES
+    )
+    return [*found, *ops]
+
+
+def _rows(case: Case) -> Iterator[Row]:
+    pipeline = pipeline_of(case)
+    yield Row(case.name, case)
+    for algorithm in pipeline.op.algorithms:
+        if takes(algorithm, pipeline.variant.types, pipeline.call):
+            yield Row(f"{case.name} by {algorithm.name}", case, algorithm.name)
+
+
+def _random_case(rng: random.Random, number: int) -> Case:
+    """A layer of sizes that stand in no table: odd, prime, few channels, large windows and strides."""
+    kind = rng.choice(("dense", "dense", "depthwise"))
+    taps, other = rng.choice((1, 1, 3, 3, 5, 7)), rng.choice((1, 3, 5))
+    channels = rng.choice((1, 2, 3, 5, 8, 12, 17, 24, 40, 64, 96, 100, 130, 256))
+    outputs = channels * rng.choice((1, 1, 2)) if kind == "depthwise" else rng.choice((1, 3, 8, 20, 48, 64, 97, 200))
+    return Case(
+        layer=f"random_{number}",
+        kind="depthwise" if kind == "depthwise" else "dense",
+        batch=rng.choice((1, 1, 2, 8)),
+        in_height=rng.choice((7, 9, 13, 14, 23, 28, 37)),
+        in_width=rng.choice((7, 8, 13, 14, 23, 28, 41)),
+        in_channels=channels,
+        out_channels=outputs,
+        filter_height=taps,
+        filter_width=rng.choice((taps, taps, other)),
+        stride=rng.choice((1, 1, 1, 2, 3)),
+        padding=rng.choice(("SAME", "VALID")),
+        direction=rng.choice(DIRECTIONS),
+        data_format=rng.choice(FORMATS),
+        dtype=rng.choice(DTYPES),
+    )
+
+
+def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Pipeline:
+    module = load(bench_ops.SPEC)
+    op = next(o for o in module.ops if o.function_name == name)
+    call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
+    dtype = "int32" if name.endswith("int32") else "float32"
+    return Pipeline(module, op, variant_of(op, {"T": dtype}, {}), call)
+
+
+def hashes_of(row: Row, names: Sequence[str]) -> dict[str, str]:
+    """The hash of a row's schedule and legalised kernel on each of some machines."""
+    known, kernel = machines(), row.kernel()
+    legal: dict[str, str] = {}
+    found = {}
+    for name in names:
+        schedule, after = scheduled(kernel, "cpu", known[name])
+        text = str(schedule)
+        if text not in legal:
+            legal[text] = print_kernel(legalize(after))
+        found[name] = hashlib.sha1((text + legal[text]).encode()).hexdigest()[:HASH]
+    return found
+
+
+@cache
+def _all_rows(extra: int, seed: int) -> dict[str, Row]:
+    return {row.name: row for row in rows(extra, seed)}
+
+
+def _one(name: str, names: Sequence[str], extra: int, seed: int) -> tuple[str, dict[str, str]]:
+    return name, hashes_of(_all_rows(extra, seed)[name], names)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Which rows and machines: a sample of so many rows (0: all), drawn by a seed, of those whose names hold a text."""
+
+    sample: int
+    seed: int
+    extra: int
+    match: str
+    machine: tuple[str, ...]
+    processes: int
+
+    def names(self) -> list[str]:
+        """The rows."""
+        found = [name for name in _all_rows(self.extra, self.seed) if self.match in name]
+        return sorted(random.Random(self.seed).sample(found, self.sample)) if 0 < self.sample < len(found) else found
+
+    def freeze(self, told: Callable[[str, dict[str, str]], None]) -> Hashes:
+        """The hashes of these rows; each is told when it is there."""
+        names, found = self.names(), Hashes()
+        arguments = ([value] * len(names) for value in (list(self.machine), self.extra, self.seed))
+        with ProcessPoolExecutor(self.processes) as pool:
+            for name, hashes in pool.map(_one, names, *arguments, chunksize=4):
+                found[name] = hashes
+                told(name, hashes)
+        return found
+
+    def arguments(self) -> list[str]:
+        """The same choice for another process."""
+        numbers = {"sample": self.sample, "seed": self.seed, "random": self.extra, "processes": self.processes}
+        given = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
+        return [*given, "--match", self.match, *(word for name in self.machine for word in ("--machine", name))]
+
+
+def differences(base: Mapping[str, Mapping[str, str]], name: str, hashes: Mapping[str, str]) -> list[str]:
+    """The machines on which a row's schedule is another one than in `base`; those that `base` has not do not count."""
+    known = base.get(name, {})
+    return [machine for machine, value in hashes.items() if known.get(machine, value) != value]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--sample", type=click.IntRange(0), default=0, help="Only so many rows, drawn by the seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample and of random layers.")
+@click.option("--random", "extra", type=click.IntRange(0), default=0, help="So many random layers more.")
+@click.option("--match", default="", help="Only rows whose names hold this text.")
+@click.option("--machine", type=click.Choice(list(machines())), multiple=True, help="Only this one.  [default: all]")
+@click.option("--processes", type=click.IntRange(1), default=2, show_default=True)
+@click.pass_context
+def main(
+    context: click.Context, sample: int, seed: int, extra: int, match: str, machine: tuple[str, ...], processes: int
+) -> None:
+    """Freezes the schedules of the benchmark's rows, and compares them with frozen ones."""
+    context.obj = Choices(sample, seed, extra, match, machine or tuple(machines()), processes)
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.pass_obj
+def write(choices: Choices, file: Path) -> None:
+    """Writes the hashes to FILE."""
+    found = choices.freeze(lambda name, hashes: None)
+    file.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+    click.echo(f"{len(found)} rows")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.pass_obj
+def compare(choices: Choices, file: Path) -> None:
+    """Names the rows whose schedules differ from those of FILE; fails if there are any."""
+    _compare(choices, json.loads(file.read_text(encoding="utf-8")))
+
+
+@main.command()
+@click.argument("commit")
+@click.pass_obj
+def against(choices: Choices, commit: str) -> None:
+    """Names the rows whose schedules differ from those of another COMMIT; fails if there are any."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree, file = Path(folder) / "tree", Path(folder) / "base.json"
+        _git("worktree", "add", "--detach", str(tree), commit)
+        try:
+            shutil.copy(__file__, tree / "tools" / Path(__file__).name)
+            command = [sys.executable, "-m", "tools.schedules", *choices.arguments(), "write", str(file)]
+            subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+        finally:
+            _git("worktree", "remove", "--force", str(tree))
+        _compare(choices, json.loads(file.read_text(encoding="utf-8")))
+
+
+@main.command()
+@click.argument("row")
+@click.pass_obj
+def show(choices: Choices, row: str) -> None:
+    """Prints the schedules of a ROW, by its full name."""
+    known, names = machines(), _all_rows(choices.extra, choices.seed)
+    if row not in names:
+        raise click.UsageError(f"no row is named {row!r}; --match and `write` list those that are")
+    for machine in choices.machine:
+        click.echo(f"# {row} on {machine}\n{scheduled(names[row].kernel(), 'cpu', known[machine])[0]}")
+
+
+def _compare(choices: Choices, base: Hashes) -> None:
+    changed = 0
+
+    def told(name: str, hashes: Mapping[str, str]) -> None:
+        nonlocal changed
+        found = differences(base, name, hashes)
+        changed += bool(found)
+        if found:
+            click.echo(f"{name}: {' '.join(found)}")
+
+    compared = choices.freeze(told)
+    unknown = len(compared.keys() - base.keys())
+    click.echo(f"{changed} of {len(compared)} rows changed{f', {unknown} are new' if unknown else ''}")
+    if changed or unknown == len(compared):
+        raise SystemExit(1)
+
+
+def _git(*words: str) -> None:
+    subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    main()
