@@ -12,20 +12,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opgen.grad.algebra import ZERO, add, choose, conjunction, is_number, mul
+from opgen.grad.cases import cases
 from opgen.grad.derivative import Surroundings, contributions
+from opgen.grad.equations import Equation, refused
+from opgen.grad.facts import Facts
 from opgen.grad.flatten import flatten
 from opgen.grad.presence import always_taken, choices
-from opgen.grad.solve import Equation, composite, digits_apart, refused, solve, within
+from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
 from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
 from opgen.spec.model import (
-    AttrValue,
     Conditional,
     Definition,
     Expr,
     Index,
     IndexRange,
-    Negate,
     Number,
     Operation,
     OpSpec,
@@ -71,6 +72,7 @@ class _Adjoint:
         types |= {seeds[o.name]: o.dtype for o in op.outputs}
         self._taken = set(types)
         self._op = op
+        self._facts = Facts(op)
         self._wrt = wrt
         self._result = result
         self._forward = {d.tensor: d for d in flatten(op.definitions, types)}
@@ -227,14 +229,11 @@ class _Adjoint:
         *,
         is_output: bool,
     ) -> Definition:
-        pieces = self._pieces.get(tensor, [])
+        pieces = [case for piece in self._pieces.get(tensor, []) for case in _cases(piece)]
         targets, ranges = self._targets(tensor, sizes, actual, pieces)
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         value: Expr = ZERO
         for number, piece in enumerate(pieces, 1):
-            if any(map(reads_values, piece.read.indices)):
-                message = f"'{tensor}' is read at elements of another tensor: there is no gradient with respect to it"
-                raise refused(message, piece.read.span)
             equations = [
                 Equation(s, t, size, a, s.span or piece.read.span)
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
@@ -276,7 +275,7 @@ class _Adjoint:
             [IndexRange(hidden[r.name].name, substitute_indices(r.extent, rename)) for r in piece.ranges],
             [substitute_indices(c, rename) for c in piece.conditions],
             frozenset(hidden[n].name for n in piece.preferred),
-            self._nonzero,
+            self._facts,
         )
         shown = _shown([r.name for r in solution.remaining], targets)
 
@@ -301,22 +300,6 @@ class _Adjoint:
         if not remaining and not conditions and not any(any(self._inside(g, g, piece.ranges)) for g in piece.guards):
             return weight
         return Reduce("sum", remaining, weight, condition=conjunction(list(dict.fromkeys(conditions))))
-
-    def _nonzero(self, e: Expr) -> bool:
-        """Whether an integer is never 0, as far as its form and the bounds of attributes tell."""
-        match e:
-            case Number():
-                return e.value != 0
-            case Negate():
-                return self._nonzero(e.operand)
-            case Operation(op="*"):
-                return self._nonzero(e.left) and self._nonzero(e.right)
-            case AttrValue():
-                attr = self._op.attr(e.attr)
-                low, high = attr.minimum, attr.maximum
-                always = not attr.optional  # an element of an absent list reads 0
-                return always and ((low is not None and low > 0) or (high is not None and high < 0))
-        return False
 
     def _implied(self, present: Collection[Read]) -> set[Expr]:
         """The conditions under which a term is left out anyway: a read of it is outside."""
@@ -394,6 +377,17 @@ class _Adjoint:
 
     def _input(self) -> Tensor:
         return next(t for t in self._op.tensors if t.name == self._wrt)
+
+
+def _cases(piece: _Piece) -> Iterator[_Piece]:
+    """The pieces that a piece is, where its read is at one of several places."""
+    read = piece.read
+    if any(map(reads_values, read.indices)):
+        message = f"'{read.tensor}' is read at elements of another tensor: there is no gradient with respect to it"
+        raise refused(message, read.span)
+    for case, conditions in cases(read):
+        guards = tuple(case if g == read else g for g in piece.guards)
+        yield replace(piece, read=case, conditions=(*piece.conditions, *conditions), guards=guards)
 
 
 def _contiguous_last(ranges: tuple[IndexRange, ...], weight: Expr) -> tuple[IndexRange, ...]:

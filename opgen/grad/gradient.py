@@ -14,7 +14,7 @@ from opgen.diagnostics import Diagnostic, DiagnosticError, did_you_mean
 from opgen.dtypes import DType, lookup
 from opgen.grad.adjoint import adjoint
 from opgen.grad.compose import compose
-from opgen.grad.solve import refused
+from opgen.grad.equations import refused
 from opgen.spec.gradients import result_dims
 from opgen.spec.limits import GROWTH
 from opgen.spec.measure import size

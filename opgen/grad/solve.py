@@ -8,29 +8,17 @@ condition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeGuard
 
-from opgen.diagnostics import Diagnostic, DiagnosticError, Span
 from opgen.grad.algebra import ONE, ZERO, Affine, affine, is_number, mul, negate, sub
-from opgen.spec.model import Conditional, Expr, Index, IndexRange, Not, Number, Operation
-from opgen.spec.polynomial import Polynomial, polynomial
+from opgen.grad.equations import Equation, joined, parts, refused
+from opgen.grad.facts import Facts
+from opgen.spec.model import Conditional, Expr, Index, IndexRange, Negate, Not, Number, Operation
+from opgen.spec.polynomial import Polynomial, digits, polynomial
 from opgen.spec.walk import index_names, substitute_indices, transform
-
-
-@dataclass(frozen=True)
-class Equation:
-    """`subscript` equals `target` along a dimension of size `size`.
-
-    `actual` is the caller's size of a dimension that may be 1 and then stretches, else None; `span` is the place of
-    the read.
-    """
-
-    subscript: Expr
-    target: Expr
-    size: Expr
-    actual: Expr | None = None
-    span: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -47,13 +35,12 @@ def solve(
     ranges: Sequence[IndexRange],
     conditions: Sequence[Expr],
     preferred: frozenset[str],
-    nonzero: Callable[[Expr], bool],
+    facts: Facts,
 ) -> Solution:
-    """Solve all equations; where several indices could be solved for, a preferred one is.
-
-    `nonzero` tells whether a coefficient is never 0: only then is divided by it.
+    """Solve all equations; where several indices could be solved for, a preferred one is.  It is divided only by what
+    is never 0.
     """
-    return _Solver(ranges, conditions, preferred, nonzero).run(equations)
+    return _Solver(ranges, conditions, preferred, facts).run(equations)
 
 
 def within(e: Expr, extent: Expr) -> tuple[Expr, Expr]:
@@ -67,9 +54,9 @@ class _Solver:
         ranges: Sequence[IndexRange],
         conditions: Sequence[Expr],
         preferred: frozenset[str],
-        nonzero: Callable[[Expr], bool],
+        facts: Facts,
     ) -> None:
-        self._nonzero = nonzero
+        self._facts = facts
         self._extents = {r.name: r.extent for r in ranges}
         bounding = {n for extent in self._extents.values() for n in index_names(extent)}
         self._order = sorted(self._extents, key=lambda n: (n in bounding, n not in preferred))
@@ -78,8 +65,17 @@ class _Solver:
         self._added: dict[str, Expr] = {}
 
     def run(self, equations: Sequence[Equation]) -> Solution:
-        steps = (self._stretch, self._choice, self._rename, self._composite, self._quotient, self._linear)
-        pending = list(equations)
+        steps = (
+            self._stretch,
+            self._choice,
+            self._rename,
+            self._composite,
+            self._digits,
+            self._quotient,
+            self._remainder,
+            self._linear,
+        )
+        pending = joined(equations)
         for step in steps:
             pending = [e for e in pending if not step(e)]
         for e in pending:
@@ -169,7 +165,7 @@ class _Solver:
             return False
         extent = self._extents[e.subscript.name]
         self._set(e.subscript.name, e.target)
-        if extent != e.size:
+        if not self._facts.same(extent, e.size):
             self._conditions += within(e.target, extent)
         return True
 
@@ -185,7 +181,7 @@ class _Solver:
         remainder: Expr
         if target is not None and _is_pair(target, radix):
             quotient, remainder = _ordered_pair(target)
-        elif e.size == Operation("*", self._extents[high], radix) or self._nonzero(radix):
+        elif e.size == Operation("*", self._extents[high], radix) or self._facts.nonzero(radix):
             quotient, remainder = Operation("//", e.target, radix), Operation("%", e.target, radix)
         else:
             return False  # a radix of 0 that an element is left to divide by
@@ -195,18 +191,55 @@ class _Solver:
             self._conditions += within(quotient, self._extents[high])
         return True
 
+    def _digits(self, e: Equation) -> bool:
+        """(a * M + b) * N + c with b < M, c < N: the digits of the target."""
+        names = index_names(e.subscript)
+        if len(names) < 2 or not all(self._is_open(Index(n)) for n in names):
+            return False
+        whole = reduce(mul, (self._extents[n] for n in sorted(names)))
+        places = digits(self._facts.plain(e.subscript), self._facts.plain(whole))
+        if places is None or not all(self._facts.same(extent, self._extents[name]) for name, extent in places):
+            return False
+        exactly = self._facts.same(whole, e.size)
+        (first, _), *lower = places
+        if not exactly and not all(self._facts.nonzero(self._extents[name]) for name, _ in lower):
+            return False  # an element is left to divide by a size of 0
+        for (name, _), value in zip(places, parts(e.target, [self._extents[n] for n, _ in places]), strict=True):
+            self._set(name, value)
+        if not exactly:
+            self._conditions += within(self._values[first], self._extents[first])
+        return True
+
     def _quotient(self, e: Equation) -> bool:
-        """i // c = t for a number c: i = c * t + the remainder, which is a new index."""
+        """i // c = t for a c that is not negative: i = c * t + the remainder, which is a new index."""
         s = e.subscript
         if not isinstance(s, Operation) or s.op != "//" or not isinstance(s.left, Index) or not self._is_open(s.left):
             return False
-        if not isinstance(s.right, Number) or s.right.value < 1:
+        if index_names(s.right) or not self._facts.not_negative(s.right):
             return False
         name = s.left.name
         extent, remainder = self._extents[name], f"{name}_rest"
         self._added[remainder] = s.right
         self._set(name, Operation("+", mul(s.right, e.target), Index(remainder)))
+        if not self._facts.same(extent, mul(s.right, e.size)):
+            self._conditions += within(self._values[name], extent)
+        return True
+
+    def _remainder(self, e: Equation) -> bool:
+        """i % c = t for a c that is not negative: i = c * the quotient, which is a new index, + t."""
+        s = e.subscript
+        if not isinstance(s, Operation) or s.op != "%" or not isinstance(s.left, Index) or not self._is_open(s.left):
+            return False
+        if index_names(s.right) or not self._facts.not_negative(s.right):
+            return False
+        name = s.left.name
+        extent, quotient = self._extents[name], f"{name}_times"
+        divisor = s.right if self._facts.nonzero(s.right) else Operation("max", s.right, ONE)
+        self._added[quotient] = Operation("//", Operation("+", extent, sub(s.right, ONE)), divisor)
+        self._set(name, Operation("+", mul(s.right, Index(quotient)), e.target))
         self._conditions += within(self._values[name], extent)
+        if not self._facts.same(s.right, e.size):
+            self._conditions += within(e.target, s.right)
         return True
 
     def _linear(self, e: Equation) -> bool:
@@ -215,12 +248,20 @@ class _Solver:
         unknown = [n for n in self._order if n not in self._values and n in index_names(subscript)]
         if not unknown:
             return False
-        form = affine(subscript, unknown)
+        form, rest = affine(subscript, unknown), None
+        if form is None and _is_quotient(subscript) and self._facts.not_negative(subscript.right):
+            form, rest = affine(subscript.left, unknown), subscript.right
         if form is None:
+            if _in_steps(subscript):
+                return False
             raise refused("only subscripts that are affine in the indices can be differentiated", e.span)
-        candidates = [n for n in unknown if n in form.coefficients and self._nonzero(form.coefficients[n])]
+        candidates = [n for n in unknown if n in form.coefficients and self._facts.nonzero(form.coefficients[n])]
         if not candidates:
             return False
+        if rest is not None:  # e // c = t: e = c * t + the remainder, which is a new index
+            remainder = f"{candidates[0]}_rest"
+            self._added[remainder] = rest
+            target = Operation("+", mul(rest, target), Index(remainder))
         self._drop(implied)
         self._solve_for(candidates[0], form, target)
         return True
@@ -260,6 +301,27 @@ class _Solver:
         subscript, target, implied = self._without_division(e)
         self._drop(implied)
         self._conditions.append(Operation("==", substitute_indices(subscript, self._values), target))
+
+
+def _is_quotient(e: Expr) -> TypeGuard[Operation]:
+    """Whether an expression is a quotient by what no index tells."""
+    return isinstance(e, Operation) and e.op == "//" and not index_names(e.right)
+
+
+def _in_steps(e: Expr) -> bool:
+    """Whether a subscript is affine but for quotients and remainders by what no index tells."""
+    if isinstance(e, Index) or not index_names(e):
+        return True
+    match e:
+        case Negate():
+            return _in_steps(e.operand)
+        case Operation(op="+" | "-"):
+            return _in_steps(e.left) and _in_steps(e.right)
+        case Operation(op="*"):
+            return any(_in_steps(a) and not index_names(b) for a, b in ((e.left, e.right), (e.right, e.left)))
+        case Operation(op="//" | "%"):
+            return _in_steps(e.left) and not index_names(e.right)
+    return False
 
 
 def composite(e: Expr, extents: Mapping[str, Expr]) -> tuple[str, str] | None:
@@ -302,13 +364,13 @@ def exact(e: Expr) -> Expr:
 
 
 def digits_apart(e: Expr, ranges: Sequence[IndexRange]) -> Expr:
-    """An expression in which `(c * t + r) // c` is t and `(c * t + r) % c` is r, where r ranges over the number c."""
+    """An expression in which `(c * t + r) // c` is t and `(c * t + r) % c` is r, where r is below c."""
     extents = {r.name: r.extent for r in ranges}
 
     def apart(n: Expr) -> Expr:
         match n:
             case Operation(op="//" | "%", left=Operation(op="+", left=Operation(op="*") as high, right=Index() as low)):
-                if high.left == n.right and isinstance(n.right, Number) and extents.get(low.name) == n.right:
+                if high.left == n.right and extents.get(low.name) == n.right:
                     return high.right if n.op == "//" else low
         return n
 
@@ -321,7 +383,3 @@ def _product(single: Polynomial) -> Expr:
     for atom in atoms:
         value = mul(value, atom)
     return value
-
-
-def refused(message: str, span: Span | None) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("S062", message, span)])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.dtypes import DType
+from opgen.graph.alone import alone
 from opgen.spec.environment import AttrStored
-from opgen.spec.model import Function, Module, OpSpec, Tensor
+from opgen.spec.model import Function, Module, OpSpec
 from opgen.spec.visit import called_functions
 
 Array = npt.NDArray[Any]
@@ -118,9 +119,8 @@ def op_of(module: Module, spec: OpSpec) -> Op:
     key = id(spec), id(functions)
     found = _made.get(key)
     if found is None or found[1] is not spec or found[2] is not functions:
-        inputs = tuple(replace(i, follows=False) if isinstance(i, Tensor) and i.follows else i for i in spec.inputs)
-        alone = replace(spec, inputs=inputs, gradient=None, examples=(), specializations=())
-        found = _made[key] = Op(alone, called_functions(functions, alone)), spec, functions
+        own = alone(spec)
+        found = _made[key] = Op(own, called_functions(functions, own)), spec, functions
         while len(_made) > _MADE:
             _made.popitem(last=False)
     return found[0]
