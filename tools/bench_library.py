@@ -69,7 +69,7 @@ class Row:
 def main(folder: Path, names: tuple[str, ...], batch: int, threads: int, seconds: float, least: float) -> None:
     """Compares the library in FOLDER with kernels made for each size."""
     module = load(SPEC)
-    library = Library(folder, module.name)
+    library = Library(module, folder, module.name)
     library.set_threads(threads)
     set_num_threads(threads)
     rows = [

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from ctypes import (
     POINTER,
     Structure,
-    c_bool,
     c_char_p,
     c_double,
     c_int32,
     c_int64,
+    c_size_t,
     c_uint8,
     c_uint16,
     c_uint64,
@@ -22,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from opgen.bindings.c.names import OpNames, spellings
-from opgen.spec.model import OpSpec
+from opgen.bindings.c.header import header_view
+from opgen.bindings.c.interface import MESSAGE_SIZE
+from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
+from opgen.spec.model import Module, OpSpec
 
-_KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_bool}
+_KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_int64}
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 """DLPack's numbers of numpy's kinds of types."""
 
@@ -54,21 +56,39 @@ class Tensor(Structure):
 
 def attributes_struct(op: OpSpec, names: OpNames) -> type[Structure]:
     """The struct of an op's attributes."""
-    fields: list[tuple[str, Any]] = []
+    fields: list[tuple[str, Any]] = [(STRUCT_SIZE, c_size_t)] if op.attrs else []
     for attr in op.attrs:
         for name in spellings(attr):
             kind = _KINDS.get(attr.kind, c_char_p)
             fields.append((names.fields[name], POINTER(kind) if attr.shape else kind))
-            fields += [(names.lengths[name], c_int32)] if attr.shape else []
+            fields += [(names.lengths[name], c_int64)] if name in names.lengths else []
     return type("Attributes", (Structure,), {"_fields_": fields})
 
 
-class Library:
-    """A library in a folder that `opgen build` wrote; `prefix` begins its names."""
+def attributes_begun(dll: ctypes.CDLL, op: OpSpec, names: OpNames) -> Structure:
+    """The struct of an op's attributes, each at its default."""
+    found = attributes_struct(op, names)()
+    if op.attrs:
+        getattr(dll, names.attrs_init)(ctypes.byref(found), c_size_t(ctypes.sizeof(found)))
+    return found
 
-    def __init__(self, folder: Path, prefix: str) -> None:
+
+def opened(module: Module, folder: Path, prefix: str) -> ctypes.CDLL:
+    """The library of a module in a folder.  Raises RuntimeError with its message if it is of another layout."""
+    dll = ctypes.CDLL(str(folder / "lib" / f"lib{prefix}.so"))
+    interface = header_view(module, prefix, "").interface
+    message = ctypes.create_string_buffer(MESSAGE_SIZE)
+    if getattr(dll, f"{prefix}_require_abi")(c_uint64(interface.number), message, c_size_t(MESSAGE_SIZE)) != 0:
+        raise RuntimeError(message.value.decode())
+    return dll
+
+
+class Library:
+    """A library of a module in a folder that `opgen build` wrote; `prefix` begins its names."""
+
+    def __init__(self, module: Module, folder: Path, prefix: str) -> None:
         self.prefix = prefix
-        self._dll = ctypes.CDLL(str(folder / "lib" / f"lib{prefix}.so"))
+        self._dll = opened(module, folder, prefix)
         getattr(self._dll, f"{prefix}_last_error").restype = c_char_p
         getattr(self._dll, f"{prefix}_cpu_level").restype = c_char_p
 
@@ -97,11 +117,11 @@ class Library:
         return run
 
     def _attributes(self, op: OpSpec, names: OpNames, given: Mapping[str, Sequence[int] | str]) -> Structure:
-        found = attributes_struct(op, names)()
-        getattr(self._dll, names.attrs_default)(ctypes.byref(found))
+        found = attributes_begun(self._dll, op, names)
         for name, value in given.items():
             if isinstance(value, str):
                 setattr(found, names.fields[name], value.encode())
+                setattr(found, names.lengths[name], len(value.encode()))
             else:
                 setattr(found, names.fields[name], (c_int64 * len(value))(*value))
                 setattr(found, names.lengths[name], len(value))

@@ -122,7 +122,12 @@ C_MACRO_FAMILIES = re.compile(
 )
 """Macros of these headers that follow a pattern: standards keep the patterns for more of them."""
 
-C_API = _words("abi_version last_error set_num_threads get_num_threads cpu_level status dtype device tensor shape k")
+C_API = _words(
+    """
+abi_version require_abi check_abi last_error set_num_threads set_num_threads_with_message get_num_threads cpu_level
+status dtype device tensor shape k
+"""
+)
 """What a C library has beside the functions of ops, each after the prefix that those have too."""
 
 CPP_API = _words(

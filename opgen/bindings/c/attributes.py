@@ -36,18 +36,26 @@ def defaults(scope: OpScope) -> Iterator[str]:
             elif attr.kind in ("enum", "layout"):
                 given = isinstance(attr.default, str) and name == attr.name
                 yield f"{field} = {string(str(attr.default)) if given else 'NULL'};"
+                yield f"attrs->{scope.public.lengths[name]} = -1;"
             elif attr.has_default and attr.default is not None:
                 yield f"{field} = {_scalar(attr)};"
             else:
-                yield f"{field} = { {'int': 'INT64_MIN', 'float': 'NAN', 'bool': 'false'}[attr.kind] };"
+                yield f"{field} = { {'int': 'INT64_MIN', 'float': 'NAN', 'bool': 'INT64_MIN'}[attr.kind] };"
 
 
 def _scalar(attr: Attr) -> str:
     if attr.kind == "bool":
-        return "true" if attr.default else "false"
+        return "1" if attr.default else "0"
     if attr.kind == "float" and isinstance(attr.default, int | float):
         return number(float(attr.default))
     return integer(int(attr.default)) if isinstance(attr.default, int | float) else "0"
+
+
+def ends(scope: OpScope) -> Iterator[str]:
+    """The sizes that a struct of attributes may have had: where each attribute but the last ends."""
+    names = scope.public
+    for attr in scope.op.attrs[1:]:
+        yield f"offsetof({names.attrs}, {names.fields[spellings(attr)[0]]})"
 
 
 # Tables ---------------------------------------------------------------------------------------------
@@ -154,11 +162,11 @@ def _list_call(scope: OpScope, attr: Attr, values: str, length: str) -> str:
 
 def _check_word(scope: OpScope, attr: Attr) -> Iterator[str]:
     helper = scope.library.helper
-    given = f"attrs->{scope.public.fields[attr.name]}"
+    given, given_length = _given(scope, attr.name)
     standard = string(attr.default) if isinstance(attr.default, str) else "NULL"
     count = len(plain_words(attr))
-    call = f"{helper}_check_word(op, {string(attr.name)}, {string(expected(attr))}, {given}, {standard}"
-    call += f", {_words(scope, attr)}, {count}, &{scope.field(attr.name)})"
+    call = f"{helper}_check_word(op, {string(attr.name)}, {string(expected(attr))}, {given}, {given_length}"
+    call += f", {standard}, {_words(scope, attr)}, {count}, &{scope.field(attr.name)})"
     if attr.payload is None:
         yield from _fail(call)
         return
@@ -175,8 +183,9 @@ def _check_word(scope: OpScope, attr: Attr) -> Iterator[str]:
     yield f"    memset({scope.field(carrier)}, 0, sizeof {scope.field(carrier)});"
     yield f"    call->{scope.lengths[carrier]} = 0;"
     instead = f"a list in place of '{word}'"
-    yield f"    if ({given} != NULL && strcmp({given}, {string(word)}) == 0) {{"
-    yield f"        return {helper}_wrong(op, {string(attr.name)}, {string(instead)}, {helper}_given_word({given}));"
+    yield f"    if ({helper}_is_word({given}, {given_length}, {string(word)})) {{"
+    shown = f"{helper}_given_word({given}, {given_length})"
+    yield f"        return {helper}_wrong(op, {string(attr.name)}, {string(instead)}, {shown});"
     yield "    }"
     yield from (f"    {line}" for line in _fail(call))
     yield "}"
@@ -185,9 +194,14 @@ def _check_word(scope: OpScope, attr: Attr) -> Iterator[str]:
 def _check_scalar(scope: OpScope, attr: Attr) -> Iterator[str]:
     given = f"attrs->{scope.public.fields[attr.name]}"
     field = scope.field(attr.name)
-    yield f"{field} = {given};"
     if attr.kind == "bool":
+        yield f"{field} = {given} != 0;"
+        if not attr.has_default:
+            yield from _fail(
+                f"{scope.library.helper}_check_flag(op, {string(attr.name)}, {string(expected(attr))}, {given})"
+            )
         return
+    yield f"{field} = {given};"
     low, high = bounds(attr)
     limits = f"{integer(int(low))}, {integer(int(high))}" if attr.kind == "int" else f"{number(low)}, {number(high)}"
     required = "false" if attr.has_default else "true"
@@ -202,11 +216,13 @@ def given(scope: OpScope, attr: Attr) -> str:
     if attr.kind in ("enum", "layout"):
         word = f"{_words(scope, attr)}[{scope.field(attr.name)}]"
         if attr.payload is None:
-            return f"{helper}_given_word({word})"
+            return f"{helper}_given_word({word}, -1)"
         carried = scope.op.attr(attr.payload[1])
         values, length = _given(scope, carried.name)
         row = elements(carried) // carried.shape[0] if len(carried.shape) > 1 else 0
-        return f"{values} != NULL ? {helper}_given_integers({values}, {length}, {row}) : {helper}_given_word({word})"
+        return (
+            f"{values} != NULL ? {helper}_given_integers({values}, {length}, {row}) : {helper}_given_word({word}, -1)"
+        )
     if attr.kind == "bool":
         return f'{scope.field(attr.name)} ? "True" : "False"'
     if not attr.shape:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from opgen import files as plain
 from opgen.bindings.c.compile import Compiled, compile_task
-from opgen.bindings.c.header import ABI
+from opgen.bindings.c.header import header_view
+from opgen.bindings.c.interface import ABI
 from opgen.bindings.c.kernels import (
     TILED,
     X86_LEVELS,
@@ -34,7 +35,6 @@ from opgen.bindings.c.kernels import (
 )
 from opgen.bindings.c.library import LibraryView, library_view
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
-from opgen.bindings.c.names import OpNames
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
 from opgen.bindings.c.workplace import workplace
 from opgen.bindings.files import update
@@ -101,11 +101,7 @@ _GENERIC = "a library has ops of fixed ranks (`opgen build MODEL` makes one of a
 
 def public_names(module: Module, prefix: str) -> list[str]:
     """Every symbol of the library."""
-    names = [f"{prefix}_{n}" for n in ("abi_version", "last_error", "set_num_threads", "get_num_threads", "cpu_level")]
-    for op in module.ops:
-        n = OpNames(op, prefix)
-        names += [n.function, n.shape, n.workspace, n.with_workspace, *([n.attrs_default] if op.attrs else [])]
-    return names
+    return [f.name for f in header_view(module, prefix, "").interface.functions]
 
 
 def _begins(path: Path, begin: bytes) -> bool:

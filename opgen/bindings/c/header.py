@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opgen.bindings.c.names import OpNames, spellings
+from opgen.bindings.c.interface import MESSAGE_SIZE, Enumerator, Function, Interface, Struct, message_parameters
+from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.bindings.c.text import block_comment, one_line, paragraphs, wrapped
 from opgen.bindings.c.values import elements, plain_words
 from opgen.bindings.formula import Formula
 from opgen.spec.model import Attr, Module, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
 from opgen.spec.walk import subexpressions
 
-ABI = 1
-"""The version of the C ABI: it changes with every change that a compiled caller would notice."""
 RANK = 8
 """The dimensions that a shape has room for, unless an op needs more."""
 _TEXT = 92
@@ -29,15 +28,38 @@ class FieldView:
 
 @dataclass(frozen=True)
 class OpHeader:
-    """An op's declarations.  `inputs` and `outputs` are the parameters of its functions."""
+    """An op's declarations; `functions` are what it has beside what makes its attributes, plain and with a message."""
 
     name: str
     names: OpNames
     doc: str
     fields: tuple[FieldView, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    shapes: tuple[str, ...]
+    init: Function
+    run: Function
+    shape: Function
+    workspace: Function
+    with_workspace: Function
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """All that are exported."""
+        plain = (self.run, self.shape, self.workspace, self.with_workspace)
+        return (*((self.init,) if self.fields else ()), *plain, *(self.told(f) for f in plain))
+
+    def told(self, plain: Function) -> Function:
+        """The same call with its message in the caller's memory."""
+        names = {
+            self.run.name: self.names.with_message,
+            self.shape.name: self.names.shape_with_message,
+            self.workspace.name: self.names.workspace_with_message,
+            self.with_workspace.name: self.names.with_workspace_and_message,
+        }
+        return Function(plain.result, names[plain.name], (*plain.parameters, *message_parameters()))
+
+    @property
+    def attributes(self) -> Struct:
+        """The struct of attributes."""
+        return Struct(self.names.attrs, tuple(f.declaration for f in self.fields))
 
 
 @dataclass(frozen=True)
@@ -48,9 +70,25 @@ class HeaderView:
     macro: str
     source: str
     doc: str
-    abi: int
     rank: int
+    statuses: tuple[Enumerator, ...]
+    codes: tuple[Enumerator, ...]
+    structs: dict[str, Struct]
+    functions: dict[str, Function]
     ops: tuple[OpHeader, ...]
+    message_size: int = MESSAGE_SIZE
+
+    @property
+    def interface(self) -> Interface:
+        """All that callers are compiled against."""
+        numbers = (Enumerator("MAX_RANK", self.rank), Enumerator("MESSAGE_SIZE", self.message_size))
+        attributes = [op.attributes for op in self.ops if op.fields]
+        functions = (f for op in self.ops for f in op.functions)
+        return Interface(
+            constants=(*numbers, *self.statuses, *self.codes),
+            structs=(*self.structs.values(), *attributes),
+            functions=(*self.functions.values(), *functions),
+        )
 
 
 def header_view(module: Module, prefix: str, source: str) -> HeaderView:
@@ -61,22 +99,86 @@ def header_view(module: Module, prefix: str, source: str) -> HeaderView:
         macro=prefix.upper(),
         source=one_line(source),
         doc="".join(f" * {line}".rstrip() + "\n" for line in paragraphs(module.doc or module.name, _TEXT)),
-        abi=ABI,
         rank=max([RANK, *ranks]),
+        statuses=tuple(_statuses(prefix)),
+        codes=tuple(Enumerator(name, value) for name, value in _CODES.items()),
+        structs=_structs(prefix),
+        functions=_functions(prefix),
         ops=tuple(_op(op, prefix) for op in module.ops),
     )
 
 
+# What every library has -----------------------------------------------------------------------------
+
+_CODES = {"INT": 0, "UINT": 1, "FLOAT": 2, "BFLOAT": 4, "BOOL": 6}
+"""DLPack's codes of kinds of scalar types."""
+
+
+def _statuses(prefix: str) -> Iterator[Enumerator]:
+    yield Enumerator("OK", 0)
+    yield Enumerator("INVALID_ARGUMENT", 1, "An argument is wrong; the message says which.")
+    yield Enumerator(
+        "OUT_OF_MEMORY", 2, "A result or a temporary buffer is too large for this machine; outputs are undefined."
+    )
+    yield Enumerator(
+        "UNIMPLEMENTED", 3, "The library was built without kernels for this call (see `opgen build --ops`)."
+    )
+    yield Enumerator("INTERNAL", 4, "A mistake in the library itself.")
+    yield Enumerator("WRONG_ABI", 5, f"The library is not of this header's layout; see {prefix}_check_abi().")
+
+
+def _structs(prefix: str) -> dict[str, Struct]:
+    fields = {
+        "dtype": ("uint8_t code;", "uint8_t bits;", "uint16_t lanes;"),
+        "device": ("int32_t device_type;", "int32_t device_id;"),
+        "tensor": (
+            "void *data;",
+            f"{prefix}_device device;",
+            "int32_t ndim;",
+            f"{prefix}_dtype dtype;",
+            "int64_t *shape;",
+            "int64_t *strides;",
+            "uint64_t byte_offset;",
+        ),
+        "shape": (f"{prefix}_dtype dtype;", "int32_t ndim;", f"int64_t dims[{prefix.upper()}_MAX_RANK];"),
+    }
+    return {name: Struct(f"{prefix}_{name}", declared) for name, declared in fields.items()}
+
+
+def _functions(prefix: str) -> dict[str, Function]:
+    status, message = f"{prefix}_status", message_parameters()
+    found = {
+        "abi_version": ("uint64_t", ()),
+        "require_abi": (status, ("uint64_t version", *message)),
+        "last_error": ("const char *", ()),
+        "set_num_threads": (status, ("int32_t count",)),
+        "set_num_threads_with_message": (status, ("int32_t count", *message)),
+        "get_num_threads": ("int32_t", ()),
+        "cpu_level": ("const char *", ()),
+    }
+    return {name: Function(result, f"{prefix}_{name}", given) for name, (result, given) in found.items()}
+
+
+# Ops ------------------------------------------------------------------------------------------------
+
+
 def _op(op: OpSpec, prefix: str) -> OpHeader:
     names = OpNames(op, prefix)
+    status, attrs = f"{prefix}_status", f"const {names.attrs} *attrs"
+    inputs = tuple(f"const {prefix}_tensor *{n}" for n in names.inputs.values())
+    outputs = tuple(f"const {prefix}_tensor *{n}" for n in names.outputs.values())
+    shapes = tuple(f"{prefix}_shape *{n}" for n in names.outputs.values())
+    workspace = ("void *workspace", "size_t workspace_size")
     return OpHeader(
         name=op.name,
         names=names,
         doc=block_comment(_documentation(op, names)),
         fields=tuple(_fields(op, names)),
-        inputs=tuple(f"const {prefix}_tensor *{n}" for n in names.inputs.values()),
-        outputs=tuple(f"const {prefix}_tensor *{n}" for n in names.outputs.values()),
-        shapes=tuple(f"{prefix}_shape *{n}" for n in names.outputs.values()),
+        init=Function("void", names.attrs_init, (f"{names.attrs} *attrs", f"size_t {STRUCT_SIZE}")),
+        run=Function(status, names.function, (*inputs, attrs, *outputs)),
+        shape=Function(status, names.shape, (*inputs, attrs, *shapes)),
+        workspace=Function(status, names.workspace, (*inputs, attrs, "size_t *size")),
+        with_workspace=Function(status, names.with_workspace, (*inputs, attrs, *outputs, *workspace)),
     )
 
 
@@ -84,23 +186,31 @@ def _op(op: OpSpec, prefix: str) -> OpHeader:
 
 
 def _fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:
+    """Each takes 8 bytes, so that a struct that ends earlier has another size; booleans are integers for that."""
+    if op.attrs:
+        yield FieldView(f"size_t {STRUCT_SIZE};", (f"sizeof ({names.attrs}): see {names.attrs_default}.",))
     for attr in op.attrs:
         for name in spellings(attr):
             doc = _attribute_doc(op, attr) if name == attr.name else f"Another name for `{attr.name}`: not beside it."
-            lines = tuple(wrapped(doc, _TEXT, hanging=""))
-            field = names.fields[name]
-            if attr.shape:
-                element = "double" if attr.kind == "float" else "int64_t"
-                yield FieldView(f"const {element} *{field};", lines)
-                yield FieldView(f"int32_t {names.lengths[name]};", ())
-            else:
-                yield FieldView(_scalar_declaration(attr, field), lines)
+            yield FieldView(f"{_TYPES[_kind(attr)]}{names.fields[name]};", tuple(wrapped(doc, _TEXT, hanging="")))
+            if name in names.lengths:
+                yield FieldView(f"int64_t {names.lengths[name]};", ())
 
 
-def _scalar_declaration(attr: Attr, field: str) -> str:
-    if attr.kind in ("enum", "layout"):
-        return f"const char *{field};"
-    return {"int": f"int64_t {field};", "float": f"double {field};", "bool": f"bool {field};"}[attr.kind]
+_TYPES = {
+    "words": "const char *",
+    "integers": "const int64_t *",
+    "numbers": "const double *",
+    "int": "int64_t ",
+    "bool": "int64_t ",
+    "float": "double ",
+}
+
+
+def _kind(attr: Attr) -> str:
+    if attr.shape:
+        return "numbers" if attr.kind == "float" else "integers"
+    return "words" if attr.kind in ("enum", "layout") else attr.kind
 
 
 def _attribute_doc(op: OpSpec, attr: Attr) -> str:
@@ -123,7 +233,9 @@ def _values(op: OpSpec, attr: Attr) -> str:
     if attr.shape:
         kind = "numbers" if attr.kind == "float" else "integers"
         return f"{elements(attr)} {kind}{bound}{', or none' if attr.optional else ''}."
-    return {"int": f"An integer{bound}.", "float": f"A number{bound}.", "bool": "true or false."}[attr.kind]
+    return {"int": f"An integer{bound}.", "float": f"A number{bound}.", "bool": "0: false; any other number: true."}[
+        attr.kind
+    ]
 
 
 # Documentation --------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class OpView:
     tables: tuple[str, ...]
     fields: tuple[str, ...]
     defaults: tuple[str, ...]
+    ends: tuple[str, ...]
     statements: tuple[str, ...]
     uses_math: bool
     uses_attrs: bool
@@ -209,6 +210,7 @@ def _op(library: LibraryScope, op: OpSpec, found: Sequence[VariantView], first: 
         tables=(*attributes.tables(scope), *_tables(scope)),
         fields=tuple(_fields(scope)),
         defaults=tuple(attributes.defaults(scope)),
+        ends=tuple(attributes.ends(scope)),
         statements=tuple(statements),
         uses_math=f"{library.helper}_math" in text or "(m, " in text or "m->" in text,
         uses_attrs="attrs->" in text,
@@ -322,7 +324,7 @@ def refuse_clashes(module: Module, prefix: str) -> None:
     owners = {f"{prefix}_{name}": "the library" for name in C_API}
     for op in module.ops:
         n = OpNames(op, prefix)
-        for name in (n.function, n.shape, n.workspace, n.with_workspace, n.attrs, n.attrs_default):
+        for name in n.functions:
             if name in owners or name.startswith(f"{prefix}_k_"):
                 raise UserError(f"op {op.name}: the C name {name} is that of {owners.get(name, 'the library')} already")
             owners[name] = f"op {op.name}"

@@ -8,11 +8,14 @@ from __future__ import annotations
 from opgen.bindings.c.text import Names
 from opgen.spec.model import Attr, OpSpec
 
-RESERVED = ("attrs", "workspace", "workspace_size", "size")
+RESERVED = ("attrs", "workspace", "workspace_size", "size", "message", "message_size")
 """Parameters that every op's functions have beside its tensors."""
 
-LOCALS = ("call", "op", "m", "math", "standard", "apart", "buffers", "memory")
+LOCALS = ("call", "op", "m", "math", "standard", "ends", "apart", "buffers", "memory")
 """Variables of the functions that have an op's tensors for parameters."""
+
+STRUCT_SIZE = "struct_size"
+"""The first field of every struct of attributes."""
 
 
 class OpNames:
@@ -23,19 +26,41 @@ class OpNames:
         self.shape = f"{self.function}_shape"
         self.workspace = f"{self.function}_workspace"
         self.with_workspace = f"{self.function}_with_workspace"
+        self.with_message = f"{self.function}_with_message"
+        self.shape_with_message = f"{self.shape}_with_message"
+        self.workspace_with_message = f"{self.workspace}_with_message"
+        self.with_workspace_and_message = f"{self.with_workspace}_and_message"
         self.attrs = f"{self.function}_attrs"
+        self.attrs_init = f"{self.attrs}_init"
         self.attrs_default = f"{self.attrs}_default"
-        fields = Names()
+        fields = Names((STRUCT_SIZE,))
         self.fields: dict[str, str] = {}
         self.lengths: dict[str, str] = {}
         for attr in op.attrs:
-            for name in (attr.name, *([attr.alias] if attr.alias else [])):
+            for name in spellings(attr):
                 self.fields[name] = fields.fresh(name)
-                if attr.shape:
+                if has_length(attr):
                     self.lengths[name] = fields.fresh(f"{name}_len")
         arguments = Names((*RESERVED, *LOCALS))
         self.inputs = {i.name: arguments.fresh(i.name) for i in op.inputs}
         self.outputs = {o.name: arguments.fresh(o.name) for o in op.outputs}
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Everything of the op's that the header declares, exported or not."""
+        plain = (self.function, self.shape, self.workspace, self.with_workspace)
+        told = (
+            self.with_message,
+            self.shape_with_message,
+            self.workspace_with_message,
+            self.with_workspace_and_message,
+        )
+        return (*plain, *told, self.attrs, self.attrs_init, self.attrs_default)
+
+
+def has_length(attr: Attr) -> bool:
+    """Whether an attribute is told by a pointer and a length: a list or a word."""
+    return bool(attr.shape) or attr.kind in ("enum", "layout")
 
 
 def spellings(attr: Attr) -> tuple[str, ...]:

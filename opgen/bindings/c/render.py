@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jinja2
 
 from opgen.bindings.c.header import header_view
+from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.library import LibraryView
 from opgen.bindings.c.text import one_line, string
@@ -72,6 +73,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "workspaces": True,
         "operations": OPERATIONS,
         "first_check": FIRST_CHECK,
+        "abi_message": WRONG_ABI,
     }
 
     def text(template: str) -> str:

@@ -90,10 +90,8 @@ def fields(op: OpSpec, names: OpNames) -> Iterator[FieldView]:
     for attr in op.attrs:
         for spelling in spellings(attr):
             field = names.fields[spelling]
-            if attr.shape:
+            if spelling in names.lengths:
                 put = f"{field}.Put(&fields.{field}, &fields.{names.lengths[spelling]});"
-            elif attr.kind in ("enum", "layout"):
-                put = f"{field}.Put(&fields.{field});"
             elif _may_be_unset(op, attr):
                 put = f"if ({field}) fields.{field} = *{field};"
             else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import jinja2
 
-from opgen.bindings.c.header import ABI
+from opgen.bindings.c.interface import ABI
 from opgen.bindings.c.text import string
 from opgen.bindings.cpp.attributes import ParameterView
 from opgen.bindings.cpp.examples import example_views

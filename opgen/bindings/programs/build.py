@@ -20,6 +20,7 @@ from pathlib import Path
 import jinja2
 
 from opgen import files as plain
+from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.link import Tools, archive, compile_sources, link_shared
 from opgen.bindings.c.render import environment as c_environment
 from opgen.bindings.c.workplace import workplace
@@ -37,9 +38,6 @@ from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
 from opgen.runtime import toolchain
 from opgen.runtime.parallel_ir import PIECES
 from opgen.spec.names import why_no_prefix
-
-FUNCTIONS = ("input", "output", "open", "close", "workspace_bytes", "run")
-"""What a library exports, behind its prefix."""
 
 _environment = c_environment.overlay(
     loader=jinja2.ChoiceLoader(
@@ -81,7 +79,7 @@ def build_program(
     for path, text in texts.items():
         update(folder / path, text)
     share = _weights(folder / "share" / f"{name}.weights", weights, constants)
-    libraries = _libraries(folder, name, tools, objects)
+    libraries = _libraries(folder, view, tools, objects)
     return Built((*(folder / path for path in texts), *libraries, share), made)
 
 
@@ -109,6 +107,7 @@ def _texts(view: ProgramView) -> dict[str, str]:
         "step_bits": STEP_BITS,
         "out_of_memory": OUT_OF_MEMORY,
         "first_check": FIRST_CHECK,
+        "abi_message": WRONG_ABI,
     }
     return {path: _environment.get_template(template).render(**values) for path, template in paths.items()}
 
@@ -127,7 +126,8 @@ def _weights(path: Path, weights: Weights, constants: Iterable[Constant]) -> Pat
     return path
 
 
-def _libraries(folder: Path, name: str, tools: Tools, objects: dict[str, bytes]) -> tuple[Path, ...]:
+def _libraries(folder: Path, view: ProgramView, tools: Tools, objects: dict[str, bytes]) -> tuple[Path, ...]:
+    name = view.prefix
     place = (folder / "lib").resolve()
     source = (folder / "src" / name / f"{name}.c").resolve()
     include = (folder / "include").resolve()
@@ -137,7 +137,7 @@ def _libraries(folder: Path, name: str, tools: Tools, objects: dict[str, bytes])
         for symbol, code in objects.items():
             paths.append(work / f"{symbol}.o")
             plain.write(paths[-1], code)
-        link_shared(tools, paths, [f"{name}_{f}" for f in FUNCTIONS], work / f"lib{name}.so")
+        link_shared(tools, paths, [f.name for f in view.functions.values()], work / f"lib{name}.so")
         archive(tools, paths, work / f"lib{name}.a")
         for file in (f"lib{name}.so", f"lib{name}.a"):
             os.replace(work / file, place / file)

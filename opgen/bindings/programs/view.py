@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from opgen.bindings.c.interface import MESSAGE_SIZE, Enumerator, Function, Interface, Struct, message_parameters
 from opgen.bindings.c.text import Names, one_line
 from opgen.bindings.programs.features import CpuidBits, needed
 from opgen.bindings.programs.weights import HEADER, MAGIC, Weights
@@ -21,7 +22,8 @@ _TAKEN = (
         "model",
         "workspace",
         "message",
-        "size",
+        "message_size",
+        "version",
         "arena",
         "status",
         "io",
@@ -37,6 +39,17 @@ _TAKEN = (
 
 _STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
 """What an element is in C, where it is no integer; those of 16 bits are told by their bits."""
+
+STATUSES = (
+    Enumerator("OK", 0),
+    Enumerator("INVALID_ARGUMENT", 1),
+    Enumerator("NO_MEMORY", 2),
+    Enumerator("WRONG_WEIGHTS", 3, "the file cannot be read, or belongs to another program"),
+    Enumerator("WRONG_CPU", 4, "the code needs what this CPU does not have"),
+    Enumerator("FAILED", 5, "a step of the program could not be done"),
+    Enumerator("WRONG_ABI", 6, "the program was compiled with the header of another library"),
+)
+"""How a call went."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,8 @@ class ProgramView:
     part: int
     features: tuple[CpuidBits, ...]
     tiles: bool
+    message_size: int = MESSAGE_SIZE
+    statuses: tuple[Enumerator, ...] = STATUSES
 
     @property
     def macro(self) -> str:
@@ -86,6 +101,44 @@ class ProgramView:
     def tensors(self) -> tuple[TensorView, ...]:
         """Inputs, then outputs."""
         return (*self.inputs, *self.outputs)
+
+    @property
+    def info(self) -> Struct:
+        """What is told of a tensor."""
+        fields = ("const char *name;", "const char *type;", "int32_t rank;", "const int64_t *shape;", "size_t bytes;")
+        return Struct(f"{self.prefix}_tensor_info", fields)
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """What the library exports, without the prefix."""
+        info, status, number = f"const {self.info.name} *", f"{self.prefix}_status", ("int32_t number",)
+        model, message = f"const {self.prefix}_model *model", message_parameters()
+        opened = (
+            "uint64_t version",
+            "const char *weights",
+            "int32_t threads",
+            f"{self.prefix}_model **model",
+            *message,
+        )
+        given = (f"const {t.element} *{t.name}" for t in self.inputs)
+        written = (f"{t.element} *{t.name}" for t in self.outputs)
+        found: dict[str, tuple[str, tuple[str, ...]]] = {
+            "abi_version": ("uint64_t", ()),
+            "input": (info, number),
+            "output": (info, number),
+            "open_checked": (status, opened),
+            "close": ("void", (f"{self.prefix}_model *model",)),
+            "workspace_bytes": ("size_t", (model,)),
+            "run": (status, (model, "void *workspace", *given, *written, *message)),
+        }
+        return {name: Function(result, f"{self.prefix}_{name}", taken) for name, (result, taken) in found.items()}
+
+    @property
+    def interface(self) -> Interface:
+        """All that callers are compiled against."""
+        numbers = (Enumerator("MESSAGE_SIZE", self.message_size), *self.statuses)
+        tensors = tuple(f"{t.name}: {t.type}{list(t.shape)}" for t in self.tensors)
+        return Interface(numbers, (self.info,), tuple(self.functions.values()), tensors)
 
 
 def program_view(

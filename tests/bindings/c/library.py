@@ -29,7 +29,7 @@ from opgen.bindings.c.build import Options, build
 from opgen.bindings.c.names import OpNames, spellings
 from opgen.spec.model import Module, OpSpec, Sizes
 from tests.bindings.modules import spec
-from tools.c_library import Tensor, attributes_struct
+from tools.c_library import Tensor, attributes_begun, opened
 
 OK, INVALID, OUT_OF_MEMORY = 0, 1, 2
 
@@ -71,7 +71,7 @@ class Library:
     def __init__(self, module: Module, folder: Path, prefix: str | None = None) -> None:
         self.module = module
         self.prefix = prefix or module.name
-        self.dll = ctypes.CDLL(str(folder / "lib" / f"lib{self.prefix}.so"))
+        self.dll = opened(module, folder, self.prefix)
         self.function(f"{self.prefix}_last_error").restype = c_char_p
 
     def function(self, name: str) -> Any:
@@ -83,9 +83,7 @@ class Library:
     def attrs(self, op: OpSpec, given: Mapping[str, Any]) -> Structure:
         """The struct of attributes with what is given set."""
         names = OpNames(op, self.prefix)
-        found = attributes_struct(op, names)()
-        if op.attrs:
-            self.function(names.attrs_default)(byref(found))
+        found = attributes_begun(self.dll, op, names)
         keep: list[Any] = []
         for name, value in given.items():
             attr = next(a for a in op.attrs if name in spellings(a))

@@ -37,7 +37,7 @@ int main(void)
     nn_ops_conv2d_attrs attrs;
     nn_ops_shape shape;
     nn_ops_conv2d_attrs_default(&attrs);
-    if (nn_ops_abi_version() != NN_OPS_ABI_VERSION || nn_ops_conv2d(&input, &filter, NULL, &output) == NN_OPS_OK) {
+    if (nn_ops_check_abi(NULL, 0) != NN_OPS_OK || nn_ops_conv2d(&input, &filter, NULL, &output) == NN_OPS_OK) {
         return 1;
     }
     puts(nn_ops_last_error());
@@ -122,7 +122,7 @@ def test_symbols_and_dependencies() -> None:
 def test_two_libraries_in_one_program(tmp_path: Path) -> None:
     one, two = built(OPS, "first", SMALL, ("x86-64-v3",)), built(OPS, "second", SMALL, ("x86-64-v3",))
     text = '#include "first.h"\n#include "second.h"\nint main(void)\n{\n'
-    text += "    return first_conv2d(0, 0, 0, 0) != FIRST_INVALID_ARGUMENT || second_abi_version() != 1;\n}\n"
+    text += "    return first_conv2d(0, 0, 0, 0) != FIRST_INVALID_ARGUMENT || second_check_abi(0, 0) != SECOND_OK;\n}\n"
     (tmp_path / "program.c").write_text(text)
     libraries = [one / "lib" / "libfirst.a", two / "lib" / "libsecond.a"]
     _run("cc", *STRICT, f"-I{one / 'include'}", f"-I{two / 'include'}", tmp_path / "program.c", *libraries, "-o",

@@ -56,7 +56,7 @@ def test_cmake(moved: Path, tmp_path: Path) -> None:
     project.mkdir()
     (project / "main.cpp").write_text(PROGRAM)
     (project / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nproject(user CXX)\nfind_package(nn_ops 1 REQUIRED)\n"
+        "cmake_minimum_required(VERSION 3.16)\nproject(user CXX)\nfind_package(nn_ops 2 REQUIRED)\n"
         "add_executable(shared main.cpp)\ntarget_link_libraries(shared nn_ops::nn_ops)\n"
         "add_executable(static main.cpp)\ntarget_link_libraries(static nn_ops::nn_ops_static)\n"
     )
@@ -72,7 +72,7 @@ def test_cmake(moved: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 def test_cmake_in_a_project_of_c(moved: Path, tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(
-        '#include "nn_ops.h"\nint main(void) { return nn_ops_abi_version() != NN_OPS_ABI_VERSION; }\n'
+        '#include "nn_ops.h"\nint main(void) { return nn_ops_check_abi(NULL, 0) != NN_OPS_OK; }\n'
     )
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(nn_ops REQUIRED)\n"
@@ -95,7 +95,7 @@ def test_the_program_of_the_documentation(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 def test_another_version_is_refused(moved: Path, tmp_path: Path) -> None:
-    text = "cmake_minimum_required(VERSION 3.16)\nproject(user CXX)\nfind_package(nn_ops 2 REQUIRED)\n"
+    text = "cmake_minimum_required(VERSION 3.16)\nproject(user CXX)\nfind_package(nn_ops 3 REQUIRED)\n"
     (tmp_path / "CMakeLists.txt").write_text(text)
     with pytest.raises(AssertionError, match="Could not find a configuration file for package"):
         _tool("cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={moved}", folder=tmp_path)
@@ -126,7 +126,7 @@ def test_pkg_config(static: bool, tmp_path: Path) -> None:
         (folder / "lib" / "libnn_ops.so").unlink()
     _tool("g++", "-std=c++17", "main.cpp", "-o", "main", *flags, folder=tmp_path)
     assert run(tmp_path / "main", LD_LIBRARY_PATH=str(folder / "lib")) == "3\n6\n"
-    assert _tool("pkg-config", "--modversion", "nn_ops", folder=tmp_path, **path).startswith("1.")
+    assert _tool("pkg-config", "--modversion", "nn_ops", folder=tmp_path, **path).startswith("2.")
 
 
 def test_an_example_can_fail(tmp_path: Path) -> None:

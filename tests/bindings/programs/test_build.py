@@ -229,6 +229,51 @@ def test_a_place_outside_is_an_error_that_names_the_node(tmp_path: Path) -> None
         assert said in done.stdout
 
 
+OPENS = """
+#include <stdio.h>
+#include "rows.h"
+
+int main(int count, char **arguments)
+{
+    char message[ROWS_MESSAGE_SIZE] = "?";
+    rows_model *model = NULL;
+    const rows_status status = rows_open(count > 1 ? arguments[1] : NULL, 1, &model, message, sizeof message);
+    printf("%d %d %s", (int)status, rows_abi_version() == ROWS_ABI_VERSION, message);
+    rows_close(model);
+    return 0;
+}
+"""
+
+
+def test_a_program_of_another_models_header_is_refused(tmp_path: Path) -> None:
+    """The two differ in the size of an input alone, which no compiler sees."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder, rows in zip(folders, (5, 6), strict=True):
+        model = table()
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = rows
+        kinds = {i.name: (i.dtype, tuple(map(int, i.shape or ()))) for i in load(model).inputs}
+        build_program(opgen.compile(model).stages(kinds).last, "table.onnx", folder, "rows")
+    numbers = []
+    for folder in folders:
+        (line,) = [s for s in (folder / "include" / "rows.h").read_text().splitlines() if "ABI_VERSION UINT64_C" in s]
+        numbers.append(line.split("(")[1].rstrip(")"))
+    (tmp_path / "main.c").write_text(OPENS)
+    for header in (0, 1):
+        for library in (0, 1):
+            linked = [f"-I{folders[header] / 'include'}", "main.c", folders[library] / "lib" / "librows.a"]
+            strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *SANITIZED]
+            subprocess.run(["gcc", *strict, *linked, "-lpthread", "-ldl", "-lm", "-o", "run"], cwd=tmp_path, check=True)
+            weights = folders[library] / "share" / "rows.weights"
+            done = subprocess.run(["./run", weights], cwd=tmp_path, capture_output=True, text=True, check=True)
+            if header == library:
+                assert done.stdout == "0 1 "
+            else:
+                assert done.stdout == (
+                    f"6 0 rows: expected a library of interface {numbers[header]}, for which the program was compiled, "
+                    f"given one of {numbers[library]}; take the header and the library of one build"
+                )
+
+
 def test_a_package_for_cmake(tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("there is no cmake")

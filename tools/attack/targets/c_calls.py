@@ -7,20 +7,20 @@ import os
 import random
 import shutil
 import subprocess
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_void_p, cast
+from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_void_p, cast
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opgen.bindings.c.build import Options, build, host_targets
-from opgen.bindings.c.names import OpNames, spellings
+from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.grad.load import load
 from opgen.spec.model import OpSpec
 from tools.attack.finding import FoundError, Target
 from tools.attack.targets.guarded import Guarded
 from tools.attack.targets.ops import SPEC, right_call
-from tools.c_library import Tensor, attributes_struct
+from tools.c_library import Tensor, attributes_begun
 
 SANITIZERS = "-fsanitize=undefined -fno-sanitize-recover=all"
 OK, INVALID, OUT_OF_MEMORY = 0, 1, 2
@@ -111,10 +111,8 @@ class CCalls(Target):
     def _attributes(
         self, op: OpSpec, names: OpNames, given: dict[str, Any], choose: random.Random, keep: list[Any]
     ) -> ctypes.Structure:
-        found = attributes_struct(op, names)()
         assert self._dll is not None
-        if op.attrs:
-            getattr(self._dll, names.attrs_default)(byref(found))
+        found = attributes_begun(self._dll, op, names)
         for attr in op.attrs:
             for name in spellings(attr):
                 value = given.get(name)
@@ -127,7 +125,7 @@ class CCalls(Target):
                         found, names.fields[name], None if choose.random() < 0.02 else cast(values, POINTER(c_int64))
                     )
                     count = choose.choice((0, 1, 2, -1)) if choose.random() < 0.05 else 3
-                    setattr(found, names.lengths[name], c_int32(count))
+                    setattr(found, names.lengths[name], count)
                 elif attr.kind == "int":
                     number = choose.choice(NUMBERS) if choose.random() < 0.1 else value
                     setattr(found, names.fields[name], c_int64(number or 0))
@@ -140,6 +138,13 @@ class CCalls(Target):
                         else str(value).encode()
                     )
                     setattr(found, names.fields[name], text)
+                    setattr(found, names.lengths[name], choose.choice((-1, -1, len(text or b""), 0, -2)))
+        if op.attrs and choose.random() < 0.03:
+            setattr(
+                found,
+                STRUCT_SIZE,
+                choose.choice((0, 8, 9, ctypes.sizeof(found) - 8, ctypes.sizeof(found) + 8, *NUMBERS)) % 2**64,
+            )
         return found
 
 
