@@ -7,15 +7,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from opgen.graph.compiled import as_is
-from opgen.graph.function import CompiledFunction
-from opgen.graph.making import Progress
-from opgen.graph.model import Model
-from opgen.graph.nodes import Graph
-from opgen.graph.resolve import resolve
-from opgen.graph.staged import StagedModel
-
 if TYPE_CHECKING:
+    from opgen.graph.function import CompiledFunction
+    from opgen.graph.making import Progress
+    from opgen.graph.model import Model
+    from opgen.graph.nodes import Graph
+    from opgen.graph.staged import StagedModel
     from opgen.onnx.source import ModelSource
 
 
@@ -39,24 +36,51 @@ def compile(
     Raises UserError for a model that cannot be read, or that takes operators which opgen does not have: all of them,
     by node and reason.
     """
+    if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
+        return _of_source(source, progress)
+    from opgen.graph.model import Model
+    from opgen.graph.nodes import Graph
+
     if isinstance(source, Graph):
         return of_graph(source, progress)
     if isinstance(source, Model):
         return of_model(source, progress)
-    if callable(source) and not isinstance(source, str | os.PathLike):
+    if callable(source):
+        from opgen.graph.function import CompiledFunction
+
         return CompiledFunction(source, progress)
     from opgen.onnx.load import load
 
     return of_model(load(source), progress)
 
 
+def _of_source(
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview, progress: Progress | None
+) -> StagedModel:
+    """A model by its path or bytes, which is not read if it was made a program before."""
+    from opgen.onnx.known import KnownModel
+
+    model = KnownModel(source)
+    from opgen.graph.staged import StagedModel  # while the file is hashed
+
+    outline, recall = model.known()
+    inputs = {i.name: i.dtype for i in outline.inputs}
+    return StagedModel(outline.name, inputs, model.resolve, progress, recall)
+
+
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     """A model whose sizes may be open."""
+    from opgen.graph.resolve import resolve
+    from opgen.graph.staged import StagedModel
+
     inputs = {i.name: i.dtype for i in model.inputs}
     return StagedModel(model.name, inputs, functools.partial(resolve, model), progress)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
     """A graph, which is for its sizes alone."""
+    from opgen.graph.compiled import as_is
+    from opgen.graph.staged import StagedModel
+
     types = {v.name: v.dtype for v in graph.inputs}
     return StagedModel(graph.name, types, lambda kinds, _: as_is(graph, kinds), progress)

@@ -46,21 +46,29 @@ def why_not_plain(status: os.stat_result) -> str | None:
     return None if stat.S_ISREG(status.st_mode) else next(said for is_it, said in _KINDS if is_it(status.st_mode))
 
 
-def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
-    """The bytes of a plain file; links are followed.  Raises FileRefusedError, also if it has more than `limit`."""
+def opened(path: Path) -> int:
+    """A descriptor of a plain file; links are followed.  Raises FileRefusedError."""
     try:
         descriptor = os.open(path, _READ)
-        try:
-            reason = why_not_plain(os.fstat(descriptor))
-            found = b"" if reason else read(descriptor, limit + 1)
-        finally:
-            os.close(descriptor)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise FileRefusedError(path, getattr(error, "strerror", None) or str(error)) from error
-    if reason is None and len(found) > limit:
-        reason = f"it is larger than {limit / MIB:g} MiB"
-    if reason:
+    if reason := why_not_plain(os.fstat(descriptor)):
+        os.close(descriptor)
         raise FileRefusedError(path, reason)
+    return descriptor
+
+
+def content(path: Path, limit: int = TEXT_LIMIT) -> bytes:
+    """The bytes of a plain file; links are followed.  Raises FileRefusedError, also if it has more than `limit`."""
+    descriptor = opened(path)
+    try:
+        found = read(descriptor, limit + 1)
+    except OSError as error:
+        raise FileRefusedError(path, error.strerror or str(error)) from error
+    finally:
+        os.close(descriptor)
+    if len(found) > limit:
+        raise FileRefusedError(path, f"it is larger than {limit / MIB:g} MiB")
     return found
 
 

@@ -12,16 +12,14 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import DType, lookup
+from opgen.dtypes import lookup
 from opgen.graph.nodes import Graph, Node, Op, Value
+from opgen.graph.values import Kind as Kind
 from opgen.lower import Variant, structural_attrs
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError, placed_attrs
 from opgen.spec.environment import AttrStored, Environment
 from opgen.spec.model import OpSpec, Sizes
 from opgen.spec.shapes import solve
-
-Kind: TypeAlias = "tuple[DType, tuple[int, ...]]"
-"""The scalar type and the shape of a tensor."""
 
 Types: TypeAlias = "tuple[tuple[str, str], ...]"
 Attributes: TypeAlias = "tuple[tuple[str, AttrStored], ...]"

@@ -13,17 +13,16 @@ an arena and runs (`opgen.runtime.launcher`).  A call with other sizes makes a p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
 from opgen.dtypes import DType
 from opgen.graph.arena import ArenaPool
-from opgen.graph.bound import Kind
 from opgen.graph.loaded import LoadedProgram
-from opgen.graph.making import Progress
-from opgen.graph.nodes import Array, Graph
 from opgen.graph.programs import Prepare, Programs, Ready
+from opgen.graph.recall import Recall
+from opgen.graph.values import Array, Kind
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
@@ -31,6 +30,10 @@ from opgen.runtime.foreign import others
 from opgen.runtime.lending import for_caller, lent
 from opgen.runtime.plan import Out, Plan
 from opgen.runtime.views import arrays, learn
+
+if TYPE_CHECKING:
+    from opgen.graph.making import Progress
+    from opgen.graph.nodes import Graph
 
 Found: TypeAlias = "Array | tuple[Array, ...] | None"
 Short: TypeAlias = "Callable[..., Found]"
@@ -41,12 +44,19 @@ class CompiledModel:
     """A model that may be called.  Many threads may call it at once, and one model while another runs."""
 
     def __init__(
-        self, name: str, inputs: Mapping[str, DType], prepare: Prepare, progress: Progress | None = None
+        self,
+        name: str,
+        inputs: Mapping[str, DType],
+        prepare: Prepare,
+        progress: Progress | None = None,
+        recall: Recall | None = None,
     ) -> None:
-        """`inputs` are the names and types of the inputs, in order; `prepare` gives a graph ready to be planned."""
+        """`inputs` are the names and types of the inputs, in order; `prepare` gives a graph ready to be planned, and
+        `recall` has programs that other processes made of the model.
+        """
         self.name = name
         self._inputs = dict(inputs)
-        self._programs = Programs(name, inputs, prepare, progress)
+        self._programs = Programs(name, inputs, prepare, progress, recall)
         self._short: Short = _never
 
     @classmethod

@@ -11,6 +11,7 @@ from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.base import Report
 from opgen.graph.program import Program
+from opgen.graph.runnable import Runnable
 from opgen.machine import Machine
 from opgen.runtime import toolchain
 from opgen.runtime.run import evaluate
@@ -58,7 +59,7 @@ def operations(graph: Graph, node: Node, machine: Machine) -> int:
     return int(evaluate(work_of(checked.lowered.kernel, machine).operations, checked.values(call.environment))) // width
 
 
-def memory(program: Program, threads: int) -> list[str]:
+def memory(program: Runnable, threads: int) -> list[str]:
     """Lines on the memory that a program takes."""
     weights = weight_bytes(program)
     arena = program.arena_bytes(threads)
@@ -68,7 +69,7 @@ def memory(program: Program, threads: int) -> list[str]:
     ]
 
 
-def weight_bytes(program: Program) -> int:
+def weight_bytes(program: Runnable) -> int:
     """The bytes of a program's constants."""
     return sum(prod(v.shape) * v.dtype.bytes for v in program.weights)
 

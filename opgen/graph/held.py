@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
-from opgen.graph.nodes import Array
+from opgen.graph.values import Array
 from opgen.runtime.address import address
 
 
@@ -17,6 +17,15 @@ class Held:
 
     sources: tuple[Array, ...]
     made: tuple[Array, ...]
+
+
+Row: TypeAlias = "tuple[Held, int] | None"
+"""A row of the table of a program's entry: one of the arrays that are held; None for what no kernel reads."""
+
+
+def array_of(row: Row) -> Array | None:
+    """The array of a row."""
+    return None if row is None else row[0].made[row[1]]
 
 
 Key: TypeAlias = "tuple[str, tuple[tuple[int, str, tuple[int, ...]], ...]]"

@@ -8,7 +8,6 @@ lowering or scheduling anything.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, Kind
+from opgen.graph.code import LoadedKernel, loaded_code, remembered
 from opgen.graph.nodes import Op
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.bind import bind
@@ -31,15 +31,12 @@ from opgen.passes.simplify import simplify
 from opgen.runtime import cache, pickled, toolchain, tuned
 from opgen.runtime.algorithms import mode
 from opgen.runtime.choose import Chooser
-from opgen.runtime.library import Library, load_library
+from opgen.runtime.identity import machine_identity as identity_here
 from opgen.runtime.limits import CheckedKernel
 from opgen.runtime.locks import BUILD
 from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import Work, is_for_one, work_of
 from opgen.schedule.fallback import unless_broken
-
-LOADED = 1024
-"""How many kernels stay loaded when no program holds them."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +90,6 @@ class Wanted:
     constants: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class LoadedKernel:
-    """A kernel's address, good for as long as this object lives."""
-
-    code: KernelCode
-    address: int
-    library: Library
-
-
 Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
 """A kernel with its object code, and then that of what runs first."""
 
@@ -131,15 +119,7 @@ def wanted(call: Bound, special: bool, constants: tuple[int, ...] = ()) -> Wante
 
 def machine_identity() -> dict[str, str]:
     """What decides the code of every kernel, whatever it computes."""
-    host = toolchain.host()
-    return {
-        "compiler": toolchain.compiler_fingerprint(),
-        "kernels": toolchain.fingerprint("graph/kernels.py"),
-        "llvm": toolchain.llvm_version(),
-        "target": repr(host),
-        "machine": repr(host.machine),
-        "tuned": tuned.digest(),
-    }
+    return {**identity_here(), "kernels": toolchain.fingerprint("graph/kernels.py")}
 
 
 @lru_cache(maxsize=256)
@@ -246,9 +226,6 @@ def object_of(code: KernelCode) -> bytes:
 
 # Loading ---------------------------------------------------------------------------------------------------------
 
-_loaded: OrderedDict[str, LoadedKernel] = OrderedDict()
-"""By the key of the code, those used last at the end."""
-
 
 def load_built(built: Built) -> None:
     """Have what was built in the process."""
@@ -260,16 +237,10 @@ def load_built(built: Built) -> None:
 
 def loaded(code: KernelCode, given: bytes | None = None) -> LoadedKernel | None:
     """A kernel in the process, from its object code or from the cache; None if the code is not there any more."""
-    with BUILD:
-        found = _loaded.get(code.key)
-        if found is None:
-            kept = None if given is not None else pickled.take(code.key, _Object)
-            bytes_ = given if kept is None else kept.code
-            if bytes_ is None:
-                return None
-            library = load_library(bytes_, code.symbol)
-            found = _loaded[code.key] = LoadedKernel(code, library.address(code.symbol), library)
-            while len(_loaded) > LOADED:
-                _loaded.popitem(last=False)
-        _loaded.move_to_end(code.key)
+
+    found = remembered(code.key)
+    if found is not None:
         return found
+    kept = None if given is not None else pickled.take(code.key, _Object)
+    content = given if kept is None else kept.code
+    return None if content is None else loaded_code(code.key, code.symbol, content)

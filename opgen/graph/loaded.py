@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.graph.arena import ArenaPool, arena_code
 from opgen.graph.arena_ir import FIRST_TENSOR, NO_ARENA, RECORD_WORDS
-from opgen.graph.held import Store
-from opgen.graph.nodes import Array
-from opgen.graph.prepare import array_of, found, table
-from opgen.graph.program import ENTRY, Program
-from opgen.graph.program_ir import failure_of
+from opgen.graph.code import LoadedKernel
+from opgen.graph.held import Row, array_of
+from opgen.graph.runnable import ENTRY, Runnable
 from opgen.loop.status import FIRST_CHECK, OK, OUT_OF_MEMORY
 from opgen.runtime import threads
 from opgen.runtime.address import address
 from opgen.runtime.kernel import Launchable, Words
 from opgen.runtime.library import load_library
+
+if TYPE_CHECKING:
+    from opgen.graph.program import Program
 
 _TRIES = 100
 """How often a run looks for an arena again that other runs took from it."""
@@ -34,16 +36,29 @@ class StepFailed(CheckFailed):
 class LoadedProgram:
     """A program, and what its entry is given: the addresses of its kernels and weights."""
 
-    def __init__(self, program: Program, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> None:
-        """`store` is shared by programs of one model.  Raises MissingKernelError if the code of a kernel is gone."""
-        self.program = program
+    def __init__(
+        self,
+        runnable: Runnable,
+        kernels: Sequence[LoadedKernel],
+        rows: Sequence[Row],
+        pool: ArenaPool,
+        program: Callable[[], Program],
+    ) -> None:
+        """`program` gives what it is made of, for those who ask."""
+        self.runnable = runnable
         self.pool = pool
-        self._kernels = [found(code, program.name) for code in program.kernels]
-        self.rows = table(program, weights, store)
-        self._library = load_library(program.code, ENTRY)
+        self.rows = tuple(rows)
+        self._kernels = tuple(kernels)
+        self._made_of = program
+        self._library = load_library(runnable.code, ENTRY)
         self._records: dict[int, Words] = {}
         self._kernel_table = _table(k.address for k in self._kernels)
         self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
+
+    @property
+    def program(self) -> Program:
+        """What it is made of."""
+        return self._made_of()
 
     @property
     def tables(self) -> tuple[int, int]:
@@ -59,7 +74,7 @@ class LoadedProgram:
         record = self._records.get(count)
         if record is None:
             entry = self._library.address(ENTRY)
-            words = (entry, *self.tables, self.pool.address, self.program.arena_bytes(count))
+            words = (entry, *self.tables, self.pool.address, self.runnable.arena_bytes(count))
             record = self._records.setdefault(count, (ctypes.c_int64 * RECORD_WORDS)(*words))
         return record
 
@@ -95,7 +110,7 @@ class BoundProgram(Launchable):
 
     def packed(self) -> Words:
         self._settle()
-        program = self._program.program
+        program = self._program.runnable
         count = len(program.inputs) + len(program.outputs)
         parallel = threads.parallel_for().address if self._count > 1 else 0
         return (ctypes.c_int64 * (FIRST_TENSOR + count))(parallel, self._count, ctypes.addressof(self._record))
@@ -117,8 +132,10 @@ class BoundProgram(Launchable):
             self._raise_for(status, words[FIRST_TENSOR])
 
     def _raise_for(self, result: int, reported: int) -> None:
+        from opgen.graph.program_ir import failure_of
+
         step, status = failure_of(result)
-        program = self._program.program
+        program = self._program.runnable
         node = program.nodes[step]
         if status >= FIRST_CHECK:
             raise StepFailed(node, status - FIRST_CHECK, reported)

@@ -10,24 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opgen.dtypes import DType
-from opgen.graph.nodes import Data
+from opgen.graph.values import Data, Outline
+from opgen.graph.values import Input as Input
+from opgen.graph.values import Size as Size
 from opgen.spec.model import Module
-
-Size: TypeAlias = "int | str | None"
-"""A size of an input: known, a symbol (the same everywhere in a model), or anything."""
 
 Attribute: TypeAlias = "int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Data | Model"
 """What a source gives an attribute: numbers, words, lists of them, a tensor, or a model that runs inside."""
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """An input of a model; `shape` is None where even the rank is open."""
-
-    name: str
-    dtype: DType
-    shape: tuple[Size, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +65,8 @@ class Model:
     outputs: tuple[str, ...]
     source: str = ""
     outer: tuple[str, ...] = ()
+
+    @property
+    def outline(self) -> Outline:
+        """What callers know of it."""
+        return Outline(self.name, self.inputs, self.outputs, len(self.calls))

@@ -20,63 +20,15 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from opgen.dtypes import DType
 from opgen.graph.alone import alone
+from opgen.graph.values import Array as Array
+from opgen.graph.values import Constant as Constant
+from opgen.graph.values import Data as Data
+from opgen.graph.values import Value as Value
 from opgen.spec.environment import AttrStored
 from opgen.spec.model import Function, Module, OpSpec
 from opgen.spec.visit import called_functions
-
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A tensor that a graph takes, holds or makes."""
-
-    name: str
-    dtype: DType
-    shape: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
-
-
-class Data:
-    """The elements of a constant, which nobody writes to.  Two are equal if their types, shapes and bytes are."""
-
-    def __init__(self, array: Array) -> None:
-        """Takes the array as it is if it is dense, else a copy; from then on it is read-only."""
-        self.array = np.ascontiguousarray(array).reshape(array.shape)
-        self.array.flags.writeable = False
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of type, shape and bytes."""
-        found = hashlib.sha256(f"{self.array.dtype.name}{list(self.array.shape)}".encode())
-        found.update(self.array.reshape(-1).view(np.uint8).data)
-        return found.hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Data) and (self.array is other.array or self.digest == other.digest)
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __repr__(self) -> str:
-        return f"Data({self.digest[:12]})"
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A value that is known."""
-
-    value: Value
-    data: Data
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
 from opgen.diagnostics import InternalError
 from opgen.graph.arena import ArenaPool
-from opgen.graph.held import Held, Store
-from opgen.graph.kernels import KernelCode, LoadedKernel, loaded
+from opgen.graph.code import LoadedKernel
+from opgen.graph.held import Row, Store, array_of
+from opgen.graph.kernels import KernelCode, loaded
+from opgen.graph.loaded import LoadedProgram
 from opgen.graph.nodes import Array, Constant, Data, Graph, Value
 from opgen.graph.plan.lives import ALIGNMENT
 from opgen.graph.program import Prepared, Program
@@ -35,8 +36,13 @@ def found(code: KernelCode, program: str) -> LoadedKernel:
     return kernel
 
 
-Row: TypeAlias = "tuple[Held, int] | None"
-"""A row of the entry's table: one of the arrays that are held; None for what no kernel reads."""
+def load(program: Program, weights: Sequence[Array], pool: ArenaPool, store: Store | None = None) -> LoadedProgram:
+    """A program ready to run on these constants; `store` is shared by programs of one model.
+
+    Raises MissingKernelError if the code of a kernel is gone.
+    """
+    kernels = [found(code, program.name) for code in program.kernels]
+    return LoadedProgram(program, kernels, table(program, weights, store), pool, lambda: program)
 
 
 def table(program: Program, constants: Sequence[Array], store: Store | None = None) -> list[Row]:
@@ -53,11 +59,6 @@ def table(program: Program, constants: Sequence[Array], store: Store | None = No
         held = shared.of(work.kernel.key, sources, partial(prepared, work, sources, program.name))
         rows += [(held, k) for k in range(len(held.made))]
     return rows
-
-
-def array_of(row: Row) -> Array | None:
-    """The array of a row."""
-    return None if row is None else row[0].made[row[1]]
 
 
 def _lined_up(array: Array) -> list[Array]:

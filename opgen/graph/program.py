@@ -18,14 +18,13 @@ from opgen.graph.plan.places import Place
 from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
 from opgen.graph.program_ir import Entry, Launch, Moved, entry_ir
+from opgen.graph.runnable import ENTRY as ENTRY
+from opgen.graph.runnable import Runnable
 from opgen.runtime import cache, pickled, toolchain
 from opgen.runtime.algorithms import mode
 from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import WORTH_SHARING, Work
 from opgen.runtime.words import parameter_words
-
-ENTRY = "opgen_program"
-"""The name of the entry in its object code."""
 
 Number: TypeAlias = "int | float | bool"
 
@@ -40,33 +39,17 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Program:
-    """`inputs`, `weights` (constants, in the order of the entry's table) and `outputs` as the caller knows them.
-
-    Behind the constants the table has what is `prepared` of them, in order (`opgen.graph.prepare` makes it).
-    `nodes` tells for each launch of the entry the node whose kernel it is, by number; `views` are the nodes that cost
-    nothing; `wanted` are the keys of the kernels that were asked for.  `arena` are the bytes of the plan, `part` those
-    that each thread needs behind it; `bound` is the largest sum of bytes needed at one step.
+class Program(Runnable):
+    """The entry's table has constants in the order of `weights`, and behind them what is `prepared` of them, in order
+    (`opgen.graph.prepare` makes it).  `views` are the nodes that cost nothing; `wanted` are the keys of the kernels
+    that were asked for.
     """
 
-    name: str
-    inputs: tuple[Value, ...]
-    weights: tuple[Value, ...]
     prepared: tuple[Prepared, ...]
-    outputs: tuple[Value, ...]
     kernels: tuple[KernelCode, ...]
     entry: Entry
-    nodes: tuple[int, ...]
     views: tuple[int, ...]
     wanted: tuple[str, ...]
-    arena: int
-    part: int
-    bound: int
-    code: bytes
-
-    def arena_bytes(self, threads: int) -> int:
-        """The bytes of the arena of a run by so many threads."""
-        return self.arena + threads * self.part
 
 
 def key_of(graph: Graph, special: str, apart: bool = True) -> str:
@@ -144,20 +127,20 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apar
     )
     target = toolchain.host()
     return Program(
-        graph.name,
-        graph.inputs,
-        tuple(c.value for c in graph.constants),
-        tuple(preparing.found),
-        tuple(_renamed(graph.value[n], o) for n, o in zip(graph.outputs, _output_names(graph), strict=True)),
-        tuple(kernels),
-        entry,
-        tuple(s.node for s in found.steps),
-        tuple(i for i in range(len(graph.nodes)) if i not in launched),
-        tuple(dict.fromkeys(w.key for w in wants.values())),
-        found.bytes,
-        max((x.part for x in launched.values()), default=0),
-        found.bound,
-        toolchain.object_code(entry_ir(ENTRY, entry, target), target, bound=True),
+        name=graph.name,
+        inputs=graph.inputs,
+        outputs=tuple(_renamed(graph.value[n], o) for n, o in zip(graph.outputs, _output_names(graph), strict=True)),
+        nodes=tuple(s.node for s in found.steps),
+        arena=found.bytes,
+        part=max((x.part for x in launched.values()), default=0),
+        code=toolchain.object_code(entry_ir(ENTRY, entry, target), target, bound=True),
+        weights=tuple(c.value for c in graph.constants),
+        prepared=tuple(preparing.found),
+        kernels=tuple(kernels),
+        entry=entry,
+        views=tuple(i for i in range(len(graph.nodes)) if i not in launched),
+        wanted=tuple(dict.fromkeys(w.key for w in wants.values())),
+        bound=found.bound,
     )
 
 

@@ -14,29 +14,29 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from opgen.diagnostics import CheckFailed, InternalError
 from opgen.dtypes import DType
 from opgen.graph.arena import ArenaPool
-from opgen.graph.bound import Kind, bound
 from opgen.graph.held import Store
-from opgen.graph.kernels import wanted
 from opgen.graph.loaded import LoadedProgram, StepFailed
-from opgen.graph.making import Progress
-from opgen.graph.nodes import Array, Graph
-from opgen.graph.prepare import MissingKernelError
-from opgen.graph.program import constants_of, program
-from opgen.graph.resolve import ModelError
+from opgen.graph.problems import ModelError
+from opgen.graph.recall import Recall
+from opgen.graph.values import Array, Kind
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.call import Call, Launch, Result
-from opgen.runtime.elements import refused
 from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.plan import Plan
 from opgen.runtime.specialize import policy
 from opgen.runtime.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from opgen.graph.making import Progress
+    from opgen.graph.nodes import Graph
+    from opgen.graph.program import Program
 
 PROGRAMS = 16
 """How many programs a model keeps."""
@@ -59,16 +59,27 @@ _Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[bytes, ...]]"
 class Ready:
     """A program for some sizes, loaded, and the way calls take to it; `known` are the elements that it is for."""
 
-    graph: Graph
     known: Mapping[str, Array]
     program: LoadedProgram
     plan: Plan
 
 
+_Made: TypeAlias = "tuple[LoadedProgram, Mapping[str, Array], Callable[[], Graph]]"
+"""A program, the elements that it is for, and the graph that it is made of."""
+
+
 class Programs:
     """`inputs` are the names and types of the model's inputs, in order.  Many threads may ask at once."""
 
-    def __init__(self, name: str, inputs: Mapping[str, DType], prepare: Prepare, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        inputs: Mapping[str, DType],
+        prepare: Prepare,
+        progress: Progress | None,
+        recall: Recall | None = None,
+    ) -> None:
+        """`recall` has the programs that other processes made of the model."""
         self.pool = ArenaPool()
         self.steering: tuple[str, ...] = ()
         """The inputs whose values decide about shapes: each of their values has a program of its own."""
@@ -76,6 +87,7 @@ class Programs:
         self._inputs = dict(inputs)
         self._prepare = prepare
         self._progress = progress
+        self._recall = recall
         self._ready: OrderedDict[_Key, Ready] = OrderedDict()
         self._specials: set[str] = set()
         self._combinations = 0
@@ -109,13 +121,49 @@ class Programs:
 
     def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
-        graph, known = self._prepared(kinds, arrays if elements else {})
-        loaded = self._loaded(graph)
-        results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.program.outputs)
+        given = arrays if elements else {}
+        loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)
+        results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.runnable.outputs)
         tensors = {name: without_memory(dtype, shape) for name, (dtype, shape) in kinds.items()}
-        refused = functools.partial(_refused, self._name, graph)
-        launch = Launch(loaded.bind(), tuple(v.name for v in graph.inputs), refused)
-        return Ready(graph, known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+
+        def refused(failed: CheckFailed) -> ArgumentValueError:
+            return _refused(self._name, graph(), failed)
+
+        launch = Launch(loaded.bind(), tuple(v.name for v in loaded.runnable.inputs), refused)
+        return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+
+    def _anew(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made:
+        graph, known = self._prepared(kinds, given)
+        return self._loaded(graph, kinds, known), known, lambda: graph
+
+    def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
+        """The program that another process made."""
+        uniform = self._uniform()
+        if self._recall is None or uniform is None:
+            return None
+        known: Mapping[str, Array] = {name: given[name].copy() for name in self.steering if name in given}
+        taken = self._recall.take(kinds, known, given, uniform)
+        if taken is None:
+            return None
+        record, known = taken
+
+        @functools.cache
+        def graph() -> Graph:
+            return self._prepare(kinds, known)
+
+        @functools.cache
+        def made_of() -> Program:
+            from opgen.graph.program import program
+
+            return program(graph(), None if uniform else [False] * len(graph().nodes), self._progress)
+
+        loaded = record.loaded(self.pool, self._store, made_of)
+        if loaded is None:
+            return None
+        if known and not self.steering:
+            self._steered_by(tuple(known))
+        self._count(uniform, record.wanted)
+        return loaded, known, graph
 
     def _prepared(self, kinds: Mapping[str, Kind], arrays: Mapping[str, Array]) -> tuple[Graph, Mapping[str, Array]]:
         """The graph for some inputs.  If there is none, perhaps there is when the elements of small ones are known."""
@@ -132,29 +180,57 @@ class Programs:
                 found = None
             if found is None:
                 raise
-            self.steering = tuple(small)
-            self._ready.clear()
+            self._steered_by(tuple(small))
             return found, small
 
-    def _loaded(self, graph: Graph) -> LoadedProgram:
+    def _steered_by(self, names: tuple[str, ...]) -> None:
+        """From now on programs are told by the elements of these inputs."""
+        self.steering = names
+        self._ready.clear()
+
+    def _loaded(self, graph: Graph, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> LoadedProgram:
+        from opgen.graph.prepare import MissingKernelError, load
+        from opgen.graph.program import program
+
         weights = [c.data.array for c in graph.constants]
+        uniform = self._uniform()
         special = self._special(graph)
         found = program(graph, special, self._progress)
-        if special is None and policy() == "auto":
-            self._combinations += 1
-            self._specials.update(found.wanted)
+        self._count(uniform, found.wanted)
         try:
-            return LoadedProgram(found, weights, self.pool, self._store)
+            loaded = load(found, weights, self.pool, self._store)
         except MissingKernelError:  # the cache may have dropped a kernel, and kept the program
-            return LoadedProgram(program(graph, special, self._progress, anew=True), weights, self.pool, self._store)
+            loaded = load(program(graph, special, self._progress, anew=True), weights, self.pool, self._store)
+        if self._recall is not None and uniform is not None:
+            from opgen.graph.recording import record
+
+            made = record(loaded, graph)
+            if made is not None:
+                self._recall.keep(kinds, known, uniform, made)
+        return loaded
+
+    def _count(self, uniform: bool | None, keys: Sequence[str]) -> None:
+        """Note the kernels that were made for some sizes."""
+        if uniform and policy() == "auto":
+            self._combinations += 1
+            self._specials.update(keys)
+
+    def _uniform(self) -> bool | None:
+        """Whether all nodes get kernels for just their sizes (True), none does, or it is for each to say (None)."""
+        wish = policy()
+        if wish == "always" or (wish == "auto" and self._combinations < SPECIAL):
+            return True
+        return False if wish == "never" else None
 
     def _special(self, graph: Graph) -> Sequence[bool] | None:
         """Which nodes get kernels for just their sizes; None: all."""
-        wish = policy()
-        if wish == "always" or (wish == "auto" and self._combinations < SPECIAL):
-            return None
-        if wish == "never":
-            return [False] * len(graph.nodes)
+        uniform = self._uniform()
+        if uniform is not None:
+            return None if uniform else [False] * len(graph.nodes)
+        from opgen.graph.bound import bound
+        from opgen.graph.kernels import wanted
+        from opgen.graph.program import constants_of
+
         wants = (wanted(bound(graph, node), True, constants_of(graph, node)) for node in graph.nodes)
         return [want.key in self._specials for want in wants]
 
@@ -163,7 +239,7 @@ class Programs:
         while len(self._ready) > PROGRAMS:
             self._ready.popitem(last=False)
         count = get_num_threads()
-        self.pool.trim(max(r.program.program.arena_bytes(count) for r in self._ready.values()))
+        self.pool.trim(max(r.program.runnable.arena_bytes(count) for r in self._ready.values()))
 
 
 def without_memory(dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -175,6 +251,9 @@ def _refused(model: str, graph: Graph, failed: CheckFailed) -> ArgumentValueErro
     """The error of a run in which a node met elements that are no subscripts of what they are to subscript."""
     if not isinstance(failed, StepFailed):
         raise InternalError(f"a check of model '{model}' fails, and nobody knows of which node")
+    from opgen.graph.bound import bound
+    from opgen.runtime.elements import refused
+
     node = graph.nodes[failed.node]
     found = refused(node.op.spec, bound(graph, node).environment, failed)
     where = f"{model}: node '{node.name}' ({found.op})"

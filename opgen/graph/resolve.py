@@ -9,7 +9,6 @@ known is the side that it takes.  What only carries shapes is then no node any m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from opgen.diagnostics import InternalError, UserError
 from opgen.graph.bound import Kind, make_node
@@ -17,36 +16,12 @@ from opgen.graph.instances import wants_value
 from opgen.graph.known import Knowledge
 from opgen.graph.model import Branch, Call, Input, Model
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
+from opgen.graph.problems import ModelError as ModelError
+from opgen.graph.problems import Problem as Problem
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.spec.generic import Argument, Instance, instance
 from opgen.spec.model import Module
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a call of a model cannot be made: its node and operator, and the reason; `origin` is where it stands."""
-
-    node: str
-    operator: str
-    reason: str
-    origin: str = ""
-
-    def __str__(self) -> str:
-        where = self.origin or f"node '{self.node}' ({self.operator})"
-        return f"{where}: {self.reason}"
-
-
-class ModelError(UserError):
-    """A model that cannot be made a graph for the inputs that are given; `problems` are all that was found."""
-
-    def __init__(self, model: str, problems: Sequence[Problem]) -> None:
-        self.model = model
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, problems)))
-
-    def __reduce__(self) -> tuple[type[ModelError], tuple[str, tuple[Problem, ...]]]:
-        return type(self), (self.model, self.problems)
 
 
 def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array] | None = None) -> Graph:

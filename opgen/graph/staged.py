@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from opgen.diagnostics import UserError
 from opgen.dtypes import DType
-from opgen.graph.bound import Kind
-from opgen.graph.capture import Traced
-from opgen.graph.clock import step_seconds
 from opgen.graph.compiled import CompiledModel
-from opgen.graph.drawn import drawn
-from opgen.graph.explain import explained
-from opgen.graph.making import Progress
-from opgen.graph.nodes import Array, Graph
-from opgen.graph.passes.base import Report, run_passes
-from opgen.graph.passes.standard import STANDARD
 from opgen.graph.programs import Prepare
+from opgen.graph.recall import Recall
+from opgen.graph.values import Array, Kind
 from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
 from opgen.runtime.threads import get_num_threads
+
+if TYPE_CHECKING:
+    from opgen.graph.making import Progress
+    from opgen.graph.nodes import Graph
+    from opgen.graph.passes.base import Report
 
 RESOLVED = "resolved"
 """The stage before all passes."""
@@ -43,15 +41,28 @@ class StagedModel(CompiledModel):
     """A model whose graph for some sizes goes through the standard passes before it is made a program."""
 
     def __init__(
-        self, name: str, inputs: Mapping[str, DType], resolve: Prepare, progress: Progress | None = None
+        self,
+        name: str,
+        inputs: Mapping[str, DType],
+        resolve: Prepare,
+        progress: Progress | None = None,
+        recall: Recall | None = None,
     ) -> None:
         """`resolve` gives the graph before all passes."""
-        super().__init__(name, inputs, lambda kinds, known: run_passes(resolve(kinds, known), STANDARD), progress)
+
+        def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
+            return passed(resolve(kinds, known))
+
+        super().__init__(name, inputs, prepare, progress, recall)
         self._resolve = resolve
 
     def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
         """Also of a call in a function that is captured: the model's nodes become the function's."""
         symbol = symbol_among(tensors)
+        if symbol is None:
+            return super()._results(tensors, out)
+        from opgen.graph.capture import Traced
+
         if not isinstance(symbol, Traced):
             return super()._results(tensors, out)
         if out is not None:
@@ -69,8 +80,12 @@ class StagedModel(CompiledModel):
         """
         if not self.programs:
             raise UserError(f"{self.name} has not run yet: there are no sizes to explain it for")
+        from opgen.graph.clock import step_seconds
+        from opgen.graph.drawn import drawn
+        from opgen.graph.explain import explained
+
         loaded = self.programs[-1]
-        kinds = {v.name: (v.dtype, v.shape) for v in loaded.program.inputs}
+        kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
         found = self.stages(kinds, self._programs.kept[-1].known)
         seconds = step_seconds(loaded, drawn(kinds) if inputs is None else inputs) if times else None
         return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
@@ -80,8 +95,19 @@ class StagedModel(CompiledModel):
         return stages(self._resolve(kinds, known or {}))
 
 
+def passed(graph: Graph) -> Graph:
+    """The graph after the standard passes."""
+    from opgen.graph.passes.base import run_passes
+    from opgen.graph.passes.standard import STANDARD
+
+    return run_passes(graph, STANDARD)
+
+
 def stages(graph: Graph) -> Stages:
     """What the passes make of a graph."""
+    from opgen.graph.passes.base import Report, run_passes
+    from opgen.graph.passes.standard import STANDARD
+
     after, report = {RESOLVED: graph}, Report()
 
     def seen(name: str, found: Graph) -> None:

@@ -6,6 +6,7 @@ does not run that one's main module again.  Messages are pickles, each after its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -67,7 +68,8 @@ class Worker:
         """Give back what belongs to a process that has ended, when nobody waits for a kernel any more."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(OSError):  # the end of a task may wait in it that nobody will read
+                    pipe.close()
 
 
 def main() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 from opgen.graph.model import Attribute
 from opgen.graph.nodes import Data
+from opgen.onnx.external import Folder
 from opgen.onnx.package import onnx
 from opgen.onnx.tensors import TensorError, TensorRefusedError, array
 
@@ -39,7 +39,7 @@ def kind_of(attribute: Any) -> str:
     return str(kinds.Name(attribute.type))
 
 
-def value_of(attribute: Any, folder: Path | None) -> Attribute:
+def value_of(attribute: Any, folder: Folder | None) -> Attribute:
     """The value of an attribute that holds no graph.  Raises AttributeMalformedError and AttributeRefusedError."""
     kind = kind_of(attribute)
     if kind not in _FIELDS or kind == "GRAPH":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+
+from opgen.onnx.opened import OpenFile
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -16,10 +17,29 @@ class ExternalDataError(Exception):
     """Data that may not be read, or are not there; the text is the reason."""
 
 
-def mapped(folder: Path | None, entries: Mapping[str, str], wanted: int) -> memoryview:
+class Folder:
+    """Where a model's external data may lie; `files` are those that were opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.files: dict[str, OpenFile] = {}
+
+    def file(self, location: str) -> OpenFile:
+        """A plain file in it.  No link is followed, and no way leads out of the folder.  Raises ExternalDataError."""
+        found = self.files.get(location)
+        if found is None:
+            descriptor = _opened(self._path, location)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                raise ExternalDataError(f"'{location}' is no plain file")
+            found = self.files[location] = OpenFile(descriptor)
+        return found
+
+
+def mapped(folder: Folder | None, entries: Mapping[str, str], wanted: int) -> memoryview:
     """The `wanted` bytes that `location`, `offset` and `length` tell, mapped and not read.
 
-    No link is followed, and no way leads out of the folder.  Raises ExternalDataError.
+    Raises ExternalDataError.
     """
     location = entries.get("location", "")
     offset, length = _number(entries, "offset", 0), _number(entries, "length", wanted)
@@ -27,22 +47,13 @@ def mapped(folder: Path | None, entries: Mapping[str, str], wanted: int) -> memo
         raise ExternalDataError(f"'{location}' is said to hold {length} bytes of it, and its shape needs {wanted}")
     if folder is None:
         raise ExternalDataError(f"its data lie in '{location}', but the model came from no file")
-    descriptor = _opened(folder, location)
+    file = folder.file(location)
+    if offset + length > file.size:
+        raise ExternalDataError(f"'{location}' ends before byte {offset + length}, the end of its data")
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ExternalDataError(f"'{location}' is no plain file")
-        if offset + length > status.st_size:
-            raise ExternalDataError(f"'{location}' ends before byte {offset + length}, the end of its data")
-        if length == 0:
-            return memoryview(b"")
-        begin = offset - offset % mmap.ALLOCATIONGRANULARITY
-        whole = mmap.mmap(descriptor, offset + length - begin, access=mmap.ACCESS_READ, offset=begin)
-        return memoryview(whole)[offset - begin :]
+        return file.mapped[offset : offset + length]
     except OSError as error:
         raise ExternalDataError(f"'{location}' cannot be mapped: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
 
 
 def _number(entries: Mapping[str, str], name: str, default: int) -> int:

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from opgen.diagnostics import InternalError
 from opgen.graph.model import Model
 from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
 from opgen.onnx.functions import Types, domain, local_functions, opsets
+from opgen.onnx.given import Opened
 from opgen.onnx.importer import main_model
 from opgen.onnx.interface import spec_of
 from opgen.onnx.order import graphs_in
 from opgen.onnx.package import OLDEST, newest
 from opgen.onnx.scope import Import, TooManyNodesError
-from opgen.onnx.source import ModelSource, read
+from opgen.onnx.source import ModelSource, Source, parsed, read
+from opgen.onnx.specs import specs_digest, specs_file
 from opgen.runtime import models
 from opgen.spec.model import Module
-from opgen.spec.shipped import folder as shipped
-
-_SPECS = "onnx/onnx_ops.op"
-"""The spec file of ONNX's operators, among those that come with opgen."""
 
 
 @cache
 def operators() -> Module:
     """The ops of models, read once for all processes.  Raises InternalError if their specs are missing."""
-    here = shipped()
-    if here is None or not (here / _SPECS).is_file():
-        raise InternalError(f"the specs of ONNX's operators are missing: {_SPECS}")
-    digest = hashlib.sha256()
-    for path in sorted(here.rglob("*.op")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return models.load(here / _SPECS, digest.hexdigest())
+    return models.load(specs_file(), specs_digest())
 
 
 def load(source: ModelSource, module: Module | None = None) -> Model:
@@ -44,7 +34,15 @@ def load(source: ModelSource, module: Module | None = None) -> Model:
     UnsupportedModelError with everything that the model needs and opgen does not have; FileRefusedError for a file
     that cannot be read, PackageMissingError without the package `onnx`.
     """
-    given = read(source)
+    return _loaded(read(source), module)
+
+
+def load_opened(given: Opened) -> Model:
+    """`load` of a file that is open."""
+    return _loaded(parsed(given), None)
+
+
+def _loaded(given: Source, module: Module | None) -> Model:
     proto = given.proto
     versions = _versions(proto, given.name)
     local = local_functions(proto)

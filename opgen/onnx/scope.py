@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from opgen.onnx.errors import Complaint, MalformedModelError, UnsupportedModelError
+from opgen.onnx.external import Folder
 from opgen.onnx.functions import Identifier, Types
 from opgen.spec.model import Module
 
@@ -54,7 +54,7 @@ class Import:
 
     module: Module
     source: str
-    folder: Path | None
+    folder: Folder | None
     local: Mapping[Identifier, Any]
     types: Types | None
     malformed: list[Complaint] = field(default_factory=list)

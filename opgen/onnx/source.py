@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from opgen import files
 from opgen.diagnostics import UserError
 from opgen.onnx.errors import Complaint, MalformedModelError
+from opgen.onnx.external import Folder
+from opgen.onnx.given import Opened, opened
 from opgen.onnx.package import onnx, parse_error
 from opgen.onnx.text import torn_text
 
 ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | Any"
 """A path, the bytes of a model, or a `ModelProto`."""
-
-_LIMIT = (1 << 31) - 1
-"""The most bytes of a message, by the format's own rule."""
 
 
 @dataclass(frozen=True)
@@ -26,20 +23,21 @@ class Source:
 
     proto: Any
     name: str
-    folder: Path | None
+    folder: Folder | None
 
 
 def read(source: ModelSource) -> Source:
     """The model's message.  Raises FileRefusedError, MalformedModelError, and UserError for what is no model at all."""
-    kind = onnx().ModelProto
-    if isinstance(source, kind):
+    if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
+        return parsed(opened(source))
+    if isinstance(source, onnx().ModelProto):
         return Source(_checked(source, "<model>"), source.graph.name or "<model>", None)
-    if isinstance(source, bytes | bytearray | memoryview):
-        return Source(_parsed(bytes(source), "<bytes>"), "<bytes>", None)
-    if not isinstance(source, str | os.PathLike):
-        raise UserError(f"expected the path of a model, its bytes or a ModelProto, given {type(source).__name__}")
-    path = Path(source)
-    return Source(_parsed(files.content(path, _LIMIT), str(path)), str(path), path.parent)
+    raise UserError(f"expected the path of a model, its bytes or a ModelProto, given {type(source).__name__}")
+
+
+def parsed(given: Opened) -> Source:
+    """The message that bytes hold.  Raises MalformedModelError, FileRefusedError."""
+    return Source(_parsed(given.content(), given.name), given.name, given.folder)
 
 
 def _parsed(data: bytes, name: str) -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opgen.dtypes import DType, lookup
 from opgen.graph.nodes import Array
-from opgen.onnx.external import ExternalDataError, mapped
+from opgen.onnx.external import ExternalDataError, Folder, mapped
 from opgen.onnx.package import onnx
 
 _RANK = 32
@@ -36,7 +35,7 @@ def scalar_type(code: int) -> DType:
     return found
 
 
-def array(tensor: Any, folder: Path | None) -> Array:
+def array(tensor: Any, folder: Folder | None) -> Array:
     """The elements of a `TensorProto`.  Raises TensorError and TensorRefusedError."""
     dtype = scalar_type(tensor.data_type)
     shape = tuple(tensor.dims)
@@ -61,7 +60,7 @@ def _decided(found: Array, dtype: DType) -> Array:
     return found.view(np.uint8) != 0 if dtype.kind == "bool" else found
 
 
-def _external(tensor: Any, folder: Path | None, kind: np.dtype[Any], count: int) -> Array:
+def _external(tensor: Any, folder: Folder | None, kind: np.dtype[Any], count: int) -> Array:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     try:
         return np.frombuffer(mapped(folder, entries, count * kind.itemsize), kind)

@@ -27,14 +27,22 @@ from opgen.runtime.version import VERSION
 if TYPE_CHECKING:
     from opgen.codegen.llvm.target import Target
 
-DEFAULT_MIB = 512
+DEFAULT_MIB = 2048
 STALE_SECONDS = 3600.0
 """A temporary file older than this was left by a writer that died."""
 _SWEEP_EVERY = 64
-_ENTRY = re.compile(r"[0-9a-f]{64}\.kernel")
+"""So many entries, or that part of the limit, are kept between two looks at how much there is."""
+_SWEEP_BYTES = 1 << 20
+"""Fewer bytes than these are no reason to look."""
+_ENTRY = re.compile(r"[0-9a-f]{64}\.(?:kernel|array)")
 _TEMPORARY = re.compile(
-    r"\.(?:[0-9a-f]{64}(?:\.kernel)?|machine-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
+    r"\.(?:[0-9a-f]{64}(?:\.(?:kernel|array))?|machine-[0-9a-f]{16}\.json|tuned\.jsonl)\.[0-9]+\.[0-9a-f]+\.part"
 )
+
+
+def array_name(key: str) -> str:
+    """The file of an array (`opgen.runtime.arrays`)."""
+    return f"{key}.array"
 
 
 class CacheWarning(UserWarning):
@@ -68,6 +76,7 @@ class KernelCache:
         self._hits = 0
         self._misses = 0
         self._stores = 0
+        self._stored = 0
         self._warned = False
 
     def load(self, key: str) -> bytes | None:
@@ -99,13 +108,19 @@ class KernelCache:
 
     def store(self, key: str, payload: bytes) -> bool:
         """Keep a payload; whether that could be done."""
+        return self.store_file(f"{key}.kernel", entry.pack(key, payload))
+
+    def store_file(self, name: str, *content: bytes | memoryview) -> bool:
+        """Keep a file of that name, which is one of an entry; whether that could be done."""
         if self.path is None:
             return False
         try:
             with directory.opened(self.path, create=True) as d:
-                directory.write(d, f"{key}.kernel", entry.pack(key, payload))
+                directory.write(d, name, *content)
                 self._stores += 1
-                if self._stores % _SWEEP_EVERY == 1:
+                self._stored += sum(map(len, content))
+                if self._stores % _SWEEP_EVERY == 1 or self._stored > max(self.limit // _SWEEP_EVERY, _SWEEP_BYTES):
+                    self._stored = 0
                     self._sweep(d)
         except directory.UntrustedError as reason:
             self._warn(str(reason))
@@ -113,6 +128,16 @@ class KernelCache:
         except OSError:
             return False
         return True
+
+    def size_of(self, name: str) -> int | None:
+        """The bytes of a file of that name; None if there is none."""
+        if self.path is None:
+            return None
+        try:
+            with directory.opened(self.path, create=False) as d:
+                return os.stat(name, dir_fd=d, follow_symlinks=False).st_size
+        except (OSError, directory.UntrustedError):
+            return None
 
     def sweep(self) -> None:
         """Remove what dead writers left, and the entries used longest ago while the cache is over its limit."""

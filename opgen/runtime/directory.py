@@ -99,14 +99,19 @@ def read(directory: int, name: str, limit: int = LIMIT) -> bytes | None:
     try:
         with file(directory, name, limit) as descriptor:
             content = files.read(descriptor, limit)
-            with contextlib.suppress(OSError):
-                os.utime(descriptor)
+            used(descriptor)
             return content
     except (OSError, UntrustedError):
         return None
 
 
-def write(directory: int, name: str, content: bytes) -> None:
+def used(descriptor: int) -> None:
+    """Note that a file is used now (where the directory can be written)."""
+    with contextlib.suppress(OSError):
+        os.utime(descriptor)
+
+
+def write(directory: int, name: str, *content: bytes | memoryview) -> None:
     """A file that appears whole or not at all: written under another name, then renamed.  Raises OSError.
 
     The other name is new: what lies there already, or is a link, is never written to.
@@ -115,7 +120,7 @@ def write(directory: int, name: str, content: bytes) -> None:
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o600, dir_fd=directory)
         with open(descriptor, "wb") as file:
-            file.write(content)
+            file.writelines(content)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:
         remove(directory, temporary)

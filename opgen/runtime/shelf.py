@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opgen.loop.nodes import Kernel
-from opgen.runtime import cache, pickled, toolchain, tuned
+from opgen.runtime import cache, pickled
+from opgen.runtime.identity import machine_identity
 
 if TYPE_CHECKING:
     from opgen.runtime.call import Call
@@ -42,17 +43,7 @@ def key_of(spec: str, op: str, call: Call, algorithms: str) -> str | None:
         "integers": sorted(call.integers.items()),
         "shapes": sorted((n, t.shape) for n, t in call.tensors.items()),
     }
-    host = toolchain.host()
-    identity = {
-        "spec": spec,
-        "op": op,
-        "algorithms": algorithms,
-        "compiler": toolchain.compiler_fingerprint(),
-        "llvm": toolchain.llvm_version(),
-        "target": repr(host),
-        "machine": repr(host.machine),
-        "tuned": tuned.digest(),
-    }
+    identity = {"spec": spec, "op": op, "algorithms": algorithms, **machine_identity()}
     return cache.key_of({**identity, **{name: repr(value) for name, value in parts.items()}})
 
 

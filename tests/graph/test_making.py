@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ def of_many_kernels(count: int = 8) -> Graph:
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is in the cache, nor loaded."""
     monkeypatch.setenv("OPGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(kernels, "_loaded", type(kernels._loaded)())
+    monkeypatch.setattr("opgen.graph.code._loaded", OrderedDict())
 
 
 def checked(graph: Graph, told: list[tuple[int, int]] | None = None) -> CompiledModel:
@@ -109,7 +110,7 @@ def refused(what: str) -> Callable[..., object]:
 @pytest.mark.usefixtures("empty_cache")
 def test_a_program_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked(of_many_kernels(3))
-    monkeypatch.setattr(kernels, "_loaded", type(kernels._loaded)())
+    monkeypatch.setattr("opgen.graph.code._loaded", OrderedDict())
     monkeypatch.setattr(program, "_made", refused("a program"))
     monkeypatch.setattr(kernels, "lower", refused("a kernel"))
     model = CompiledModel.of_graph(of_many_kernels(3))
@@ -123,7 +124,7 @@ def test_a_kernel_that_the_cache_dropped_is_built_again(tmp_path: Path, monkeypa
     model = checked(graph)
     for code in model.programs[0].program.kernels:
         (tmp_path / f"{code.key}.kernel").unlink()
-    monkeypatch.setattr(kernels, "_loaded", type(kernels._loaded)())
+    monkeypatch.setattr("opgen.graph.code._loaded", OrderedDict())
     checked(graph)
 
 

@@ -13,10 +13,10 @@ from opgen.dtypes import FLOAT32
 from opgen.graph import programs
 from opgen.graph.bound import Kind
 from opgen.graph.compiled import CompiledModel
+from opgen.graph.held import array_of
 from opgen.graph.interpret import compiled, interpret
-from opgen.graph.loaded import LoadedProgram
 from opgen.graph.nodes import Array, Graph
-from opgen.graph.prepare import array_of
+from opgen.graph.prepare import load
 from opgen.graph.program import program
 from opgen.runtime.errors import ArgumentError
 from opgen.runtime.threads import get_num_threads, set_num_threads
@@ -88,7 +88,7 @@ def test_what_depends_on_constants_alone_is_prepared_once() -> None:
     assert loaded.program.prepared
     assert not each_time.prepared
     assert_same(results(model, inputs), interpret(graph, inputs, compiled))
-    whole = LoadedProgram(each_time, [c.data.array for c in graph.constants], model.pool)
+    whole = load(each_time, [c.data.array for c in graph.constants], model.pool)
     result = np.empty(graph.value[graph.outputs[0]].shape, np.float32)
     whole.bind()([inputs["x0"].ctypes.data, result.ctypes.data])
     assert_same((result,), results(model, inputs))

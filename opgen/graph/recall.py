@@ -1,0 +1,130 @@
+"""Programs of a model that some process made before: they start without the model being read, resolved or planned.
+
+A record has all that a run takes: the entry, the kernels, and where the arrays lie that they read (small ones are in
+it, others have files of their own, `opgen.runtime.arrays`, shared by all records that read the same).  It is kept under
+everything that decides what it is: the model (`identity`), the types and shapes of its inputs, the elements that decide
+about shapes, opgen's own source, the machine, and the algorithms that are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opgen.graph.code import loaded_code
+from opgen.graph.held import Held, Row, Store
+from opgen.graph.loaded import LoadedProgram
+from opgen.graph.runnable import Runnable
+from opgen.graph.values import Array, Kind
+from opgen.runtime import arrays, cache, pickled, toolchain
+from opgen.runtime.algorithms import mode
+from opgen.runtime.buffers import dtype_of, empty_aligned
+from opgen.runtime.identity import machine_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opgen.dtypes import DType
+    from opgen.graph.arena import ArenaPool
+    from opgen.graph.program import Program
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An array: its key, type and shape, and its elements if it has no file of its own."""
+
+    key: str
+    dtype: DType
+    shape: tuple[int, ...]
+    elements: bytes | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A program.  `kernels` are the keys, symbols and object codes; `wanted` are the keys that were asked for."""
+
+    runnable: Runnable
+    kernels: tuple[tuple[str, str, bytes], ...]
+    rows: tuple[_Row | None, ...]
+    wanted: tuple[str, ...]
+
+    def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:
+        """The program ready to run; None if some array is gone.  `program` gives what it was made of."""
+        rows: list[Row] = []
+        for row in self.rows:
+            held = None if row is None else _held(row, store)
+            if held is None and row is not None:
+                return None
+            rows.append(None if held is None else (held, 0))
+        kernels = [loaded_code(*kernel) for kernel in self.kernels]
+        return LoadedProgram(self.runnable, kernels, rows, pool, program)
+
+
+@dataclass(frozen=True)
+class _Steered:
+    """That the elements of these inputs decide about shapes."""
+
+    names: tuple[str, ...]
+
+
+class Recall:
+    """The records of one model.  `identity` tells it from all others: by its content, and by what reads it."""
+
+    def __init__(self, identity: str) -> None:
+        self._identity = identity
+
+    def take(
+        self, kinds: Mapping[str, Kind], known: Mapping[str, Array], given: Mapping[str, Array], special: bool
+    ) -> tuple[Record, Mapping[str, Array]] | None:
+        """The record for inputs of some kinds, and the elements that it is for: those `known` to decide, or those that
+        a record says do, as they are `given`.
+        """
+        found = pickled.take(self._key(kinds, known, special), object)
+        if isinstance(found, _Steered) and all(name in given for name in found.names):
+            known = {name: given[name].copy() for name in found.names}
+            found = pickled.take(self._key(kinds, known, special), object)
+        return (found, known) if isinstance(found, Record) else None
+
+    def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], special: bool, record: Record) -> None:
+        """Keep a program that was made."""
+        if known:
+            pickled.put(self._key(kinds, {}, special), _Steered(tuple(known)))
+        pickled.put(self._key(kinds, known, special), record)
+
+    def _key(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], special: bool) -> str:
+        identity = {
+            "record": self._identity,
+            "opgen": toolchain.fingerprint("."),
+            "kinds": repr([(name, dtype.name, shape) for name, (dtype, shape) in kinds.items()]),
+            "known": repr([(name, a.dtype.str, a.shape, a.tobytes()) for name, a in known.items()]),
+            "special": repr(special),
+            "algorithms": mode(),
+            **machine_identity(),
+        }
+        return cache.key_of(identity)
+
+
+def kept_row(key: str, array: Array) -> _Row | None:
+    """An array, kept; None if that cannot be."""
+    dtype = dtype_of(array)
+    if dtype is None:
+        return None
+    if array.nbytes < arrays.LEAST:
+        return _Row(key, dtype, array.shape, array.tobytes())
+    return _Row(key, dtype, array.shape, None) if arrays.store(key, array) else None
+
+
+def _held(row: _Row, store: Store) -> Held | None:
+    """An array of a record, shared by all programs that read it."""
+
+    def found() -> list[Array]:
+        if row.elements is None:
+            array = arrays.load(row.key, row.dtype, row.shape)
+            return [] if array is None else [array]
+        own = empty_aligned(row.shape, row.dtype)
+        own.reshape(-1).view("u1")[...] = bytearray(row.elements)
+        return [own]
+
+    held = store.of(row.key, [], found)
+    return held if held.made else None

@@ -1,0 +1,47 @@
+"""Records of programs that were made, for other processes (`opgen.graph.recall`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from opgen.graph.held import array_of
+from opgen.graph.kernels import object_of
+from opgen.graph.loaded import LoadedProgram
+from opgen.graph.nodes import Graph
+from opgen.graph.program import Program
+from opgen.graph.recall import Record, kept_row
+from opgen.graph.runnable import Runnable
+from opgen.runtime import cache
+
+SHARE = 2
+"""The arrays of a program are kept if they take at most this part of what the cache may hold."""
+
+
+def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
+    """A program, its arrays kept; None if they cannot be, or take too much room."""
+    program, held = loaded.program, cache.default()
+    total = sum(a.nbytes for a in map(array_of, loaded.rows) if a is not None)
+    if held.path is None or total * SHARE > held.limit:
+        return None
+    rows = []
+    for key, row in zip(_row_keys(program, graph), loaded.rows, strict=True):
+        array = array_of(row)
+        kept = None if array is None else kept_row(key, array)
+        if kept is None and array is not None:
+            return None
+        rows.append(kept)
+    kernels = tuple((code.key, code.symbol, object_of(code)) for code in program.kernels)
+    plain = Runnable(**{f.name: getattr(program, f.name) for f in fields(Runnable)})
+    return Record(plain, kernels, tuple(rows), program.wanted)
+
+
+def _row_keys(program: Program, graph: Graph) -> Iterator[str]:
+    """A key for each row of the entry's table: by the elements that it is made of, and how."""
+    digests = [c.data.digest for c in graph.constants]
+    for digest in digests:
+        yield cache.key_of({"array": "as it is", "of": digest})
+    for work in program.prepared:
+        for number in range(len(work.made)):
+            made_of = repr([digests[i] for i in work.sources])
+            yield cache.key_of({"array": work.kernel.key, "of": made_of, "number": str(number)})

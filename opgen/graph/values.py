@@ -1,0 +1,85 @@
+"""Values, constants and inputs: what a model holds, known also where nothing else of it is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opgen.dtypes import DType
+
+Array = npt.NDArray[Any]
+
+Kind: TypeAlias = "tuple[DType, tuple[int, ...]]"
+"""The scalar type and the shape of a tensor."""
+
+Size: TypeAlias = "int | str | None"
+"""A size of an input: known, a symbol (the same everywhere in a model), or anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that a graph takes, holds or makes."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Data:
+    """The elements of a constant, which nobody writes to.  Two are equal if their types, shapes and bytes are."""
+
+    def __init__(self, array: Array) -> None:
+        """Takes the array as it is if it is dense, else a copy; from then on it is read-only."""
+        self.array = np.ascontiguousarray(array).reshape(array.shape)
+        self.array.flags.writeable = False
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of type, shape and bytes."""
+        found = hashlib.sha256(f"{self.array.dtype.name}{list(self.array.shape)}".encode())
+        found.update(self.array.reshape(-1).view(np.uint8).data)
+        return found.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and (self.array is other.array or self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Data({self.digest[:12]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is known."""
+
+    value: Value
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a model; `shape` is None where even the rank is open."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What callers know of a model: its inputs and the names of its outputs; and how many calls it is made of."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+    calls: int

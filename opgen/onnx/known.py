@@ -1,0 +1,121 @@
+"""Models that some process read before: told by a hash of their bytes, they are not read again until it must be.
+
+What a caller is told of a model (its inputs and outputs) is kept under that hash, and so are its programs
+(`opgen.graph.recall`).  The file stays open: for sizes that no program is kept for, the model is read then.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen.files import FileRefusedError
+from opgen.graph.recall import Recall
+from opgen.graph.values import Array, Kind, Outline
+from opgen.onnx.external import ExternalDataError
+from opgen.onnx.given import opened
+from opgen.onnx.opened import ChangedError
+from opgen.onnx.specs import specs_digest
+from opgen.runtime import cache, pickled, toolchain
+
+if TYPE_CHECKING:
+    from opgen.graph.model import Model
+    from opgen.graph.nodes import Graph
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What is kept of a model: its outline; of each file of external data the name and a hash; by which version of the
+    package `onnx` it was read.
+    """
+
+    outline: Outline
+    outside: tuple[tuple[str, str], ...]
+    package: str
+
+
+class KnownModel:
+    """A model by its path or bytes, that is read when it must be."""
+
+    def __init__(self, source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
+        """Opens it, and begins to hash it.  Raises FileRefusedError."""
+        self._given = opened(source)
+        self._lock = threading.Lock()
+        self._model: Model | None = None
+        self._digest = ""
+        self._hashing: threading.Thread | None = None
+        if cache.default().path is not None and self._given.size <= cache.default().limit:
+            self._hashing = threading.Thread(target=self._hash)
+            self._hashing.start()
+
+    def _hash(self) -> None:
+        try:
+            self._digest = self._given.digest()
+        except FileRefusedError:  # who reads it next is told
+            self._digest = ""
+
+    def known(self) -> tuple[Outline, Recall | None]:
+        """What callers know of the model, and its programs if they are kept.
+
+        Raises what reading the model raises (`opgen.onnx.load.load`), if it was not read before.
+        """
+        if self._hashing is not None:
+            self._hashing.join()
+        if not self._digest:
+            return self.model().outline, None
+        key = cache.key_of({"model": self._digest, "opgen": toolchain.fingerprint("."), "specs": specs_digest()})
+        head = pickled.take(key, _Head)
+        if head is None or head.package not in (_package(), "") or self._outside(head) != head.outside:
+            head = self._head()
+            if head is None:
+                return self.model().outline, None
+            pickled.put(key, head)
+        return head.outline, Recall(cache.key_of({"model": key, "outside": repr(head.outside), "by": head.package}))
+
+    def resolve(self, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
+        """The graph for inputs of some kinds.  Raises what `opgen.graph.resolve` raises, and FileRefusedError."""
+        from opgen.graph.resolve import resolve
+
+        return resolve(self.model(), kinds, known)
+
+    def model(self) -> Model:
+        """The model, read if it is not yet.  Raises FileRefusedError if its file has changed meanwhile."""
+        from opgen.onnx.load import load_opened
+
+        with self._lock:
+            if self._model is None:
+                if self._digest and self._given.digest() != self._digest:
+                    raise FileRefusedError(Path(self._given.name), "it has changed since it was opened")
+                self._model = load_opened(self._given)
+            return self._model
+
+    def _head(self) -> _Head | None:
+        """What is to be kept; None for a model that would fill the cache."""
+        outline, folder = self.model().outline, self._given.folder
+        files = {} if folder is None else folder.files
+        if self._given.size + sum(file.size for file in files.values()) > cache.default().limit:
+            return None
+        return _Head(outline, tuple((name, file.digest()) for name, file in sorted(files.items())), _package())
+
+    def _outside(self, head: _Head) -> tuple[tuple[str, str], ...] | None:
+        """The files of external data that a model was read with, as they are now; None if they are not there."""
+        folder = self._given.folder
+        try:
+            return tuple((name, folder.file(name).digest()) for name, _ in head.outside) if folder else ()
+        except (ExternalDataError, ChangedError, OSError):
+            return None
+
+
+@functools.cache
+def _package() -> str:
+    """The version of the package `onnx`, as its installation says, without importing it; empty if there is none."""
+    found = importlib.util.find_spec("onnx")
+    if found is None or found.origin is None:
+        return ""
+    return ", ".join(sorted(p.name for p in Path(found.origin).parent.parent.glob("onnx-*.dist-info"))) or "unknown"

@@ -1,0 +1,78 @@
+"""Files of a model that stay open, so that they can be read again, whatever becomes of their names."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+
+from opgen.runtime.threads import available_cpus
+
+_CHUNK = 4 << 20
+"""Bytes that are hashed at a time."""
+
+
+class ChangedError(Exception):
+    """A file that has changed since it was opened."""
+
+
+class OpenFile:
+    """A plain file, of the size that it had when it was opened."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Takes the descriptor, and closes it when nobody needs the file any more."""
+        self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+        self.size = os.fstat(descriptor).st_size
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Bytes from some place.  Raises ChangedError if there are fewer, OSError if they cannot be read."""
+        found = os.pread(self._descriptor, count, offset)
+        while len(found) < count:
+            more = os.pread(self._descriptor, count - len(found), offset + len(found))
+            if not more:
+                raise ChangedError
+            found += more
+        return found
+
+    @cached_property
+    def mapped(self) -> memoryview:
+        """The bytes, mapped and not read.  Raises OSError."""
+        if self.size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
+
+    def digest(self) -> str:
+        """A hash of what it holds now.  Raises ChangedError and OSError."""
+        return digest(self.read, self.size)
+
+
+def digest(read: Callable[[int, int], bytes | memoryview], size: int) -> str:
+    """The sha256 over those of pieces, which several threads take; `read` is given an offset and a number of bytes."""
+    starts = range(0, size, _CHUNK)
+    found: list[bytes] = [b""] * len(starts)
+    wrong: list[Exception] = []
+    places = itertools.count()
+
+    def work() -> None:
+        try:
+            while (place := next(places)) < len(starts) and not wrong:
+                piece = read(starts[place], min(_CHUNK, size - starts[place]))
+                found[place] = hashlib.sha256(piece).digest()
+        except Exception as error:  # it is raised below, in the thread that asks
+            wrong.append(error)
+
+    helpers = [threading.Thread(target=work) for _ in range(min(available_cpus(), len(starts)) - 1)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()
+    if wrong:
+        raise wrong[0]
+    return hashlib.sha256(size.to_bytes(8, "little") + b"".join(found)).hexdigest()
