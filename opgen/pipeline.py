@@ -119,7 +119,7 @@ class Pipeline:
     def spec(self) -> str:
         """The op, or its algorithm, as its file has it; as it would be written if it stands in none."""
         span = (self.algorithm or self.op).span
-        return self.model if span is None else _source_lines(span)
+        return self.model if span is None else source_lines(span)
 
     @property
     def model(self) -> str:
@@ -152,5 +152,6 @@ def _first_word(attr: Attr) -> str:
     return attr.default if isinstance(attr.default, str) else attr.values[0]
 
 
-def _source_lines(span: Span) -> str:
+def source_lines(span: Span) -> str:
+    """The lines of a file where something stands."""
     return "\n".join(span.source.line(n) for n in range(span.line, span.end_line + 1))

@@ -61,8 +61,8 @@ def read_arguments(
     return Arguments(
         op,
         _types(op, dtypes),
-        {n: _integers("--shape", n, text) for n, text in _named("--shape", shapes, tensors).items()},
-        {n: _integers("--sizes", n, text) for n, text in _named("--sizes", sizes, vectors).items()},
+        {n: integers("--shape", n, text) for n, text in _named("--shape", shapes, tensors).items()},
+        {n: integers("--sizes", n, text) for n, text in _named("--sizes", sizes, vectors).items()},
         {n: _attribute(op, n, text) for n, text in _named("--attr", attrs, _attr_names(op)).items()},
     )
 
@@ -75,16 +75,22 @@ def _named(option: str, given: Iterable[str], known: Sequence[str]) -> dict[str,
     """NAME=TEXT pairs; a name must be known, and is given once."""
     found: dict[str, str] = {}
     for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UserError(f"{option} {text}: expected NAME=VALUE")
-        if name not in known:
-            hint = did_you_mean(name, known) or f"there is {', '.join(known) or 'none'}"
-            raise UserError(f"{option} {text}: no such name '{name}'; {hint}")
+        name, value = names_known(option, text, known)
         if name in found:
             raise UserError(f"{option} {name} is given twice")
         found[name] = value
     return found
+
+
+def names_known(option: str, text: str, known: Sequence[str]) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE; the name must be known."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"{option} {text}: expected NAME=VALUE")
+    if name not in known:
+        hint = did_you_mean(name, known) or f"there is {', '.join(known) or 'none'}"
+        raise UserError(f"{option} {text}: no such name '{name}'; {hint}")
+    return name, value
 
 
 def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
@@ -93,7 +99,7 @@ def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
     for_one: dict[str, str] = {}
     for text in given:
         variable, equals, word = text.rpartition("=")
-        name = _type_name(text, word)
+        name = type_name(text, word)
         if not equals:
             for_all = name
         elif op.type_variable(variable) is None:
@@ -104,7 +110,8 @@ def _types(op: m.OpSpec, given: Iterable[str]) -> dict[str, str]:
     return {v.name: _allowed(v, for_one.get(v.name, for_all)) for v in op.type_variables}
 
 
-def _type_name(text: str, word: str) -> str:
+def type_name(text: str, word: str) -> str:
+    """The scalar type that a word of an option's text names."""
     dtype = lookup(word)
     if dtype is None:
         known = _ELSEWHERE.get(word.lower())
@@ -122,7 +129,7 @@ def _allowed(variable: m.TypeVariable, name: str | None) -> str:
     return name
 
 
-def _integers(option: str, name: str, text: str) -> tuple[int, ...]:
+def integers(option: str, name: str, text: str) -> tuple[int, ...]:
     """A list such as `1,8,8,3`, `[1, 8, 8, 3]` or nothing."""
     items = [item.strip() for item in text.strip().removeprefix("[").removesuffix("]").split(",")]
     if items == [""]:
@@ -144,7 +151,7 @@ def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
     attr = next(a for a in op.attrs if name in (a.name, a.alias))
     if attr.kind in ("enum", "layout"):
         is_list = attr.payload is not None and text[:1] in ("[", "-", *"0123456789")
-        return _integers("--attr", name, text) if is_list else text
+        return integers("--attr", name, text) if is_list else text
     if attr.kind == "bool":
         if text.lower() not in ("true", "false"):
             raise UserError(f"--attr {name}={_shown(text)}: expected true or false")
@@ -154,7 +161,7 @@ def _attribute(op: m.OpSpec, name: str, text: str) -> AttrArgument:
             return float(text)
         except ValueError:
             raise UserError(f"--attr {name}={_shown(text)}: expected a number") from None
-    values = _integers("--attr", name, text)
+    values = integers("--attr", name, text)
     return values if attr.shape or len(values) != 1 else values[0]
 
 

@@ -20,10 +20,11 @@ from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from opgen.cli.arguments import Arguments
+    from opgen.cli.forms import Given
     from opgen.pipeline import Pipeline, Stage
     from opgen.schedule.schedule import Schedule
     from opgen.schedule.targets import Target
-    from opgen.spec.model import Module, OpSpec
+    from opgen.spec.model import GenericOp, Module, OpSpec
 
 LANGUAGES = {
     "spec": "spec",
@@ -60,6 +61,7 @@ CPU_STAGES = ("llvm", "asm")
               help="host, generic, x86-64, x86-64-v2, -v3, -v4, aarch64, or cuda.")  # fmt: skip
 @click.option("--schedule", "schedule_file", type=FILE,
               help="A schedule to use in place of the default one.")  # fmt: skip
+@click.option("--results", type=click.IntRange(min=1), metavar="N", help="How many results of a generic op are wanted.")
 @DIMS
 @click.option("--node", metavar="N", help="A node of a model, by number or name, in place of the whole.")
 @click.option("--after", metavar="PASS", help="Only the graph after this pass.")
@@ -78,6 +80,7 @@ def command(
     attrs: tuple[str, ...],
     target: str,
     schedule_file: Path | None,
+    results: int | None,
     dims: tuple[str, ...],
     node: str | None,
     after: str | None,
@@ -92,6 +95,8 @@ def command(
     With --algorithm, OP is computed by other mathematics of its spec (the stages spec and model then show these).
 
     With the shapes of all inputs the kernel is the one specialised for such a call; without, the one for all sizes.
+    A generic op has kernels for its calls: it takes the shapes of those inputs that are there (--shape A=2,3, or A=?,?
+    for all sizes; several times for an input that is many), and --sizes for inputs whose values count.
 
     \b
     spec       the op as its file has it
@@ -113,26 +118,31 @@ def command(
     """
     if is_model(op):
         of_ops = {"--specs": specs, "--dtype": dtypes, "--sizes": sizes, "--attr": attrs, "--algorithm": algorithm}
-        _refuse(f"{op} is a model", {**of_ops, "--algorithms": algorithms})
+        _refuse(f"{op} is a model", {**of_ops, "--algorithms": algorithms, "--results": results})
         _model(op, stage, shapes, dims, node, after, explain, target, schedule_file, as_json, output)
         return
     _refuse(f"{op} is an op", {"--dim": dims, "--node": node, "--after": after, "--explain": explain})
     stage = stage or "scheduled"
     if stage in MODEL_STAGES:
         raise UserError(f"--stage {stage} is of models (files named *.onnx); '{op}' is an op")
-    from opgen.cli.arguments import read_arguments
-
     if target == CUDA and stage in CPU_STAGES:
         raise UserError(f"--target cuda has no stage {stage}; it has {' and '.join(DEVICE_STAGES)}")
+    from opgen.cli.forms import Given
+
+    given = Given(dtypes, shapes, sizes, attrs, results)
     with working(f"{op}: {stage}"):
-        module, spec = find(op, specs_or_default(specs))
+        module, declared = find(op, specs_or_default(specs))
+        if stage == "spec" and given == Given() and (text := as_declared(declared)) is not None:
+            show(text, LANGUAGES["spec"], output)
+            return
+        module, arguments = read_call(module, declared, given)
+        spec = arguments.op
         if algorithms:
             if as_json:
                 print_json([algorithm_as_json(spec, a) for a in spec.algorithms])
             else:
                 show(listing(spec), LANGUAGES["spec"], output)
             return
-        arguments = read_arguments(spec, dtypes, shapes, sizes, attrs)
         device = target == CUDA or stage in DEVICE_STAGES
         steps = None if schedule_file is None else read_schedule(schedule_file, "cuda" if device else "cpu")
         found = pipeline(module, spec, arguments, None if device else target, steps)
@@ -237,18 +247,41 @@ def listing(op: OpSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def find(name: str, specs: Path) -> tuple[Module, OpSpec]:
+def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
     """The op of that name, or whose function has it, in the spec files."""
     from opgen.grad import load
 
     modules = [load(path) for path in spec_files((specs,))]
-    known = {alias: (m, op) for m in modules for op in m.ops for alias in (op.function_name, op.name)}
-    if any(name in (g.name, g.function_name) for m in modules for g in m.generics):
-        raise UserError(f"'{name}' is generic: its kernels are those of the ops that calls make of it")
+    known: dict[str, tuple[Module, OpSpec | GenericOp]] = {}
+    for found in modules:
+        known |= {n: (found, g) for g in found.generics for n in (g.function_name, g.name)}
+    for found in modules:
+        known |= {n: (found, op) for op in found.ops for n in (op.function_name, op.name)}
     if name not in known:
-        hint = did_you_mean(name, known) or f"it has {', '.join(sorted(op.name for m in modules for op in m.ops))}"
+        hint = did_you_mean(name, known) or f"it has {', '.join(sorted({op.name for _, op in known.values()}))}"
         raise UserError(f"{specs} has no op '{name}'; {hint}")
     return known[name]
+
+
+def as_declared(op: OpSpec | GenericOp) -> str | None:
+    """A generic op as its file has it; None for any other, which its pipeline shows."""
+    from opgen.pipeline import source_lines
+    from opgen.spec.model import GenericOp
+
+    return source_lines(op.span) + "\n" if isinstance(op, GenericOp) and op.span is not None else None
+
+
+def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Module, Arguments]:
+    """What the options of a command say of a call of an op; of a generic one the plain op that the call makes."""
+    from opgen.cli.arguments import read_arguments
+    from opgen.cli.forms import read_form
+    from opgen.spec.model import GenericOp
+
+    if isinstance(op, GenericOp):
+        return read_form(module, op, given)
+    if given.results is not None:
+        raise UserError(f"--results {given.results}: '{op.name}' is not generic, and has the results that it has")
+    return module, read_arguments(op, given.dtypes, given.shapes, given.sizes, given.attrs)
 
 
 def read_schedule(path: Path, kind: Target) -> Schedule:

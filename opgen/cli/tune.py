@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen import files
-from opgen.cli.inspect import by_algorithm, find, pipeline, read_schedule
+from opgen.cli.inspect import by_algorithm, find, pipeline, read_call, read_schedule
 from opgen.cli.options import FILE, SPECS_FOLDER, specs_or_default
 from opgen.diagnostics import UserError, did_you_mean
 
@@ -93,7 +93,7 @@ def command(
 
 def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedule | None) -> str:
     """Tune one call; what came of it."""
-    from opgen.cli.arguments import read_arguments
+    from opgen.cli.forms import Given
     from opgen.runtime import threads, tuned
     from opgen.runtime.sharing import is_for_one
     from opgen.runtime.tuner import tune
@@ -101,10 +101,11 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     if tuned.place() is None:
         raise UserError("there is no file for what is found: set OPGEN_TUNED to a file, or turn the cache on")
     tuned.require_writable()
-    module, spec = find(call.op, specs)
+    module, declared = find(call.op, specs)
     if not call.shapes and not call.sizes:
         raise UserError(f"{call}: the shapes of all inputs are needed (--shape)")
-    line = pipeline(module, spec, read_arguments(spec, call.dtypes, call.shapes, call.sizes, call.attrs), "host", None)
+    module, arguments = read_call(module, declared, Given(call.dtypes, call.shapes, call.sizes, call.attrs))
+    line = pipeline(module, arguments.op, arguments, "host", None)
     if call.algorithm is not None:
         line = by_algorithm(line, call.algorithm)
     assert line.call is not None

@@ -278,3 +278,75 @@ def test_an_algorithm_that_is_not_to_be_had(here: Run, wrong: tuple[str, ...], m
     result = here("inspect", "Conv2D", *WITH, *CALL, *wrong)
     assert result.returncode != 0
     assert message in result.stderr
+
+
+FORMS = {
+    "Add": ("pointwise", "--shape", "A=2,3", "--shape", "B=3"),
+    "softmax": ("normalisation", "--shape", "input=?,?", "--attr", "axis=0"),
+    "Concat": ("movement", "--shape", "inputs=2,3", "--shape", "inputs=2,4", "--attr", "axis=1", "--dtype", "int64"),
+    "Split": ("movement", "--shape", "input=4,6", "--sizes", "split=1,3", "--results", "2"),
+    "Clip": ("pointwise", "--shape", "input=5", "--shape", "least="),
+    "Resize": ("resize", "--shape", "X=1,1,4,4", "--sizes", "scales=1,1,2,0.5", "--attr", "mode=linear"),
+    "Cast": ("pointwise", "--shape", "input=3,4", "--attr", "to=int8", "--dtype", "T=float64"),
+    "CumSum": ("recurrent", "--shape", "x=3,4", "--sizes", "axis=1"),
+}
+"""Calls of generic ops: tensors that stretch, sizes left open, several tensors and results, optional ones, values."""
+
+
+@pytest.mark.parametrize("op", FORMS)
+def test_a_generic_op_is_that_of_a_call(here: Run, op: str) -> None:
+    family, *call = FORMS[op]
+    shown = {}
+    for stage in ("model", "loop"):
+        result = here("inspect", op, "--stage", stage, *call, "--specs", ROOT / f"specs/onnx/{family}.op")
+        assert (result.returncode, result.stderr) == (0, ""), stage
+        shown[stage] = result.stdout
+    assert "..." not in shown["model"]
+    assert len(parse_kernel(shown["loop"]).parameters) == 2 * (op == "softmax")  # the sizes that are open
+
+
+@pytest.mark.parametrize("stage", ["spec", "schedule", "scheduled", "legal", "llvm", "asm", "cuda"])
+def test_a_generic_op_at_every_stage(here: Run, stage: str) -> None:
+    family, *call = FORMS["Add"]
+    result = here("inspect", "Add", "--stage", stage, *call, "--specs", ROOT / f"specs/onnx/{family}.op")
+    assert (result.returncode, result.stderr) == (0, "")
+    signs = {"spec": "C[i...] = A[i...]", "llvm": "define", "asm": ".text", "cuda": "__global__"}
+    assert signs.get(stage, "") in result.stdout
+
+
+def test_a_generic_op_without_a_call_is_shown_as_declared(here: Run) -> None:
+    result = here("inspect", "MatMul", "--stage", "spec", *WITH)
+    assert result.stdout.startswith("op MatMul {\n")
+    assert "T[batch... | 1, rows..., depth]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["Softmax", "--attr", "axis=0"],
+            "'Softmax' is generic: its kernels are those of calls, and this one lacks --shape input=...",
+        ),
+        (
+            ["Concat"],
+            "'Concat' is generic: its kernels are those of calls, and this one lacks --shape inputs=... --attr "
+            "axis=...; such a call is --shape inputs=1,2 --shape inputs=1,2 --attr axis=0",
+        ),
+        (["Add", "--shape", "A=2,?", "--shape", "B=2"], "--shape: the sizes of all inputs are open (?,?), or none are"),
+        (["Add", "--shape", "A=2", "--shape", "A=2", "--shape", "B=2"], "--shape A is given twice"),
+        (["Add", "--shape", "C=2"], "--shape C=2: no such name 'C'; there is A, B"),
+        (["Add", "--shape", "A=2", "--shape", "B=2", "--dtype", "bool"],
+         "--dtype bool: T is one of int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "),
+        (["Add", "--shape", "A=2", "--shape", "B=3"],
+         "Add: argument 'B': expected dimension 0 to be 2 or 1 (dims_0), given shape [3]"),
+        (["Softmax", "--shape", "input=2,3", "--attr", "axis=2"],
+         "Softmax: argument 'axis': expected an axis from -2 to 1, given 2"),
+        (["Conv2D", "--results", "2"], "--results 2: 'Conv2D' is not generic, and has the results that it has"),
+    ],
+)  # fmt: skip
+def test_calls_of_generic_ops_that_are_wrong(here: Run, arguments: list[str], message: str) -> None:
+    family = {"Softmax": "onnx/normalisation", "Concat": "onnx/movement", "Conv2D": "nn_ops"}
+    specs = ROOT / f"specs/{family.get(arguments[0], 'onnx/pointwise')}.op"
+    result = here("inspect", *arguments, "--specs", specs)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: {message}")
