@@ -37,8 +37,8 @@ _ORDINARY = """
 abs absolute acos acosh add and arange argmax argmin asin asinh atan atanh bitcast cast ceil clip compress concat
 constant cos cosh div dropout equal erf exp expand flatten floor gather greater identity if isinf isnan less log
 loop max maximum mean min minimum mod mul neg nonzero not optional or pad pow power range reciprocal reshape resize
-rint round scan scatter shape sigmoid sign sin sinh size slice split sqrt squeeze sub sum tan tanh tile transpose unique
-unsqueeze where xor
+rint round scan scatter shape shapeof sigmoid sign sin sinh size slice split sqrt squeeze sub sum tan tanh tile
+transpose unique unsqueeze where xor
 """
 ORDINARY = frozenset(_ORDINARY.split())
 """Names of ops that are words of every compiler, too: looked for only where Python code has one as a string."""

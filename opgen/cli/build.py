@@ -17,6 +17,7 @@ from opgen.cli.progress import bar
 from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
+    from opgen.bindings.c.build import Options
     from opgen.bindings.c.kernels import Special
     from opgen.spec.model import Module, Specialization
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 @click.option("--specialize", "specials", multiple=True,
               help="Calls that get kernels of their own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
 @click.option("--prefix", help="What every name begins with; the spec's name if not given.")
+@click.option("--java", is_flag=True, help="Also a Java API: sources and, with a JDK, a jar.")
+@click.option("--java-package", "package", help="The package of Java's classes; the prefix if not given.")
 @SHAPES
 @DIMS
 @click.option("--jobs", type=click.IntRange(1, 256), help="How many processes; all processors if not given.")
@@ -39,6 +42,8 @@ def command(
     ops: str | None,
     specials: tuple[str, ...],
     prefix: str | None,
+    java: bool,
+    package: str | None,
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
     jobs: int | None,
@@ -50,11 +55,13 @@ def command(
     library holds the program for one combination of sizes, for CPUs like this machine's, and its weights lie in a file.
     """
     if any(is_model(path.name) for path in specs):
-        unfit = {"--target": targets, "--ops": ops, "--specialize": specials, "--jobs": jobs}
+        unfit = {"--target": targets, "--ops": ops, "--specialize": specials, "--jobs": jobs, "--java": java}
         _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
         return
     if shapes or dims:
         raise UserError("--shape and --dim are for models")
+    if package is not None and not java:
+        raise UserError("--java-package is for --java")
     from opgen.bindings.c.build import Options
     from opgen.bindings.libraries import build_libraries
     from opgen.grad.load import load
@@ -83,10 +90,23 @@ def command(
             built = build_libraries(module, path.name, folder, chosen, progress)
         for file in built.files:
             click.echo(f"wrote  {file}")
+        if java:
+            _build_java(module, path.name, folder, options, package)
         seconds = time.perf_counter() - begin
         click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
         for library in (f for f in built.files if f.suffix in (".so", ".a")):
             click.echo(f"{library.stat().st_size / 1e6:.1f} MB  {library}")
+
+
+def _build_java(module: Module, source: str, folder: Path, options: Options, package: str | None) -> None:
+    from opgen.bindings.c.build import chosen
+    from opgen.bindings.java.build import build_java
+
+    made = build_java(chosen(module, options.ops), source, folder, options.prefix, package)
+    for file in made.files:
+        click.echo(f"wrote  {file}")
+    if made.note is not None:
+        click.echo(made.note, err=True)
 
 
 def _build_model(

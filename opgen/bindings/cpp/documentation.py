@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from opgen.bindings.c.names import spellings
 from opgen.bindings.c.text import one_line, paragraphs, wrapped
@@ -32,7 +32,9 @@ def setter_comments(op: OpSpec) -> dict[str, tuple[str, ...]]:
     """The lines of each setter's comment, by the attribute's spelling."""
     comments: dict[str, tuple[str, ...]] = {}
     for attr in optional_attrs(op):
-        comments[attr.name] = (*wrapped(_attribute(op, attr), _TEXT - 4, hanging=""), *_default(attr))
+        default = default_text(attr)
+        defaults = ("", one_line(default)) if default is not None else ()
+        comments[attr.name] = (*wrapped(attribute_text(op, attr), _TEXT - 4, hanging=""), *defaults)
         if attr.alias is not None:
             comments[attr.alias] = tuple(wrapped(f"Another name for `{attr.name}`: not beside it.", _TEXT - 4))
     return comments
@@ -43,38 +45,47 @@ def _class_comment(op: OpSpec, names: ClassNames) -> Iterator[str]:
     yield from paragraphs(op.doc or op.name, _TEXT)
     yield from ("", "Arguments:", "* scope: A Scope object")
     for given in op.inputs:
-        yield from _item(names.parameters[given.name], _input(formula, given))
+        yield from _item(names.parameters[given.name], input_text(formula, given))
     for attr in required_attrs(op):
-        yield from _item(names.parameters[attr.name], _attribute(op, attr))
+        yield from _item(names.parameters[attr.name], attribute_text(op, attr))
     optional = [s for a in optional_attrs(op) for s in spellings(a)]
     if optional:
         yield from ("", "Optional attributes (see `Attrs`):")
         yield from wrapped(", ".join(names.setters[s] for s in optional) + ".", _TEXT, hanging="")
     yield from ("", "Returns:")
     for output in op.outputs:
-        yield from _item(names.outputs[output.name], f"{_tensor(formula, output)} {output.doc}")
+        yield from _item(names.outputs[output.name], f"{tensor_text(formula, output)} {output.doc}")
     for v in op.type_variables:
         yield from ("", *wrapped(f"Type {v.name}: {', '.join(t.name for t in v.allowed)}.", _TEXT))
-    yield from ("", "Formula:", *_formulas(op, formula))
-    yield from _requirements(op, formula)
+    yield from ("", "Formula:")
+    for text in formula_texts(op, formula):
+        yield from wrapped(text, _TEXT, "    ")
+    requirements = list(requirement_texts(op, formula))
+    if requirements:
+        yield from ("", "Required:")
+    for text in requirements:
+        yield from wrapped(text, _TEXT, "    ")
 
 
 def _item(name: str, text: str) -> list[str]:
     return wrapped(f"* {name}: {text}", _TEXT, hanging="  ")
 
 
-def _input(formula: Formula, given: Tensor | Sizes) -> str:
+def input_text(formula: Formula, given: Tensor | Sizes) -> str:
+    """What an input is, not escaped."""
     if isinstance(given, Tensor):
-        return f"{_tensor(formula, given)} {given.doc}" + (" Only its shape counts." if given.shape_only else "")
+        return f"{tensor_text(formula, given)} {given.doc}" + (" Only its shape counts." if given.shape_only else "")
     forms = (f"[{', '.join(formula.dimension(d) for d in form)}]" for form in given.forms)
     return f"An int32 vector {' or '.join(forms)}. {given.doc}"
 
 
-def _tensor(formula: Formula, t: Tensor) -> str:
+def tensor_text(formula: Formula, t: Tensor) -> str:
+    """A tensor's type and shape, not escaped."""
     return formula.tensor(t) + (f" in the order of `{t.layout}`." if t.layout is not None else ".")
 
 
-def _attribute(op: OpSpec, attr: Attr) -> str:
+def attribute_text(op: OpSpec, attr: Attr) -> str:
+    """What an attribute may be, not escaped."""
     deprecated = "" if attr.deprecated is None else f" Deprecated: {attr.deprecated}"
     return f"{_values(op, attr)} {attr.doc}{deprecated}"
 
@@ -103,20 +114,21 @@ def _bounds(attr: Attr) -> str:
     return low + ("" if attr.maximum is None else f", at most {attr.maximum}")
 
 
-def _default(attr: Attr) -> Sequence[str]:
+def default_text(attr: Attr) -> str | None:
+    """What the default is, not escaped; None if there is none."""
     if not attr.has_default or attr.default is None:
-        return ()
+        return None
     shown = list(attr.default) if isinstance(attr.default, tuple) else attr.default
-    text = f'"{shown}"' if isinstance(shown, str) else str(shown).lower()
-    return ("", one_line(f"Defaults to {text}"))
+    return f'Defaults to "{shown}"' if isinstance(shown, str) else f"Defaults to {str(shown).lower()}"
 
 
-def _formulas(op: OpSpec, formula: Formula) -> Iterator[str]:
+def formula_texts(op: OpSpec, formula: Formula) -> Iterator[str]:
+    """The named integers and definitions of an op, each on a line, not escaped."""
     for check in op.checks:
         if isinstance(check, ShapeLet):
-            yield from wrapped(formula.let(check), _TEXT, "    ")
+            yield formula.let(check)
     for d in op.definitions:
-        yield from wrapped(f"{formula.definition(d)}{_ranges(d, formula)}", _TEXT, "    ")
+        yield f"{formula.definition(d)}{_ranges(d, formula)}"
 
 
 def _ranges(d: Definition, formula: Formula) -> str:
@@ -124,10 +136,9 @@ def _ranges(d: Definition, formula: Formula) -> str:
     return f" for {formula.ranges(tuple(dict.fromkeys(ranges)))}" if ranges else ""
 
 
-def _requirements(op: OpSpec, formula: Formula) -> Iterator[str]:
-    requirements = [c for c in op.checks if isinstance(c, Require)]
-    if requirements:
-        yield from ("", "Required:")
-    for check in requirements:
-        text = "".join(p if isinstance(p, str) else f"{{{formula.text(p)}}}" for p in check.expected)
-        yield from wrapped(f"`{check.argument}`: expected {text}.", _TEXT, "    ")
+def requirement_texts(op: OpSpec, formula: Formula) -> Iterator[str]:
+    """What an op requires of its arguments, not escaped."""
+    for check in op.checks:
+        if isinstance(check, Require):
+            text = "".join(p if isinstance(p, str) else f"{{{formula.text(p)}}}" for p in check.expected)
+            yield f"`{check.argument}`: expected {text}."

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,13 @@ def _value(attr: Attr, spelling: str) -> str:
 
 def call_all(path: Path, mode: str, calls: Sequence[Call], *options: str) -> list[Answer]:
     """Every call's answer."""
+    return answers(calls, lambda *files: run(runner(path, *options), mode, *files))
+
+
+def answers(calls: Sequence[Call], program: Callable[[str, str, str], str]) -> list[Answer]:
+    """Every call's answer by a program that is given a table of calls, the inputs' elements and a file for the
+    results'; it prints a line for each call (`runner.hpp` says what stands where).
+    """
     with tempfile.TemporaryDirectory(prefix="opgen-calls-") as name:
         table, given, made = (Path(name) / n for n in ("calls.txt", "inputs.bin", "outputs.bin"))
         position = 0
@@ -163,11 +170,11 @@ def call_all(path: Path, mode: str, calls: Sequence[Call], *options: str) -> lis
                     values = _texts(value)
                     words += [_field(call.op, attr, value), str(len(values)), *values]
                 lines.write(" ".join(words) + "\n")
-        text = run(runner(path, *options), mode, str(table), str(given), str(made))
+        text = program(str(table), str(given), str(made))
         outputs = made.read_bytes()
-    answers = [_answer(line.split(" ", 1)[1], outputs) for line in text.splitlines()]
-    assert len(answers) == len(calls)
-    return answers
+    found = [_answer(line.split(" ", 1)[1], outputs) for line in text.splitlines()]
+    assert len(found) == len(calls)
+    return found
 
 
 def _field(op: OpSpec, name: str, value: Any) -> str:

@@ -1,0 +1,130 @@
+"""From Java's sources to a jar, and from the layer in C to the library that the jar's classes load.
+
+DIR/java/NAME/src/main/java/...   the sources
+DIR/java/NAME/pom.xml             for Maven
+DIR/src/NAME/NAME_jni.c           the layer in C
+DIR/lib/libNAME_jni.so            the same, built; it needs libNAME.so beside it
+DIR/lib/NAME.jar                  the classes
+
+The last two need a JDK, 11 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opgen.bindings.c.link import FLAGS, Tools, run
+from opgen.bindings.c.workplace import workplace
+from opgen.bindings.files import update
+from opgen.bindings.java.render import render_java, view_of
+from opgen.diagnostics import UserError
+from opgen.spec.model import Module
+
+RELEASE = "11"
+"""The oldest Java that the classes run on."""
+WITHOUT_JDK = "there is no JDK (javac): Java's sources were written, and nothing was built of them"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of every entry of a jar, so that the same classes make the same jar."""
+
+
+@dataclass(frozen=True)
+class Jdk:
+    """A Java development kit, by its folder."""
+
+    home: Path
+
+    @staticmethod
+    def find() -> Jdk | None:
+        """The one that JAVA_HOME names, else that of the `javac` on the PATH; None if there is none."""
+        named = os.environ.get("JAVA_HOME")
+        found = shutil.which("javac", path=str(Path(named) / "bin")) if named else shutil.which("javac")
+        return None if found is None else Jdk(Path(found).resolve().parent.parent)
+
+    @property
+    def javac(self) -> str:
+        return str(self.home / "bin" / "javac")
+
+    @property
+    def includes(self) -> tuple[str, str]:
+        """Where jni.h and what it includes lie, as options of a C compiler."""
+        return f"-I{self.home / 'include'}", f"-I{self.home / 'include' / 'linux'}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was made, and a sentence on what was not."""
+
+    files: tuple[Path, ...]
+    note: str | None = None
+
+
+def build_java(
+    module: Module, source: str, folder: Path, prefix: str | None = None, package: str | None = None
+) -> Built:
+    """Write the Java API of a module into the folder of its C library, and build it if there is a JDK."""
+    texts = render_java(module, prefix, source, package)
+    for name, text in texts.items():
+        update(folder / name, text)
+    written = tuple(folder / name for name in texts)
+    jdk = Jdk.find()
+    if jdk is None:
+        return Built(written, WITHOUT_JDK)
+    v = view_of(module, prefix, source, package)
+    place = (folder / "lib").resolve()
+    shared, jar = place / f"lib{v.prefix}_jni.so", place / f"{v.prefix}.jar"
+    for path, begin, what in ((shared, b"\x7fELF", "library"), (jar, b"PK", "jar")):
+        _require_own(path, begin, what)
+    with workplace(place) as work, tempfile.TemporaryDirectory(prefix="opgen-java-") as classes:
+        build_layer(jdk, folder, v.prefix, v.soname, work / shared.name)
+        compile_classes(jdk, [p for p in written if p.suffix == ".java"], Path(classes) / "classes")
+        write_jar(Path(classes) / "classes", work / jar.name)
+        for path in (shared, jar):
+            os.replace(work / path.name, path)
+    return Built((*written, shared, jar))
+
+
+def _require_own(path: Path, begin: bytes, what: str) -> None:
+    """Raises UserError for something else under the name of what is to be made."""
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file() or path.read_bytes()[: len(begin)] != begin):
+        raise UserError(f"{path} is in the way: it is no {what}, and is left alone")
+
+
+def build_layer(jdk: Jdk, folder: Path, prefix: str, soname: str, target: Path) -> None:
+    """The library of the layer in C, which finds the C library beside it."""
+    source = (folder / "src" / prefix / f"{prefix}_jni.c").resolve()
+    library = (folder / "lib" / soname).resolve()
+    includes = (*jdk.includes, f"-I{(folder / 'include').resolve()}")
+    linked = (str(library), "-Wl,-rpath,$ORIGIN", "-Wl,-z,noexecstack")
+    run([*Tools.host().cc, *FLAGS, "-shared", *includes, str(source), "-o", str(target), *linked], target.parent)
+
+
+def compile_classes(jdk: Jdk, sources: Sequence[Path], target: Path, *options: str) -> None:
+    """Java's sources to classes in a folder."""
+    target.mkdir()
+    listed = target.with_suffix(".sources")
+    listed.write_text("\n".join(f'"{s.resolve()}"'.replace("\\", "\\\\") for s in sources))
+    try:
+        flags = ("--release", RELEASE, "-encoding", "UTF-8", "-Xlint:all", *options)
+        run([jdk.javac, *flags, "-d", str(target), f"@{listed}"], target.parent)
+    finally:
+        listed.unlink()
+
+
+def write_jar(classes: Path, target: Path) -> None:
+    """All classes of a folder as a jar: the same bytes for the same classes."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
+        _entry(jar, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\nCreated-By: opgen\r\n\r\n")
+        for path in sorted(classes.rglob("*.class")):
+            _entry(jar, path.relative_to(classes).as_posix(), path.read_bytes())
+
+
+def _entry(jar: zipfile.ZipFile, name: str, data: bytes) -> None:
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    jar.writestr(info, data)

@@ -1,0 +1,36 @@
+"""Lines of generated Java that fit the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+WIDTH = 120
+
+
+def call(head: str, items: Iterable[str] | None, tail: str, indent: int) -> str:
+    """`head(items)tail`, or without items `head tail`; what does not fit on a line goes on, indented by four."""
+    margin = " " * indent
+    if items is None:
+        return _broken(f"{margin}{head}{tail}", indent)
+    given = list(items)
+    line = f"{margin}{head}({', '.join(given)}){tail}"
+    if len(line) <= WIDTH:
+        return line
+    lines, line = [], f"{margin}{head}("
+    for i, item in enumerate(given):
+        piece = item + ("," if i + 1 < len(given) else f"){tail}")
+        glue = "" if line.endswith("(") or not line.strip() else " "
+        if len(line) + len(glue) + len(piece) > WIDTH:
+            lines.append(line)
+            line = f"{margin}    {piece}"
+        else:
+            line += glue + piece
+    return "\n".join([*lines, line])
+
+
+def _broken(line: str, indent: int) -> str:
+    """A line, or two if it is too long: `implements` begins the second."""
+    head, word, rest = line.partition(" implements ")
+    if len(line) <= WIDTH or not word:
+        return line
+    return f"{head}\n{' ' * (indent + 4)}{word.strip()} {rest}"

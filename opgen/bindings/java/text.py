@@ -1,0 +1,83 @@
+"""Text of a spec inside Java source: whatever it holds, it stays the string, the comment or the name that it is."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+from opgen.diagnostics import InternalError
+from opgen.spec import words
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "\\": "&#92;", "{": "&#123;", "}": "&#125;"}
+
+OBJECT = frozenset(("clone", "equals", "finalize", "getClass", "hashCode", "notify", "notifyAll", "toString", "wait"))
+"""Methods of every object."""
+
+
+def string(text: str) -> str:
+    """A Java string literal; what is not plain ASCII is escaped."""
+    out: list[str] = []
+    for c in text:
+        if c in _ESCAPES:
+            out.append(_ESCAPES[c])
+        elif " " <= c <= "~":
+            out.append(c)
+        else:
+            pair = c.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{pair[i : i + 2].hex()}" for i in range(0, len(pair), 2)]
+    return f'"{"".join(out)}"'
+
+
+def javadoc_text(text: str) -> str:
+    """Text that a documentation comment may hold: no tag, no end of the comment, no escape; `code` is set as such."""
+    safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    safe = "".join(_HTML.get(c, c) for c in safe).replace("*/", "*&#47;")
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", safe)
+
+
+def wrapped(text: str, width: int, hanging: str = "") -> list[str]:
+    """A paragraph, escaped already, as lines; those after the first are indented."""
+    return textwrap.wrap(
+        " ".join(text.split()), width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def paragraphs(text: str, width: int) -> list[str]:
+    """Documentation text, escaped, as lines; a blank line and `<p>` part its paragraphs."""
+    lines: list[str] = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        head = "<p>" if lines else ""
+        lines += [*([""] if lines else []), *wrapped(head + javadoc_text(block), width)]
+    return lines
+
+
+def javadoc(lines: Iterable[str], indent: int) -> str:
+    """A documentation comment of lines that are escaped already."""
+    margin = " " * indent
+    given = list(lines)
+    if len(given) == 1 and len(given[0]) + indent <= 110:
+        return f"{margin}/** {given[0]} */"
+    body = "".join(f"{margin} * {line}".rstrip() + "\n" for line in given)
+    return f"{margin}/**\n{body}{margin} */"
+
+
+class Names:
+    """The names of one scope: each is given once, and none is a keyword of Java or a name in use.
+
+    A name that is taken gets an underscore at its end.
+    """
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._taken = {*words.JAVA, *OBJECT, *reserved, "_"}
+
+    def fresh(self, name: str) -> str:
+        """A free name, `name` itself if it is one."""
+        if not _IDENTIFIER.fullmatch(name):
+            raise InternalError(f"{name!r} is no identifier")
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
