@@ -10,6 +10,7 @@ from opgen.graph.bound import bound
 from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.base import Report
+from opgen.graph.plan.in_place import Pairs
 from opgen.graph.program import Program
 from opgen.graph.runnable import Runnable
 from opgen.machine import Machine
@@ -63,10 +64,16 @@ def memory(program: Runnable, threads: int) -> list[str]:
     """Lines on the memory that a program takes."""
     weights = weight_bytes(program)
     arena = program.arena_bytes(threads)
-    return [
+    found = [
         f"weights  {amount(weights)} in {count(len(program.weights), 'constant')}",
         f"arena    {amount(arena)} for {count(threads, 'thread')}; {amount(program.bound)} are needed at once at most",
     ]
+    if program.in_place:
+        over = count(sum(map(len, program.in_place.values())), "result")
+        found.append(
+            f"in place {over} over operands; else the arena would take {amount(program.apart - program.arena)} more"
+        )
+    return found
 
 
 def weight_bytes(program: Runnable) -> int:
@@ -101,9 +108,15 @@ def _steps(graph: Graph, program: Program) -> Iterable[str]:
         reads, writes = ", ".join(row.places[:cut]), ", ".join(row.places[cut:])
         room = "" if launch.room is None else f", room at arena {launch.room[0]}"
         shared = "" if launch.shared else ", by one thread"
-        yield f"{row.number} {row.node.name}: {made} by kernel {row.kernel}: {reads} -> {writes}{room}{shared}"
+        over = "".join(f"; {y} is written over {x}" for x, y in _over(row.node, program.in_place.get(row.number, ())))
+        yield f"{row.number} {row.node.name}: {made} by kernel {row.kernel}: {reads} -> {writes}{room}{shared}{over}"
     for moved in program.entry.moved:
         yield f"copy {moved.bytes} bytes: {moved.source} -> {moved.target}"
+
+
+def _over(node: Node, pairs: Pairs) -> list[tuple[str, str]]:
+    """The operands that results are written over, by name, each with its result."""
+    return [(node.inputs[k], node.outputs[r]) for k, r in pairs]
 
 
 def explained(
@@ -132,7 +145,8 @@ def nodes_text(graph: Graph, program: Program, seconds: Sequence[float] | None =
     lines = [f"{'node':>5} {'Mops':>9} {'KiB':>9} {'us':>9}  op, results"]
     for row in rows(graph, program):
         made = ", ".join(str(graph.value[name]) for name in row.node.outputs)
-        name = f"{row.node.op.spec.name} -> {made}"
+        over = _over(row.node, program.in_place.get(row.number, ()))
+        name = f"{row.node.op.spec.name} -> {made}" + "".join(f", over {x}" for x, _ in over)
         if row.kernel is None:
             lines.append(f"{row.number:5} {'':>9} {'':>9} {'view':>9}  {name}")
             continue

@@ -18,6 +18,7 @@ from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, Kind
 from opgen.graph.code import LoadedKernel, loaded_code, remembered
 from opgen.graph.nodes import Op
+from opgen.graph.plan.in_place import Pairs
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.bind import bind
 from opgen.loop.canonical import canonical
@@ -26,6 +27,7 @@ from opgen.loop.print import print_kernel
 from opgen.loop.walk import loops_in
 from opgen.lower import Variant, lower
 from opgen.passes.apart import taken_apart
+from opgen.passes.in_place import in_place
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime import cache, pickled, toolchain, tuned
@@ -46,7 +48,8 @@ class KernelCode:
     `reads` are the positions, among the op's tensors, of those that it takes; `parameters` are those that it is given.
     `room` is None if it allocates by the C library.  `alone`: the thread that calls it does all its work; `work` tells
     whether that is so for given parameters.  After the tensors that it reads it takes what `first` makes, once, of
-    constants alone, of these types and shapes (`made`).
+    constants alone, of these types and shapes (`made`).  `in_place` are the positions of tensors that it finds where it
+    leaves results, with those of the results: these tensors it does not take.
     """
 
     key: str
@@ -58,15 +61,16 @@ class KernelCode:
     work: Work | None
     first: KernelCode | None = None
     made: tuple[Kind, ...] = ()
+    in_place: Pairs = ()
 
 
 @dataclass(frozen=True)
 class _Object:
     """What is kept of a kernel whatever op it came from.
 
-    `reads` are the positions of its inputs among those of the kernel before it was taken apart; `made` are the types
-    and shapes of what `first` makes for it.  `symbol` is that of what runs first, told by what it does: kernels for
-    other sizes may begin with the same.
+    `reads` are the positions of its inputs among those of the kernel before it was taken apart, and so are those that
+    are `in_place`; `made` are the types and shapes of what `first` makes for it.  `symbol` is that of what runs first,
+    told by what it does: kernels for other sizes may begin with the same.
     """
 
     room: RoomNeeded | None
@@ -76,18 +80,20 @@ class _Object:
     first: _Object | None = None
     made: tuple[Kind, ...] = ()
     symbol: str = ""
+    in_place: Pairs = ()
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A kernel for a call: for its sizes (`special`), or for any; the tensors at some positions are `constants`.  `key`
-    is equal for calls that one kernel serves.
+    """A kernel for a call: for its sizes (`special`), or for any; the tensors at some positions are `constants`, and
+    some may be `in_place` of results.  `key` is equal for calls that one kernel serves.
     """
 
     call: Bound
     special: bool
     key: str
     constants: tuple[int, ...] = ()
+    in_place: Pairs = ()
 
 
 Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
@@ -97,7 +103,7 @@ Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
 # What is wanted --------------------------------------------------------------------------------------------------
 
 
-def wanted(call: Bound, special: bool, constants: tuple[int, ...] = ()) -> Wanted:
+def wanted(call: Bound, special: bool, constants: tuple[int, ...] = (), in_place: Pairs = ()) -> Wanted:
     """The kernel for a call, by everything that decides what it is."""
     spec, environment = call.op.spec, call.environment
     decides = special and bool(spec.algorithms)  # whether an algorithm is for a call may depend on any number of it
@@ -112,9 +118,11 @@ def wanted(call: Bound, special: bool, constants: tuple[int, ...] = ()) -> Wante
         "symbols": repr(sorted(environment.symbols.items())) if special else "",
         "algorithms": mode(),
         "constants": repr(constants) if special else "",
+        "in place": repr(in_place) if special else "",
         **machine_identity(),
     }
-    return Wanted(call, special, cache.key_of(identity), constants if special else ())
+    key = cache.key_of(identity)
+    return Wanted(call, True, key, constants, in_place) if special else Wanted(call, False, key)
 
 
 def machine_identity() -> dict[str, str]:
@@ -149,18 +157,21 @@ def make(want: Wanted) -> Built:
     with BUILD, kept_proofs():
         kernel = _chosen(want, checked) if want.special else simplify(generic)
         target = toolchain.host()
-        places = repr([x.name in constants for x in kernel.inputs])
-        identity = {**cache.code_identity(target, print_kernel(canonical(kernel))), "constants": places}
+        names = [x.name for x in kernel.inputs]
+        pairs = tuple((names.index(tensors[k]), r) for k, r in want.in_place if tensors[k] in names)
+        places = repr(([name in constants for name in names], pairs))
+        identity = {**cache.code_identity(target, print_kernel(canonical(kernel))), "places": places}
         key = cache.key_of({**identity, **machine_identity(), "room": "yes"})
         made = pickled.take(key, _Object)
         if made is None:
-            made = _built(replace(kernel, name=_symbol(key)), constants)
+            made = _built(replace(kernel, name=_symbol(key)), constants, pairs)
             pickled.put(key, made)
         alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
         work = None if kernel.is_bound or not made.parallel else work_of(generic, target.machine)
     code = _code_of(key, made, kernel.parameters, alone, work)
     places_of = tuple(tensors.index(x.name) for x in generic.inputs)
-    code = replace(code, reads=tuple(places_of[i] for i in code.reads))
+    over = tuple((places_of[i], r) for i, r in made.in_place)
+    code = replace(code, reads=tuple(places_of[i] for i in code.reads), in_place=over)
     if made.first is None:
         pickled.put(want.key, code)
         return code, (made.code,)
@@ -190,18 +201,21 @@ def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
     return chooser.choose(bind(generic, integers), call.environment)
 
 
-def _built(kernel: Kernel, constants: tuple[str, ...]) -> _Object:
-    """A kernel scheduled and compiled, what it does with constants alone apart."""
+def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs) -> _Object:
+    """A kernel scheduled and compiled: what it does with constants alone apart, results in place where they may be."""
+    wanted = [(kernel.inputs[k].name, kernel.outputs[r].name) for k, r in pairs]
 
     def finished(scheduled: Kernel) -> _Object:
-        legal = legalize(scheduled, check=False)
+        over = in_place(scheduled, wanted)
+        held = tuple(pairs[wanted.index(pair)] for pair in over.pairs)
+        legal = legalize(over.kernel, check=False)
         apart = taken_apart(legal, constants)
         if apart is None:
-            return _compiled(legal, kernel)
+            return replace(_compiled(legal, kernel), in_place=held)
         symbol = _symbol(cache.key_of({"text": print_kernel(canonical(apart.first))}), "first")
         first = replace(_compiled(replace(apart.first, name=symbol), kernel), symbol=symbol)
         results = tuple((x.dtype, tuple(evaluate(d, {}) for d in x.shape)) for x in apart.first.outputs)
-        return replace(_compiled(apart.then, kernel), first=first, made=results)
+        return replace(_compiled(apart.then, kernel), first=first, made=results, in_place=held)
 
     return tuned.build(kernel, toolchain.host(), finished)
 

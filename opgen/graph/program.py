@@ -14,6 +14,7 @@ from opgen.graph.bound import Bound, Kind, bound
 from opgen.graph.kernels import KernelCode, lowered, machine_identity, wanted
 from opgen.graph.making import Progress, made
 from opgen.graph.nodes import Graph, Node, Value
+from opgen.graph.plan.in_place import Pairs, may_share
 from opgen.graph.plan.places import Place
 from opgen.graph.plan.plan import Plan, Step, plan
 from opgen.graph.plan.views import view_of
@@ -108,16 +109,16 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apar
     calls = [bound(graph, node) for node in graph.nodes]
     views = _views(graph, calls)
     running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
-    wants = {i: wanted(calls[i], special[i], constants_of(graph, graph.nodes[i]) if apart else ()) for i in running}
+    over = may_share(graph, views)
+    constants = {i: constants_of(graph, graph.nodes[i]) if apart else () for i in running}
+    wants = {i: wanted(calls[i], special[i], constants[i], over[i]) for i in running}
     codes = made([wants[i] for i in running], progress)
     kernels = list(dict.fromkeys(codes[wants[i].key] for i in running))
     launched = {i: _Launched(calls[i], codes[wants[i].key]) for i in running}
-    found = plan(
-        graph,
-        views,
-        [launched[i].code.reads if i in launched else () for i in range(len(graph.nodes))],
-        [launched[i].room if i in launched else 0 for i in range(len(graph.nodes))],
-    )
+    reads = [launched[i].code.reads if i in launched else () for i in range(len(graph.nodes))]
+    rooms = [launched[i].room if i in launched else 0 for i in range(len(graph.nodes))]
+    shared = {i: launched[i].code.in_place for i in running if launched[i].code.in_place}
+    found = plan(graph, views, reads, rooms, _by_name(graph, shared))
     preparing = _Preparing(graph)
     entry = Entry(
         tuple(_launch(launched[s.node], kernels, preparing, s) for s in found.steps),
@@ -141,6 +142,8 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apar
         views=tuple(i for i in range(len(graph.nodes)) if i not in launched),
         wanted=tuple(dict.fromkeys(w.key for w in wants.values())),
         bound=found.bound,
+        in_place=shared,
+        apart=plan(graph, views, reads, rooms).bytes if shared else found.bytes,
     )
 
 
@@ -160,6 +163,12 @@ def _views(graph: Graph, calls: Sequence[Bound]) -> dict[str, str]:
         if position is not None:
             found[node.outputs[0]] = node.inputs[position]
     return found
+
+
+def _by_name(graph: Graph, shared: Mapping[int, Pairs]) -> dict[str, str]:
+    """For each result that is written over an operand that operand."""
+    nodes = graph.nodes
+    return {nodes[i].outputs[r]: nodes[i].inputs[k] for i, pairs in shared.items() for k, r in pairs}
 
 
 def _moved(found: Plan) -> tuple[Moved, ...]:

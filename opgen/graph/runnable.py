@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opgen.graph.values import Value
@@ -15,6 +16,9 @@ class Runnable:
     """`inputs`, `weights` (constants) and `outputs` as the caller knows them; `nodes` tells for each launch of the
     entry, whose object code is `code`, the node whose kernel it is, by number.  `arena` are the bytes that a run takes,
     `part` those that each thread needs behind them; `bound` is the largest sum of bytes needed at one step.
+
+    `in_place` are by node the positions of operands, each with that of the result that is written over it; without them
+    `arena` would be `apart`.
     """
 
     name: str
@@ -25,6 +29,8 @@ class Runnable:
     arena: int
     part: int
     bound: int
+    in_place: Mapping[int, tuple[tuple[int, int], ...]]
+    apart: int
     code: bytes
 
     def arena_bytes(self, threads: int) -> int:

@@ -47,13 +47,14 @@ def interpret(
     """Run a kernel; gives its outputs by name.
 
     `arrays` holds an array for each input, of its type (`ml_dtypes.bfloat16` for bfloat16) and the shape that callers
-    know.  `seed`: run loops that are said to have independent iterations in an order drawn with it.  `complete`: every
-    element of every output must have been written.  Raises CheckFailed where a check does not hold.
+    know; one for an output is what lies there before (an operand in its place).  `seed`: run loops that are said to
+    have independent iterations in an order drawn with it.  `complete`: every element of every output must have been
+    written.  Raises CheckFailed where a check does not hold.
     """
     values = {p.name: _parameter(p, parameters or {}) for p in kernel.parameters}
     _check_assumptions(kernel, values)
     inputs = {b.name: _input(b, arrays, values) for b in kernel.inputs}
-    outputs = {b.name: Memory(b.name, b.dtype, _shape(b, values)) for b in kernel.outputs}
+    outputs = {b.name: _output(b, arrays, values) for b in kernel.outputs}
     run = _compile(kernel, values, inputs | outputs, counters, Order(None if seed is None else random.Random(seed)))
     with np.errstate(all="ignore"):
         try:
@@ -112,6 +113,12 @@ def _shape(buffer: Buffer, values: Mapping[str, Number]) -> tuple[int, ...]:
 def _sizes(dimensions: tuple[Expr, ...], values: Mapping[str, Number]) -> tuple[int, ...]:
     sizes = (evaluate(e, values) for e in dimensions)
     return tuple(s for s in sizes if isinstance(s, int))
+
+
+def _output(buffer: Buffer, arrays: Mapping[str, Array], values: Mapping[str, Number]) -> Memory:
+    if buffer.name not in arrays:
+        return Memory(buffer.name, buffer.dtype, _shape(buffer, values))
+    return _input(buffer, {buffer.name: arrays[buffer.name].copy()}, values)
 
 
 def _input(buffer: Buffer, arrays: Mapping[str, Array], values: Mapping[str, Number]) -> Memory:

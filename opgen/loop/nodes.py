@@ -437,6 +437,7 @@ class Parameter:
 class Kernel:
     """A function of `inputs` (read only), `outputs` (written, contents before the call undefined) and `parameters`.
 
+    An output in whose place a caller has put an operand is read as well (`opgen.passes.in_place`).
     `assumptions` are conditions on the parameters that every caller guarantees; the analysis may use them.
     """
 

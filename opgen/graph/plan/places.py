@@ -1,8 +1,9 @@
 """Where each value of a graph lies.
 
 A value is an input's or an output's memory of the caller's, a constant, or a stretch of the arena.  A view (the same
-bytes under another shape) lies where what it views does.  A result that is an output is written where the caller wants
-it; what is an output for another reason as well (an input, a constant, given twice) is copied there at the end.
+bytes under another shape) lies where what it views does, and a result that is written over an operand where that does.
+A result that is an output is written where the caller wants it; what is an output for another reason as well (an input,
+a constant, given twice) is copied there at the end.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Homes:
-    """For each value the one in whose place it lies (itself, unless it is a view), the places that are the caller's or
-    constants', and the copies.
+    """For each value the one in whose place it lies (itself, unless it is a view or written over another), the places
+    that are the caller's or constants', and the copies.
     """
 
     root: Mapping[str, str]
@@ -53,13 +54,13 @@ def bytes_of(value: Value) -> int:
     return prod(value.shape) * value.dtype.bytes
 
 
-def homes(graph: Graph, views: Mapping[str, str]) -> Homes:
-    """`views` names for each result that is a view the value that it views."""
+def homes(graph: Graph, shared: Mapping[str, str]) -> Homes:
+    """`shared` names for each result that is a view, or written over an operand, the value whose place it has."""
     root = {name: name for name in graph.value}
     for node in graph.nodes:
         for name in node.outputs:
-            if name in views:
-                root[name] = root[views[name]]
+            if name in shared:
+                root[name] = root[shared[name]]
     fixed = {v.name: Place("input", i) for i, v in enumerate(graph.inputs)}
     fixed |= {c.value.name: Place("weight", i) for i, c in enumerate(graph.constants)}
     copies = []

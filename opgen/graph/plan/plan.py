@@ -36,13 +36,20 @@ class Plan:
     bound: int
 
 
-def plan(graph: Graph, views: Mapping[str, str], reads: Sequence[Sequence[int]], rooms: Sequence[int]) -> Plan:
+def plan(
+    graph: Graph,
+    views: Mapping[str, str],
+    reads: Sequence[Sequence[int]],
+    rooms: Sequence[int],
+    over: Mapping[str, str] | None = None,
+) -> Plan:
     """The plan of a graph.
 
-    `views` names for each result that is a view the value it views.  For each node `reads` are the positions among its
-    inputs of those that its kernel takes, and `rooms` the bytes of its temporary results.
+    `views` names for each result that is a view the value it views, `over` for each that its kernel writes over an
+    operand that operand.  For each node `reads` are the positions among its inputs of those that its kernel takes, and
+    `rooms` the bytes of its temporary results.
     """
-    home = homes(graph, views)
+    home = homes(graph, {**views, **(over or {})})
     running = [i for i, node in enumerate(graph.nodes) if not all(name in views for name in node.outputs)]
     lives = [*_lives(graph, home, running), *(Life(i, rooms[i], s, s) for s, i in enumerate(running))]
     found = offsets([life for life in lives if life.size])
