@@ -8,33 +8,40 @@ so that none waits for one that is held up.  A thread that there is not (there m
 held up longer.
 
 OpenMP's runtimes end the process where a thread cannot be made.  So before a thread first asks for a team of some size,
-as many threads are made and ended; where that fails, POSIX threads are used, of which any number will do.
+as many threads are made and ended; where that fails, a pool is used, of whose workers any number will do.
 
-`opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 a POSIX thread each; then the addresses of
-GOMP_parallel, omp_get_thread_num, pthread_create, pthread_join, pthread_mutex_lock, pthread_mutex_unlock,
-pthread_getspecific, pthread_setspecific; and the key under which each thread keeps how large a team it had.  It is
-written by the loader, so the code itself depends on no library; and word 0 is rewritten in a forked child, where
-OpenMP's threads do not exist.
+The pool is in `pool_ir.py`.
+
+`opgen_parallel_table` says how, in words: [0] 0 serial, 1 OpenMP, 2 the pool; then the addresses of GOMP_parallel,
+omp_get_thread_num and the functions of POSIX in `PTHREAD_FUNCTIONS`; and the key under which each thread keeps how
+large a team it had.  It is written by the loader, so the code itself depends on no library; and word 0 is rewritten in
+a forked child, where OpenMP's threads do not exist.
 """
 
 from __future__ import annotations
 
+from opgen.runtime import pool_ir
+from opgen.runtime.pool_ir import MAX_THREADS, MUTEX_BYTES
+
 FUNCTION = "opgen_parallel_for"
 TABLE = "opgen_parallel_table"
 SERIAL, OPENMP, PTHREAD = 0, 1, 2
-TABLE_WORDS = 10
-MAX_THREADS = 1024
-MUTEX_BYTES = 64
-"""Room for a pthread_mutex_t, which is all zeros before its first use."""
+PTHREAD_FUNCTIONS = (
+    *("create", "join", "mutex_lock", "mutex_unlock", "getspecific", "setspecific"),
+    *("cond_wait", "cond_signal", "cond_broadcast"),
+)
+"""Words 3 and on of the table: each after `pthread_`."""
+KEY = 3 + len(PTHREAD_FUNCTIONS)
+TABLE_WORDS = KEY + 1
 PIECES = 8
 """Of a stretch: taking one costs about 20 ns; a thread that is held up delays the others by one at most."""
-
-IR = f"""\
+_LOOP = f"""\
 ; A stretch, in a cache line of its own: what is taken, its length, the length of a piece, where it begins.
-; A region: body, context, stretches, their number.  A worker: region, t, handle, 1 if it was started.
 %stretch = type {{ i64, i64, i64, i64, [4 x i64] }}
-%region = type {{ ptr, ptr, ptr, i64 }}
-%worker = type {{ ptr, i64, i64, i64 }}
+
+; A region: body, context, stretches, their number; how many threads have joined it, how many workers are at it, the
+; next that may be joined.
+%region = type {{ ptr, ptr, ptr, i64, i64, i32, ptr }}
 
 @{TABLE} = global [{TABLE_WORDS} x i64] zeroinitializer
 
@@ -144,66 +151,6 @@ entry:
   ret void
 }}
 
-define internal ptr @pthread_thread(ptr %worker) {{
-entry:
-  %region = load ptr, ptr %worker
-  %t_at = getelementptr %worker, ptr %worker, i64 0, i32 1
-  %t = load i64, ptr %t_at
-  call void @run_thread(ptr %region, i64 %t)
-  ret ptr null
-}}
-
-define internal void @pthread_region(ptr %region, i64 %threads) {{
-entry:
-  %workers = alloca %worker, i64 %threads
-  %create = call ptr @function(i64 3)
-  %join = call ptr @function(i64 4)
-  br label %start
-start:
-  %t = phi i64 [ 1, %entry ], [ %t_next, %start_next ]
-  %more = icmp slt i64 %t, %threads
-  br i1 %more, label %start_one, label %own
-start_one:
-  %worker = getelementptr %worker, ptr %workers, i64 %t
-  %handle = getelementptr %worker, ptr %worker, i64 0, i32 2
-  %started_at = getelementptr %worker, ptr %worker, i64 0, i32 3
-  %fields_1 = insertvalue %worker zeroinitializer, ptr %region, 0
-  %fields_2 = insertvalue %worker %fields_1, i64 %t, 1
-  store %worker %fields_2, ptr %worker
-  %status = call i32 %create(ptr %handle, ptr null, ptr @pthread_thread, ptr %worker)
-  %created = icmp eq i32 %status, 0
-  br i1 %created, label %mark, label %start_next
-mark:
-  store i64 1, ptr %started_at
-  br label %start_next
-start_next:
-  %t_next = add i64 %t, 1
-  br label %start
-own:
-  call void @run_thread(ptr %region, i64 0)
-  br label %finish
-finish:
-  %u = phi i64 [ 1, %own ], [ %u_next, %finish_next ]
-  %left = icmp slt i64 %u, %threads
-  br i1 %left, label %finish_one, label %done
-finish_one:
-  %ending = getelementptr %worker, ptr %workers, i64 %u
-  %was_started_at = getelementptr %worker, ptr %ending, i64 0, i32 3
-  %was_started = load i64, ptr %was_started_at
-  %running = icmp ne i64 %was_started, 0
-  br i1 %running, label %wait, label %finish_next
-wait:
-  %ending_handle_at = getelementptr %worker, ptr %ending, i64 0, i32 2
-  %ending_handle = load i64, ptr %ending_handle_at
-  %joined = call i32 %join(i64 %ending_handle, ptr null)
-  br label %finish_next
-finish_next:
-  %u_next = add i64 %u, 1
-  br label %finish
-done:
-  ret void
-}}
-
 ; A thread that is made for a trial: it waits until all are.
 define internal ptr @trial_thread(ptr %mutex) {{
 entry:
@@ -218,7 +165,7 @@ entry:
 define internal i1 @can_have(i64 %threads) {{
 entry:
   %get = call ptr @function(i64 7)
-  %key_at = getelementptr [{TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 9
+  %key_at = getelementptr [{TABLE_WORDS} x i64], ptr @{TABLE}, i64 0, i64 {KEY}
   %key_64 = load i64, ptr %key_at
   %key = trunc i64 %key_64 to i32
   %had_word = call ptr %get(i32 %key)
@@ -314,9 +261,12 @@ openmp:
   call void %parallel(ptr @openmp_thread, ptr %region, i32 %team_32, i32 0)
   br label %done
 pthread:
-  call void @pthread_region(ptr %region, i64 %team)
+  call void @pool_region(ptr %region, i64 %team)
   br label %done
 done:
   ret void
 }}
 """
+
+IR = f"{_LOOP}\n{pool_ir.IR}"
+"""The text of the module."""

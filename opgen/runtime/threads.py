@@ -1,27 +1,28 @@
 """How many threads a kernel uses, and by which means.
 
 The number is that of the processors the process may run on, unless OPGEN_NUM_THREADS, OMP_NUM_THREADS or
-`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else POSIX threads made for
-each loop; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is POSIX threads: OpenMP's
+`set_num_threads` say otherwise.  The means is OpenMP's runtime where there is one, else a pool of POSIX threads, which
+stay; OPGEN_THREADING (`openmp`, `pthread`, `serial`) forces one.  In a forked child it is a new pool: OpenMP's threads
 do not survive a fork, and a child that waits for them hangs.  No choice changes a result: the iterations of a loop are
 independent.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from dataclasses import dataclass
 from typing import Literal
 
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.runtime import cache, openmp, parallel_ir, toolchain
+from opgen.runtime import cache, openmp, parallel_ir, pool_ir, toolchain
 from opgen.runtime.library import Library, load_library
 from opgen.runtime.locks import BUILD
 from opgen.runtime.settings import shown, whole_number
 
 Means = Literal["openmp", "pthread", "serial"]
-MAX_THREADS = parallel_ir.MAX_THREADS
+MAX_THREADS = pool_ir.MAX_THREADS
 _MODES: dict[Means, int] = {
     "serial": parallel_ir.SERIAL,
     "openmp": parallel_ir.OPENMP,
@@ -41,6 +42,7 @@ class ParallelFor:
     means: Means
     openmp: openmp.OpenMP | None = None
     table: ctypes.Array[ctypes.c_int64] | None = None
+    pool: pool_ir.Pool | None = None
     library: Library | None = None
 
 
@@ -107,15 +109,12 @@ def generation() -> int:
 # The means -------------------------------------------------------------------------------------------------------
 
 
-_PTHREAD_FUNCTIONS = ("create", "join", "mutex_lock", "mutex_unlock", "getspecific", "setspecific")
-
-
 def _pthread_functions() -> tuple[int, ...] | None:
-    """The addresses of `_PTHREAD_FUNCTIONS`, and a key for a word of each thread's; None on a platform without them."""
+    """The addresses of `PTHREAD_FUNCTIONS`, and a key for a word of each thread's; None on a platform without them."""
     key = ctypes.c_uint32()
     try:
         process = ctypes.CDLL(None)
-        functions = [getattr(process, f"pthread_{name}") for name in _PTHREAD_FUNCTIONS]
+        functions = [getattr(process, f"pthread_{name}") for name in parallel_ir.PTHREAD_FUNCTIONS]
         failed = process.pthread_key_create(ctypes.byref(key), None)
     except (OSError, AttributeError, TypeError):
         return None
@@ -166,12 +165,16 @@ def _load() -> ParallelFor:
     means, runtime, pthread = _choose()
     if means == "serial":
         return ParallelFor(0, means, runtime)
-    library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE)
+    library = load_library(object_code(parallel_ir.IR), parallel_ir.FUNCTION, parallel_ir.TABLE, pool_ir.POOL)
     table = (ctypes.c_int64 * parallel_ir.TABLE_WORDS).from_address(library.address(parallel_ir.TABLE))
     table[1:3] = list(runtime.functions) if runtime is not None else [0, 0]
     table[3:] = list(pthread) if pthread is not None else [0] * (parallel_ir.TABLE_WORDS - 3)
     table[0] = _MODES[means]
-    return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, library)
+    pool = pool_ir.Pool.from_address(library.address(pool_ir.POOL))
+    if pthread is not None:
+        pool.prepare(available_cpus())
+        atexit.register(pool.dismiss)
+    return ParallelFor(library.address(parallel_ir.FUNCTION), means, runtime, table, pool, library)
 
 
 def parallel_for() -> ParallelFor:
@@ -194,11 +197,13 @@ def means() -> Means:
 
 
 def _after_fork() -> None:
-    """Leave OpenMP alone in a forked child; the address that kernels hold stays good."""
+    """Leave OpenMP and the workers alone in a forked child; the address that kernels hold stays good."""
     global _forked
     _forked = True
-    if _parallel is not None and _parallel.table is not None:
+    if _parallel is not None and _parallel.table is not None and _parallel.pool is not None:
         _parallel.table[0] = parallel_ir.PTHREAD if _parallel.table[3] else parallel_ir.SERIAL
+        if _parallel.table[3]:
+            _parallel.pool.prepare(available_cpus())
 
 
 if hasattr(os, "register_at_fork"):

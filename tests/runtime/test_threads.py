@@ -6,10 +6,11 @@ import ctypes
 import os
 import re
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from opgen.runtime import openmp, parallel_ir, threads
+from opgen.runtime import openmp, parallel_ir, pool_ir, threads
 from opgen.runtime.threads import ThreadingError
 from tests.runtime.kernels import output_of, run_program
 
@@ -114,20 +115,93 @@ def test_a_thread_that_cannot_be_created_has_its_stretch_run_by_others(failing: 
     words = table()
     usual = list(words)
     create = create_type(words[3])
-    asked = []
+    asked: list[object] = []
+    pool = fresh_pool()
 
     def refuse(*arguments: int) -> int:
         asked.append(arguments)
-        return 11 if failing == "all" or len(asked) % 2 else create(*arguments)
+        return 11 if failing == "all" or len(asked) % 2 == 0 else create(*arguments)
 
     refusing = create_type(refuse)
     words[0] = parallel_ir.PTHREAD
     words[3] = ctypes.cast(refusing, ctypes.c_void_p).value or 0
     try:
-        assert pieces(0, 100, 6) == expected(0, 100, 6)
+        for loop in range(1, 4):  # what could not be had is asked for again by the next
+            assert pieces(0, 100, 6) == expected(0, 100, 6)
+            assert len(asked) == (loop if failing == "all" else 2 * loop)
+            assert pool.workers == (0 if failing == "all" else loop)
     finally:
         words[:] = usual
-    assert len(asked) == 5
+
+
+@pytest.fixture
+def pooled() -> Iterator[None]:
+    words = table()
+    usual = words[0]
+    words[0] = parallel_ir.PTHREAD
+    yield
+    words[0] = usual
+
+
+def fresh_pool() -> pool_ir.Pool:
+    """The pool, without workers."""
+    pool = threads.parallel_for().pool
+    assert pool is not None
+    pool.dismiss()
+    pool.prepare(threads.available_cpus())
+    return pool
+
+
+@pytest.mark.usefixtures("pooled")
+def test_workers_stay() -> None:
+    pool = fresh_pool()
+    seen: set[int] = set()
+    body = Body(lambda context, first, last: seen.add(threading.get_native_id()))
+    for _ in range(300):
+        Loop(threads.parallel_for().address)(body, None, 0, 64, 3)
+    assert pool.workers == 2
+    assert threading.get_native_id() in seen
+    assert len(seen) <= 3
+    pool.dismiss()
+    assert pieces(0, 100, 6) == expected(0, 100, 6)  # by the caller
+    assert pool.workers == 0
+
+
+@pytest.mark.usefixtures("pooled")
+def test_callers_share_the_workers() -> None:
+    """Each gets all of its own loop done, whoever does it; there are no more workers than one of them asks for."""
+    pool = fresh_pool()
+    wrong: list[object] = []
+
+    def call(number: int) -> None:
+        for k in range(50):
+            begin, end, count = 1000 * number, 1000 * number + 7 * k, 2 + number % 4
+            found = pieces(begin, end, count)
+            if found != expected(begin, end, count):
+                wrong.append((number, k, found))
+
+    callers = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == []
+    assert pool.workers == 4
+
+
+def test_a_process_ends_whatever_its_workers_do() -> None:
+    program = (
+        PRINT_PIECES
+        + """
+    import threading
+    def go_on():
+        while True:
+            Loop(loop.address)(Body(lambda c, b, e: None), None, 0, 100, 3)
+    threading.Thread(target=go_on, daemon=True).start()
+    """
+    )
+    for _ in range(3):
+        assert output_of(program, OPGEN_THREADING="pthread") == f"pthread {expected(0, 100, 8)}"
 
 
 PRINT_PIECES = """

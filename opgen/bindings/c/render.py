@@ -16,6 +16,7 @@ from opgen.dtypes import DTYPES, DType
 from opgen.loop.analysis.reach import OPERATIONS
 from opgen.loop.status import FIRST_CHECK
 from opgen.runtime.parallel_ir import PIECES
+from opgen.runtime.pool_ir import SPINS
 from opgen.spec.model import Module
 
 environment = jinja2.Environment(
@@ -70,6 +71,7 @@ def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dic
         "types": types,
         "levels": table.levels,
         "pieces": PIECES,
+        "spins": SPINS,
         "workspaces": True,
         "operations": OPERATIONS,
         "first_check": FIRST_CHECK,

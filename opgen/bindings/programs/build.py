@@ -37,6 +37,7 @@ from opgen.graph.program_ir import STEP_BITS, entry_ir
 from opgen.loop.status import FIRST_CHECK, OUT_OF_MEMORY
 from opgen.runtime import toolchain
 from opgen.runtime.parallel_ir import PIECES
+from opgen.runtime.pool_ir import SPINS
 from opgen.spec.names import why_no_prefix
 
 _environment = c_environment.overlay(
@@ -103,6 +104,7 @@ def _texts(view: ProgramView) -> dict[str, str]:
         "v": view,
         "p": f"{name}_k",
         "pieces": PIECES,
+        "spins": SPINS,
         "workspaces": False,
         "step_bits": STEP_BITS,
         "out_of_memory": OUT_OF_MEMORY,

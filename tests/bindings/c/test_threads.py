@@ -71,10 +71,10 @@ def products(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def tasks(path: Path, how: str) -> list[int]:
-    """How many threads a process has after calls of three sizes (OpenMP keeps those that it made)."""
+def tasks(path: Path, how: str, **more: str) -> list[int]:
+    """How many threads a process has after calls of three sizes (those that were made are kept)."""
     kept = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "PRODUCTS_THREADING")}
-    environment = {**kept, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**kept, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **more}
     command = [sys.executable, "-c", _PROGRAM, str(path), str(path.parent / "library"), how]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -91,9 +91,15 @@ def test_small_calls_are_run_by_the_caller_alone(products: Path) -> None:
     assert tasks(products, "plenty") == [1, 1, 2]
 
 
+def test_small_calls_are_run_by_the_caller_alone_without_openmp_too(products: Path) -> None:
+    assert tasks(products, "plenty", PRODUCTS_THREADING="pthread") == [1, 1, 2]
+
+
 @needs_openmp
 def test_a_library_runs_where_threads_cannot_be_made(products: Path) -> None:
-    assert tasks(products, "scarce") == [1, 1, 1]
+    *small, large = tasks(products, "scarce")
+    assert small == [1, 1]
+    assert large <= 1 + 3  # stacks of 8 MiB in 24
 
 
 def test_the_rule_is_that_of_python(products: Path) -> None:

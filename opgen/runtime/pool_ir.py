@@ -1,0 +1,315 @@
+"""The pool of the parallel loop, in LLVM IR: workers that stay, where there is no OpenMP.
+
+It is that of the C library (`bindings/c/templates/pool.c.jinja`): a worker looks for a region for a while, then sleeps;
+it joins a region that a caller laid out, and takes what is left of its stretches.  A caller does all of a region by
+itself where no worker comes, so any number of them will do.  `Pool` is the memory that they share: it is prepared by
+the loader, anew in a forked child, where there is none of the workers; and they are ended before the process is.
+
+This text is the second part of `parallel_ir.IR`, and uses its functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+
+POOL = "opgen_parallel_pool"
+MAX_THREADS = 1024
+MUTEX_BYTES = 64
+"""Room for a pthread_mutex_t, which is all zeros before its first use, or for a pthread_cond_t."""
+SPINS = 2000
+"""How often a thread looks, 40 to 140 cycles apart, before it sleeps: some 50 us, a few times what waking it takes."""
+
+
+class Pool(ctypes.Structure):
+    """The memory: `regions` that may be joined and `open`, whether there are any; how often one looks (`spins`) before
+    one sleeps; whether this is the end.  As many workers as `processors`, or more, do not look, but sleep at once.
+    """
+
+    workers: int
+    ended: int
+    processors: int
+    handles: ctypes.Array[ctypes.c_uint64]
+
+    _fields_ = (
+        ("lock", ctypes.c_char * MUTEX_BYTES),
+        ("work", ctypes.c_char * MUTEX_BYTES),
+        ("left", ctypes.c_char * MUTEX_BYTES),
+        ("regions", ctypes.c_void_p),
+        ("open", ctypes.c_int32),
+        ("spins", ctypes.c_int32),
+        ("asleep", ctypes.c_int32),
+        ("workers", ctypes.c_int32),
+        ("ended", ctypes.c_int32),
+        ("processors", ctypes.c_int32),
+        ("handles", ctypes.c_uint64 * MAX_THREADS),
+    )
+
+    def prepare(self, processors: int) -> None:
+        """Make it that of a pool without workers, whatever it was before."""
+        ctypes.memset(ctypes.addressof(self), 0, ctypes.sizeof(self))
+        process = ctypes.CDLL(None)
+        process.pthread_mutex_init(self._part("lock"), None)
+        process.pthread_cond_init(self._part("work"), None)
+        process.pthread_cond_init(self._part("left"), None)
+        self.processors = processors
+
+    def dismiss(self) -> None:
+        """End the workers, which finish what they are at; a loop that is run afterwards has none."""
+        process = ctypes.CDLL(None)
+        process.pthread_mutex_lock(self._part("lock"))
+        handles = self.handles[: self.workers]
+        self.workers, self.ended = 0, 1
+        process.pthread_cond_broadcast(self._part("work"))
+        process.pthread_mutex_unlock(self._part("lock"))
+        for handle in handles:
+            process.pthread_join(ctypes.c_uint64(handle), None)
+
+    def _part(self, field: str) -> ctypes.c_void_p:
+        """The address of a field."""
+        return ctypes.c_void_p(ctypes.addressof(self) + getattr(Pool, field).offset)
+
+
+def _at(field: str) -> str:
+    """The address of a field."""
+    return f"getelementptr (i8, ptr @{POOL}, i64 {getattr(Pool, field).offset})"
+
+
+_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", ""), "aarch64": ("llvm.aarch64.hint", "i32 1")}
+"""What a processor is told by a thread that looks again and again: a function of LLVM's, and its arguments."""
+_PAUSE, _PAUSE_GIVEN = _PAUSES.get(platform.machine(), ("llvm.donothing", ""))
+
+IR = f"""\
+@{POOL} = global [{ctypes.sizeof(Pool)} x i8] zeroinitializer, align 64
+
+declare void @{_PAUSE}({_PAUSE_GIVEN.split()[0] if _PAUSE_GIVEN else ""})
+
+; Look for a while whether a number is zero, or is not.
+define internal void @await(ptr %number, i1 %zero, i32 %spins) {{
+entry:
+  br label %head
+head:
+  %left = phi i32 [ %spins, %entry ], [ %fewer, %rest ]
+  %more = icmp sgt i32 %left, 0
+  br i1 %more, label %look, label %done
+look:
+  %found = load atomic i32, ptr %number acquire, align 4
+  %is_zero = icmp eq i32 %found, 0
+  %wanted = icmp eq i1 %is_zero, %zero
+  br i1 %wanted, label %done, label %rest
+rest:
+  call void @{_PAUSE}({_PAUSE_GIVEN})
+  %fewer = sub i32 %left, 1
+  br label %head
+done:
+  ret void
+}}
+
+define internal void @hold() {{
+entry:
+  %lock = call ptr @function(i64 5)
+  %locked = call i32 %lock(ptr @{POOL})
+  ret void
+}}
+
+define internal void @release() {{
+entry:
+  %unlock = call ptr @function(i64 6)
+  %unlocked = call i32 %unlock(ptr @{POOL})
+  ret void
+}}
+
+define internal void @sleep(ptr %condition) {{
+entry:
+  %wait = call ptr @function(i64 9)
+  %waited = call i32 %wait(ptr %condition, ptr @{POOL})
+  ret void
+}}
+
+define internal void @add_to(ptr %number, i32 %more) {{
+entry:
+  %before = load i32, ptr %number
+  %after = add i32 %before, %more
+  store i32 %after, ptr %number
+  ret void
+}}
+
+; Take a region from those that may be joined, if it is among them.  The lock is held, here and below.
+define internal void @close_region(ptr %region) {{
+entry:
+  br label %head
+head:
+  %at = phi ptr [ {_at("regions")}, %entry ], [ %next, %ahead ]
+  %one = load ptr, ptr %at
+  %none = icmp eq ptr %one, null
+  br i1 %none, label %tell, label %look
+look:
+  %found = icmp eq ptr %one, %region
+  %next = getelementptr %region, ptr %one, i64 0, i32 6
+  br i1 %found, label %take, label %ahead
+ahead:
+  br label %head
+take:
+  %later = load ptr, ptr %next
+  store ptr %later, ptr %at
+  br label %tell
+tell:
+  %first = load ptr, ptr {_at("regions")}
+  %some = icmp ne ptr %first, null
+  %open = zext i1 %some to i32
+  store atomic i32 %open, ptr {_at("open")} release, align 4
+  ret void
+}}
+
+; A worker's part in a region.
+define internal void @join_region(ptr %region) {{
+entry:
+  %count_at = getelementptr %region, ptr %region, i64 0, i32 3
+  %count = load i64, ptr %count_at
+  %joined_at = getelementptr %region, ptr %region, i64 0, i32 4
+  %t = load i64, ptr %joined_at
+  %joined = add i64 %t, 1
+  store i64 %joined, ptr %joined_at
+  %active_at = getelementptr %region, ptr %region, i64 0, i32 5
+  %active = atomicrmw add ptr %active_at, i32 1 monotonic
+  %full = icmp eq i64 %joined, %count
+  br i1 %full, label %close, label %work
+close:
+  call void @close_region(ptr %region)
+  br label %work
+work:
+  call void @release()
+  call void @run_thread(ptr %region, i64 %t)
+  call void @hold()
+  %left = atomicrmw sub ptr %active_at, i32 1 release
+  %broadcast = call ptr @function(i64 11)
+  %told = call i32 %broadcast(ptr {_at("left")})
+  ret void
+}}
+
+define internal ptr @serve(ptr %unused) {{
+entry:
+  call void @hold()
+  br label %head
+head:
+  %ended = load i32, ptr {_at("ended")}
+  %end = icmp ne i32 %ended, 0
+  br i1 %end, label %done, label %look
+look:
+  %region = load ptr, ptr {_at("regions")}
+  %some = icmp ne ptr %region, null
+  br i1 %some, label %join, label %wait
+join:
+  call void @join_region(ptr %region)
+  br label %head
+wait:
+  %spins = load i32, ptr {_at("spins")}
+  call void @release()
+  call void @await(ptr {_at("open")}, i1 false, i32 %spins)
+  call void @hold()
+  %found = load ptr, ptr {_at("regions")}
+  %still_none = icmp eq ptr %found, null
+  %ended_now = load i32, ptr {_at("ended")}
+  %goes_on = icmp eq i32 %ended_now, 0
+  %tired = and i1 %still_none, %goes_on
+  br i1 %tired, label %sleep, label %head
+sleep:
+  call void @add_to(ptr {_at("asleep")}, i32 1)
+  call void @sleep(ptr {_at("work")})
+  call void @add_to(ptr {_at("asleep")}, i32 -1)
+  br label %head
+done:
+  call void @release()
+  ret ptr null
+}}
+
+; See that there are so many workers, or as many as can be had.
+define internal void @hire(i64 %wanted) {{
+entry:
+  %create = call ptr @function(i64 3)
+  br label %head
+head:
+  %workers = load i32, ptr {_at("workers")}
+  %there = sext i32 %workers to i64
+  %more = icmp slt i64 %there, %wanted
+  br i1 %more, label %one, label %done
+one:
+  %handle = getelementptr i64, ptr {_at("handles")}, i64 %there
+  %status = call i32 %create(ptr %handle, ptr null, ptr @serve, ptr null)
+  %created = icmp eq i32 %status, 0
+  br i1 %created, label %count, label %done
+count:
+  call void @add_to(ptr {_at("workers")}, i32 1)
+  br label %head
+done:
+  %now = load i32, ptr {_at("workers")}
+  %processors = load i32, ptr {_at("processors")}
+  %room = icmp slt i32 %now, %processors
+  %spins = select i1 %room, i32 {SPINS}, i32 0
+  store i32 %spins, ptr {_at("spins")}
+  ret void
+}}
+
+; Lay a region out for the pool, and wake those who sleep: as many as it has room for.
+define internal void @open_region(ptr %region, i64 %helpers) {{
+entry:
+  call void @hire(i64 %helpers)
+  %later_at = getelementptr %region, ptr %region, i64 0, i32 6
+  %later = load ptr, ptr {_at("regions")}
+  store ptr %later, ptr %later_at
+  store ptr %region, ptr {_at("regions")}
+  store atomic i32 1, ptr {_at("open")} release, align 4
+  %asleep_32 = load i32, ptr {_at("asleep")}
+  %asleep = sext i32 %asleep_32 to i64
+  %enough = icmp slt i64 %asleep, %helpers
+  %calls = select i1 %enough, i64 %asleep, i64 %helpers
+  %signal = call ptr @function(i64 10)
+  br label %head
+head:
+  %n = phi i64 [ %calls, %entry ], [ %fewer, %one ]
+  %more = icmp sgt i64 %n, 0
+  br i1 %more, label %one, label %done
+one:
+  %told = call i32 %signal(ptr {_at("work")})
+  %fewer = sub i64 %n, 1
+  br label %head
+done:
+  ret void
+}}
+
+define internal void @pool_region(ptr %region, i64 %threads) {{
+entry:
+  %joined_at = getelementptr %region, ptr %region, i64 0, i32 4
+  store i64 1, ptr %joined_at
+  %active_at = getelementptr %region, ptr %region, i64 0, i32 5
+  store i32 0, ptr %active_at
+  call void @hold()
+  %ended = load i32, ptr {_at("ended")}
+  %end = icmp ne i32 %ended, 0
+  br i1 %end, label %own, label %open
+open:
+  %helpers = sub i64 %threads, 1
+  call void @open_region(ptr %region, i64 %helpers)
+  br label %own
+own:
+  %spins = load i32, ptr {_at("spins")}
+  call void @release()
+  call void @run_thread(ptr %region, i64 0)
+  call void @hold()
+  call void @close_region(ptr %region)
+  call void @release()
+  call void @await(ptr %active_at, i1 true, i32 %spins)
+  call void @hold()
+  br label %head
+head:
+  %active = load atomic i32, ptr %active_at acquire, align 4
+  %busy = icmp ne i32 %active, 0
+  br i1 %busy, label %wait, label %done
+wait:
+  call void @sleep(ptr {_at("left")})
+  br label %head
+done:
+  call void @release()
+  ret void
+}}
+"""
