@@ -461,6 +461,10 @@ def gemm(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a matrix times a column, and a number:
+        >>> gemm(A=[[1, 2], [3, 4]], B=[[1], [1]], C=[[10]], alpha=2).tolist()
+        [[16.0], [24.0]]
     """
     return _gemm.single((A, B, C), {"alpha": alpha, "beta": beta, "transA": transA, "transB": transB}, out)
 
@@ -647,6 +651,10 @@ def conv_integer(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a box over a row, from a zero point of 1:
+        >>> conv_integer(X=[[[2, 3, 4]]], W=[[[1, 1]]], x_zero_point=1).tolist()
+        [[[3, 5]]]
     """
     return _conv_integer.single(
         (X, W, x_zero_point, w_zero_point),
@@ -722,6 +730,14 @@ def conv_transpose(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, each element over two places:
+        >>> conv_transpose(X=[[[1, 2]]], W=[[[1, 1]]]).tolist()
+        [[[1.0, 3.0, 2.0]]]
+
+    Example, two places apart:
+        >>> conv_transpose(X=[[[1, 2]]], W=[[[1, 1]]], strides=[2]).tolist()
+        [[[1.0, 1.0, 2.0, 2.0]]]
     """
     return _conv_transpose.single(
         (X, W, B),
@@ -1286,6 +1302,10 @@ def bitwise_not(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, all bits:
+        >>> bitwise_not(X=[0, 5]).tolist()
+        [-1, -6]
     """
     return _bitwise_not.single((X,), {}, out)
 
@@ -1368,6 +1388,10 @@ def gather_elements(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one of each column:
+        >>> gather_elements(data=[[1, 2], [3, 4]], indices=[[0, 1]]).tolist()
+        [[1.0, 4.0]]
     """
     return _gather_elements.single((data, indices), {"axis": axis}, out)
 
@@ -1409,6 +1433,10 @@ def one_hot(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of three:
+        >>> one_hot(indices=[0, 2], depth=3, values=[0, 1]).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     return _one_hot.single((indices, depth, values), {"axis": axis}, out)
 
@@ -1440,6 +1468,10 @@ def logical_and(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, with a condition that stretches:
+        >>> logical_and(A=[True, False], B=[True]).tolist()
+        [True, False]
     """
     return _logical_and.single((A, B), {}, out)
 
@@ -1471,6 +1503,10 @@ def logical_or(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of three pairs:
+        >>> logical_or(A=[True, False, False], B=[True, True, False]).tolist()
+        [True, True, False]
     """
     return _logical_or.single((A, B), {}, out)
 
@@ -1502,6 +1538,10 @@ def logical_xor(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of three pairs:
+        >>> logical_xor(A=[True, False, False], B=[True, True, False]).tolist()
+        [False, True, False]
     """
     return _logical_xor.single((A, B), {}, out)
 
@@ -1531,6 +1571,10 @@ def logical_not(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both:
+        >>> logical_not(X=[True, False]).tolist()
+        [False, True]
     """
     return _logical_not.single((X,), {}, out)
 
@@ -1565,6 +1609,10 @@ def equal(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, to a number:
+        >>> equal(A=[1, 2], B=2).tolist()
+        [False, True]
     """
     return _equal.single((A, B), {}, out)
 
@@ -1599,6 +1647,10 @@ def greater(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, than a number:
+        >>> greater(A=[1, 2, 3], B=2).tolist()
+        [False, False, True]
     """
     return _greater.single((A, B), {}, out)
 
@@ -1633,6 +1685,10 @@ def greater_or_equal(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, than a number:
+        >>> greater_or_equal(A=[1, 2, 3], B=2).tolist()
+        [False, True, True]
     """
     return _greater_or_equal.single((A, B), {}, out)
 
@@ -1667,6 +1723,10 @@ def less(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, than a number:
+        >>> less(A=[1, 2, 3], B=2).tolist()
+        [True, False, False]
     """
     return _less.single((A, B), {}, out)
 
@@ -1701,6 +1761,10 @@ def less_or_equal(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, than a number:
+        >>> less_or_equal(A=[1, 2, 3], B=2).tolist()
+        [True, True, False]
     """
     return _less_or_equal.single((A, B), {}, out)
 
@@ -1733,6 +1797,10 @@ def is_nan(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two numbers:
+        >>> is_nan(X=[float("nan"), 1]).tolist()
+        [True, False]
     """
     return _is_nan.single((X,), {}, out)
 
@@ -1770,6 +1838,10 @@ def is_inf(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, below 0 only:
+        >>> is_inf(X=[float("inf"), float("-inf"), 1], detect_positive=False).tolist()
+        [False, True, False]
     """
     return _is_inf.single((X,), {"detect_negative": detect_negative, "detect_positive": detect_positive}, out)
 
@@ -1806,6 +1878,10 @@ def where(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, from one or the other:
+        >>> where(condition=[True, False], X=[1, 2], Y=[3, 4]).tolist()
+        [1.0, 4.0]
     """
     return _where.single((condition, X, Y), {}, out)
 
@@ -1886,6 +1962,10 @@ def reshape(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a matrix of two columns:
+        >>> reshape(data=[1, 2, 3, 4, 5, 6], shape=[-1, 2]).tolist()
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     """
     return _reshape.single((data, shape), {"allowzero": allowzero}, out)
 
@@ -1922,6 +2002,10 @@ def flatten(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row for each image:
+        >>> flatten(input=[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
+        [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
     """
     return _flatten.single((input,), {"axis": axis}, out)
 
@@ -1957,6 +2041,10 @@ def squeeze(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, without the first dimension:
+        >>> squeeze(data=[[1, 2]], axes=[0]).tolist()
+        [1.0, 2.0]
     """
     return _squeeze.single((data, axes), {}, out)
 
@@ -1992,6 +2080,10 @@ def squeeze_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, without the first dimension:
+        >>> squeeze_by_attributes(data=[[1, 2]], axes=[0]).tolist()
+        [1.0, 2.0]
     """
     return _squeeze_by_attributes.single((data,), {"axes": axes}, out)
 
@@ -2027,6 +2119,10 @@ def unsqueeze(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a column:
+        >>> unsqueeze(data=[1, 2], axes=[1]).tolist()
+        [[1.0], [2.0]]
     """
     return _unsqueeze.single((data, axes), {}, out)
 
@@ -2062,6 +2158,10 @@ def unsqueeze_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a column:
+        >>> unsqueeze_by_attributes(data=[1, 2], axes=[1]).tolist()
+        [[1.0], [2.0]]
     """
     return _unsqueeze_by_attributes.single((data,), {"axes": axes}, out)
 
@@ -2149,6 +2249,10 @@ def split(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one and two elements:
+        >>> [y.tolist() for y in split(input=[1, 2, 3], split=[1, 2], results=2)]
+        [[1.0], [2.0, 3.0]]
     """
     return _split.several((input, split), {"axis": axis, "num_outputs": num_outputs}, results, out)
 
@@ -2192,6 +2296,10 @@ def split_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one and two elements:
+        >>> [y.tolist() for y in split_by_attributes(input=[1, 2, 3], split=[1, 2], results=2)]
+        [[1.0], [2.0, 3.0]]
     """
     return _split_by_attributes.several((input,), {"axis": axis, "split": split}, results, out)
 
@@ -2235,6 +2343,10 @@ def strided_slice(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, every second one from the end:
+        >>> strided_slice(data=[1, 2, 3, 4, 5], starts=[-1], ends=[-6], axes=[0], steps=[-2]).tolist()
+        [5.0, 3.0, 1.0]
     """
     return _strided_slice.single((data, starts, ends, axes, steps), {}, out)
 
@@ -2269,6 +2381,10 @@ def tile(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, three times:
+        >>> tile(input=[[1, 2]], repeats=[1, 3]).tolist()
+        [[1.0, 2.0, 1.0, 2.0, 1.0, 2.0]]
     """
     return _tile.single((input, repeats), {}, out)
 
@@ -2306,6 +2422,10 @@ def trilu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, above the diagonal:
+        >>> trilu(input=[[1, 2], [3, 4]]).tolist()
+        [[1.0, 2.0], [0.0, 4.0]]
     """
     return _trilu.single((input, k), {"upper": upper}, out)
 
@@ -2385,6 +2505,10 @@ def log_softmax(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that outweighs the other:
+        >>> log_softmax(input=[[0, -200]]).tolist()
+        [[0.0, -200.0]]
     """
     return _log_softmax.single((input,), {"axis": axis}, out)
 
@@ -2422,6 +2546,10 @@ def hardmax(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in each row:
+        >>> hardmax(input=[[1, 3, 2], [5, 4, 5]]).tolist()
+        [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
     return _hardmax.single((input,), {"axis": axis}, out)
 
@@ -2460,6 +2588,10 @@ def softmax_of_rows(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, all that a row holds:
+        >>> softmax_of_rows(input=[[[0, 0], [0, 0]]]).tolist()
+        [[[0.25, 0.25], [0.25, 0.25]]]
     """
     return _softmax_of_rows.single((input,), {"axis": axis}, out)
 
@@ -2497,6 +2629,10 @@ def log_softmax_of_rows(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that outweighs the others:
+        >>> log_softmax_of_rows(input=[[[0, -200], [-200, -200]]]).tolist()
+        [[[0.0, -200.0], [-200.0, -200.0]]]
     """
     return _log_softmax_of_rows.single((input,), {"axis": axis}, out)
 
@@ -2557,6 +2693,10 @@ def batch_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two channels:
+        >>> batch_normalization(X=[[[1, 3], [2, 4]]], scale=[1, 2], B=[0, 1], input_mean=[1, 2], input_var=[1, 4], epsilon=0).tolist()
+        [[[0.0, 2.0], [1.0, 3.0]]]
     """
     return _batch_normalization.some(
         (X, scale, B, input_mean, input_var),
@@ -2606,6 +2746,10 @@ def batch_normalization_by_statistics(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two channels:
+        >>> batch_normalization_by_statistics(X=[[[1, 3], [2, 4]]], scale=[1, 2], B=[0, 1], mean=[1, 2], var=[1, 4], epsilon=0).tolist()
+        [[[0.0, 2.0], [1.0, 3.0]]]
     """
     return _batch_normalization_by_statistics.single(
         (X, scale, B, mean, var), {"epsilon": epsilon, "momentum": momentum}, out
@@ -2650,6 +2794,10 @@ def instance_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two channels:
+        >>> instance_normalization(input=[[[1, 3], [2, 6]]], scale=[1, 2], B=[0, 1], epsilon=0).tolist()
+        [[[-1.0, 1.0], [-1.0, 3.0]]]
     """
     return _instance_normalization.single((input, scale, B), {"epsilon": epsilon}, out)
 
@@ -2700,6 +2848,10 @@ def group_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two channels in one group:
+        >>> group_normalization(X=[[[1], [3]]], scale=[1, 2], bias=[0, 1], epsilon=0, num_groups=1).tolist()
+        [[[-1.0], [3.0]]]
     """
     return _group_normalization.single(
         (X, scale, bias), {"epsilon": epsilon, "num_groups": num_groups, "stash_type": stash_type}, out
@@ -2757,6 +2909,10 @@ def layer_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of rows:
+        >>> layer_normalization(X=[[1, 3], [4, 8]], Scale=[1, 2], B=[0, 1], epsilon=0).tolist()
+        [[-1.0, 3.0], [-1.0, 3.0]]
     """
     return _layer_normalization.some(
         (X, Scale, B), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, results, out
@@ -2803,6 +2959,10 @@ def rms_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> rms_normalization(X=[[2, -2]], scale=[1, 3], epsilon=0).tolist()
+        [[1.0, -3.0]]
     """
     return _rms_normalization.single((X, scale), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, out)
 
@@ -2845,6 +3005,10 @@ def lrn(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, channels beside each other:
+        >>> lrn(X=[[[1], [0], [1]]], alpha=3, beta=1, size=3).tolist()
+        [[[0.5], [0.0], [0.5]]]
     """
     return _lrn.single((X,), {"alpha": alpha, "beta": beta, "bias": bias, "size": size}, out)
 
@@ -2885,6 +3049,10 @@ def lp_normalization(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, to a sum of 1:
+        >>> lp_normalization(input=[[1, 3]], p=1).tolist()
+        [[0.25, 0.75]]
     """
     return _lp_normalization.single((input,), {"axis": axis, "p": p}, out)
 
@@ -2934,6 +3102,14 @@ def pad(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, with a value:
+        >>> pad(data=[1, 2], pads=[1, 2], constant_value=9).tolist()
+        [9.0, 1.0, 2.0, 9.0, 9.0]
+
+    Example, with a mirror image:
+        >>> pad(data=[1, 2, 3], pads=[2, 0], mode="reflect").tolist()
+        [3.0, 2.0, 1.0, 2.0, 3.0]
     """
     return _pad.single((data, pads, constant_value, axes), {"mode": mode}, out)
 
@@ -3156,6 +3332,10 @@ def add_n(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, three tensors:
+        >>> add_n(data_0=[[1, 2], [10, 20], [100, 200]]).tolist()
+        [111.0, 222.0]
     """
     return _add_n.single((*data_0,), {}, out)
 
@@ -3188,6 +3368,10 @@ def mean(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two tensors:
+        >>> mean(data_0=[[1, 2], [3, 6]]).tolist()
+        [2.0, 4.0]
     """
     return _mean.single((*data_0,), {}, out)
 
@@ -3220,6 +3404,10 @@ def maximum(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two tensors:
+        >>> maximum(data_0=[[1, 5], [3, 4]]).tolist()
+        [3.0, 5.0]
     """
     return _maximum.single((*data_0,), {}, out)
 
@@ -3252,6 +3440,10 @@ def minimum(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two tensors:
+        >>> minimum(data_0=[[1, 5], [3, 4]]).tolist()
+        [1.0, 4.0]
     """
     return _minimum.single((*data_0,), {}, out)
 
@@ -3320,6 +3512,10 @@ def neg(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> neg(X=[1, -2]).tolist()
+        [-1.0, 2.0]
     """
     return _neg.single((X,), {}, out)
 
@@ -3388,6 +3584,10 @@ def reciprocal(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of 4:
+        >>> reciprocal(X=[4]).tolist()
+        [0.25]
     """
     return _reciprocal.single((X,), {}, out)
 
@@ -3420,6 +3620,10 @@ def sqrt(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two squares:
+        >>> sqrt(X=[4, 9]).tolist()
+        [2.0, 3.0]
     """
     return _sqrt.single((X,), {}, out)
 
@@ -3452,6 +3656,10 @@ def exp(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> exp(input=[0]).tolist()
+        [1.0]
     """
     return _exp.single((input,), {}, out)
 
@@ -3484,6 +3692,10 @@ def log(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 1:
+        >>> log(input=[1]).tolist()
+        [0.0]
     """
     return _log.single((input,), {}, out)
 
@@ -3516,6 +3728,10 @@ def erf(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in the middle and far out:
+        >>> erf(input=[0, 10]).tolist()
+        [0.0, 1.0]
     """
     return _erf.single((input,), {}, out)
 
@@ -3548,6 +3764,10 @@ def sin(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> sin(input=[0]).tolist()
+        [0.0]
     """
     return _sin.single((input,), {}, out)
 
@@ -3580,6 +3800,10 @@ def cos(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, at 0:
+        >>> cos(input=[0]).tolist()
+        [1.0]
     """
     return _cos.single((input,), {}, out)
 
@@ -3612,6 +3836,10 @@ def tanh(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in the middle and far out:
+        >>> tanh(input=[0, 50, -50]).tolist()
+        [0.0, 1.0, -1.0]
     """
     return _tanh.single((input,), {}, out)
 
@@ -3644,6 +3872,10 @@ def floor(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> floor(X=[1.5, -1.5]).tolist()
+        [1.0, -2.0]
     """
     return _floor.single((X,), {}, out)
 
@@ -3676,6 +3908,10 @@ def ceil(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> ceil(X=[1.5, -1.5]).tolist()
+        [2.0, -1.0]
     """
     return _ceil.single((X,), {}, out)
 
@@ -3782,6 +4018,10 @@ def leaky_relu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, half below 0:
+        >>> leaky_relu(X=[-2, 3], alpha=0.5).tolist()
+        [-1.0, 3.0]
     """
     return _leaky_relu.single((X,), {"alpha": alpha}, out)
 
@@ -3816,6 +4056,10 @@ def p_relu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a slope for each column:
+        >>> p_relu(X=[[-1, -1], [2, 2]], slope=[0.5, 2]).tolist()
+        [[-0.5, -2.0], [2.0, 2.0]]
     """
     return _p_relu.single((X, slope), {}, out)
 
@@ -3850,6 +4094,10 @@ def thresholded_relu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, above 1:
+        >>> thresholded_relu(X=[0.5, 1, 2]).tolist()
+        [0.0, 0.0, 2.0]
     """
     return _thresholded_relu.single((X,), {"alpha": alpha}, out)
 
@@ -3884,6 +4132,10 @@ def elu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, far below 0, and above:
+        >>> elu(X=[-200, 3], alpha=2).tolist()
+        [-2.0, 3.0]
     """
     return _elu.single((X,), {"alpha": alpha}, out)
 
@@ -3918,6 +4170,10 @@ def celu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, far below 0, and above:
+        >>> celu(X=[-200, 3], alpha=2).tolist()
+        [-2.0, 3.0]
     """
     return _celu.single((X,), {"alpha": alpha}, out)
 
@@ -3954,6 +4210,10 @@ def selu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, far below 0, and above:
+        >>> selu(X=[-200, 3], alpha=2, gamma=0.5).tolist()
+        [-1.0, 1.5]
     """
     return _selu.single((X,), {"alpha": alpha, "gamma": gamma}, out)
 
@@ -4026,6 +4286,10 @@ def hard_sigmoid(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, below, within and above:
+        >>> hard_sigmoid(X=[-4, 1, 4], alpha=0.25).tolist()
+        [0.0, 0.75, 1.0]
     """
     return _hard_sigmoid.single((X,), {"alpha": alpha, "beta": beta}, out)
 
@@ -4058,6 +4322,10 @@ def hard_swish(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, within and above:
+        >>> hard_swish(X=[0, 3, 4]).tolist()
+        [0.0, 3.0, 4.0]
     """
     return _hard_swish.single((X,), {}, out)
 
@@ -4092,6 +4360,10 @@ def swish(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in the middle and far out:
+        >>> swish(X=[0, 200]).tolist()
+        [0.0, 200.0]
     """
     return _swish.single((X,), {"alpha": alpha}, out)
 
@@ -4124,6 +4396,10 @@ def mish(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in the middle and far out:
+        >>> mish(X=[0, 200]).tolist()
+        [0.0, 200.0]
     """
     return _mish.single((X,), {}, out)
 
@@ -4156,6 +4432,10 @@ def softplus(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, far below 0, and above:
+        >>> softplus(X=[-200, 200]).tolist()
+        [0.0, 200.0]
     """
     return _softplus.single((X,), {}, out)
 
@@ -4188,6 +4468,10 @@ def softsign(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of both signs:
+        >>> softsign(input=[1, -3]).tolist()
+        [0.5, -0.75]
     """
     return _softsign.single((input,), {}, out)
 
@@ -4224,6 +4508,10 @@ def gelu(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in the middle and far out:
+        >>> gelu(X=[0, 20]).tolist()
+        [0.0, 20.0]
     """
     return _gelu.single((X,), {"approximate": approximate}, out)
 
@@ -4261,6 +4549,10 @@ def shrink(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, within and outside:
+        >>> shrink(input=[-3, 0.5, 3], lambd=1, bias=1).tolist()
+        [-2.0, 0.0, 2.0]
     """
     return _shrink.single((input,), {"lambd": lambd, "bias": bias}, out)
 
@@ -4338,6 +4630,10 @@ def clip_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, between 0 and 6:
+        >>> clip_by_attributes(input=[-1, 3, 7], min_=0, max_=6).tolist()
+        [0.0, 3.0, 6.0]
     """
     return _clip_by_attributes.single((input,), {"min_": min_, "max_": max_}, out)
 
@@ -4376,6 +4672,10 @@ def cast(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, numbers without their fractions:
+        >>> cast(input=[1.5, -2.5], to="int32").tolist()
+        [1, -2]
     """
     return _cast.single((input,), {"to": to, "saturate": saturate}, out)
 
@@ -4414,6 +4714,10 @@ def cast_like(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, as conditions:
+        >>> cast_like(input=[0, 2], target_type=[True]).tolist()
+        [False, True]
     """
     return _cast_like.single((input, target_type), {"saturate": saturate}, out)
 
@@ -4446,6 +4750,10 @@ def identity(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row:
+        >>> identity(input=[1, 2]).tolist()
+        [1.0, 2.0]
     """
     return _identity.single((input,), {}, out)
 
@@ -4489,6 +4797,10 @@ def dropout(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, nothing is left out:
+        >>> dropout(data=[1, 2]).tolist()
+        [1.0, 2.0]
     """
     return _dropout.some((data, ratio, training_mode), {"seed": seed}, results, out)
 
@@ -4527,6 +4839,10 @@ def dropout_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, nothing is left out:
+        >>> dropout_by_attributes(data=[1, 2]).tolist()
+        [1.0, 2.0]
     """
     return _dropout_by_attributes.some((data,), {"ratio": ratio}, results, out)
 
@@ -4668,6 +4984,10 @@ def average_pool(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, pairs:
+        >>> average_pool(X=[[[1, 3, 5]]], kernel_shape=[2]).tolist()
+        [[[2.0, 4.0]]]
     """
     return _average_pool.single(
         (X,),
@@ -4736,6 +5056,10 @@ def lp_pool(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, sums of absolute values:
+        >>> lp_pool(X=[[[1, -3, 5]]], p=1, kernel_shape=[2]).tolist()
+        [[[4.0, 8.0]]]
     """
     return _lp_pool.single(
         (X,),
@@ -4780,6 +5104,10 @@ def global_max_pool(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two channels:
+        >>> global_max_pool(X=[[[1, 3], [5, 4]]]).tolist()
+        [[[3.0], [5.0]]]
     """
     return _global_max_pool.single((X,), {}, out)
 
@@ -4813,6 +5141,10 @@ def global_average_pool(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two channels:
+        >>> global_average_pool(X=[[[1, 3], [5, 4]]]).tolist()
+        [[[2.0], [4.5]]]
     """
     return _global_average_pool.single((X,), {}, out)
 
@@ -4848,6 +5180,10 @@ def global_lp_pool(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, sums of absolute values:
+        >>> global_lp_pool(X=[[[1, -3], [5, 4]]], p=1).tolist()
+        [[[4.0], [9.0]]]
     """
     return _global_lp_pool.single((X,), {"p": p}, out)
 
@@ -4885,6 +5221,10 @@ def dynamic_quantize_linear(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a range of 255:
+        >>> [y.tolist() for y in dynamic_quantize_linear(x=[-55, 0, 200])]
+        [[0, 55, 255], 1.0, 55]
     """
     return _dynamic_quantize_linear.several((x,), {}, None, out)
 
@@ -5011,6 +5351,10 @@ def rnn(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, states that saturate:
+        >>> [y.tolist() for y in rnn(X=[[[50]], [[-50]]], W=[[[1]]], R=[[[0]]], results=2)]
+        [[[[[1.0]]], [[[-1.0]]]], [[[-1.0]]]]
     """
     return _rnn.some(
         (X, W, R, B, sequence_lens, initial_h),
@@ -5115,6 +5459,10 @@ def gru(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a state that nears 1 by halves:
+        >>> [y.tolist() for y in gru(X=[[[1]], [[1]]], W=[[[0], [0], [50]]], R=[[[0], [0], [0]]], results=2)]
+        [[[[[0.5]]], [[[0.75]]]], [[[0.75]]]]
     """
     return _gru.some(
         (X, W, R, B, sequence_lens, initial_h),
@@ -5236,6 +5584,10 @@ def lstm(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a cell that is halved at each step:
+        >>> [y.tolist() for y in lstm(X=[[[1]], [[1]]], W=[[[0], [0], [0], [0]]], R=[[[0], [0], [0], [0]]], initial_c=[[[200]]], results=3)]
+        [[[[[0.5]]], [[[0.5]]]], [[[0.5]]], [[[50.0]]]]
     """
     return _lstm.some(
         (X, W, R, B, sequence_lens, initial_h, initial_c, P),
@@ -5331,6 +5683,10 @@ def reduce_sum_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_sum_by_attributes(data=[[1, 2], [3, 4]], axes=[1]).tolist()
+        [[3.0], [7.0]]
     """
     return _reduce_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5374,6 +5730,10 @@ def reduce_mean(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_mean(data=[[1, 2], [3, 4]], axes=[1]).tolist()
+        [[1.5], [3.5]]
     """
     return _reduce_mean.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5414,6 +5774,10 @@ def reduce_mean_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_mean_by_attributes(data=[[1, 2], [3, 4]], axes=[1]).tolist()
+        [[1.5], [3.5]]
     """
     return _reduce_mean_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5455,6 +5819,10 @@ def reduce_prod(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each column:
+        >>> reduce_prod(data=[[1, 2], [3, 4]], axes=[0]).tolist()
+        [[3.0, 8.0]]
     """
     return _reduce_prod.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5493,6 +5861,10 @@ def reduce_prod_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each column:
+        >>> reduce_prod_by_attributes(data=[[1, 2], [3, 4]], axes=[0]).tolist()
+        [[3.0, 8.0]]
     """
     return _reduce_prod_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5534,6 +5906,10 @@ def reduce_max(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row, which goes:
+        >>> reduce_max(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
+        [2.0, 4.0]
     """
     return _reduce_max.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5572,6 +5948,10 @@ def reduce_max_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row, which goes:
+        >>> reduce_max_by_attributes(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
+        [2.0, 4.0]
     """
     return _reduce_max_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5613,6 +5993,10 @@ def reduce_min(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row, which goes:
+        >>> reduce_min(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
+        [1.0, 3.0]
     """
     return _reduce_min.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5651,6 +6035,10 @@ def reduce_min_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row, which goes:
+        >>> reduce_min_by_attributes(data=[[1, 2], [4, 3]], axes=[1], keepdims=False).tolist()
+        [1.0, 3.0]
     """
     return _reduce_min_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5692,6 +6080,10 @@ def reduce_l1(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_l1(data=[[1, -2], [3, 4]], axes=[1]).tolist()
+        [[3.0], [7.0]]
     """
     return _reduce_l1.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5730,6 +6122,10 @@ def reduce_l1_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of each row:
+        >>> reduce_l1_by_attributes(data=[[1, -2], [3, 4]], axes=[1]).tolist()
+        [[3.0], [7.0]]
     """
     return _reduce_l1_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5772,6 +6168,10 @@ def reduce_l2(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> reduce_l2(data=[[3, 4]], axes=[1]).tolist()
+        [[5.0]]
     """
     return _reduce_l2.single((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out)
 
@@ -5811,6 +6211,10 @@ def reduce_l2_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> reduce_l2_by_attributes(data=[[3, 4]], axes=[1]).tolist()
+        [[5.0]]
     """
     return _reduce_l2_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5853,6 +6257,10 @@ def reduce_sum_square(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> reduce_sum_square(data=[[3, 4]], axes=[1]).tolist()
+        [[25.0]]
     """
     return _reduce_sum_square.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
@@ -5894,6 +6302,10 @@ def reduce_sum_square_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> reduce_sum_square_by_attributes(data=[[3, 4]], axes=[1]).tolist()
+        [[25.0]]
     """
     return _reduce_sum_square_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -5935,6 +6347,10 @@ def reduce_log_sum(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a sum of 1:
+        >>> reduce_log_sum(data=[[0.25, 0.75]], axes=[1]).tolist()
+        [[0.0]]
     """
     return _reduce_log_sum.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
@@ -5975,6 +6391,10 @@ def reduce_log_sum_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a sum of 1:
+        >>> reduce_log_sum_by_attributes(data=[[0.25, 0.75]], axes=[1]).tolist()
+        [[0.0]]
     """
     return _reduce_log_sum_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -6019,6 +6439,10 @@ def reduce_log_sum_exp(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that outweighs the other:
+        >>> reduce_log_sum_exp(data=[[3, -200]], axes=[1]).tolist()
+        [[3.0]]
     """
     return _reduce_log_sum_exp.single(
         (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}, out
@@ -6062,6 +6486,10 @@ def reduce_log_sum_exp_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that outweighs the other:
+        >>> reduce_log_sum_exp_by_attributes(data=[[3, -200]], axes=[1]).tolist()
+        [[3.0]]
     """
     return _reduce_log_sum_exp_by_attributes.single((data,), {"axes": axes, "keepdims": keepdims}, out)
 
@@ -6106,6 +6534,10 @@ def arg_max(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in each row:
+        >>> arg_max(data=[[1, 3, 2], [5, 4, 5]], axis=1).tolist()
+        [[1], [0]]
     """
     return _arg_max.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
 
@@ -6150,6 +6582,10 @@ def arg_min(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, in each row:
+        >>> arg_min(data=[[1, 3, 2], [5, 4, 4]], axis=1).tolist()
+        [[0], [1]]
     """
     return _arg_min.single((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index}, out)
 
@@ -6297,6 +6733,10 @@ def resize_by_scales(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, twice as wide:
+        >>> resize_by_scales(X=[[1, 2]], scales=[1, 2]).tolist()
+        [[1.0, 1.0, 2.0, 2.0]]
     """
     return _resize_by_scales.single((X, scales), {"mode": mode}, out)
 
@@ -6341,6 +6781,10 @@ def upsample(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, twice as wide, by lines:
+        >>> upsample(X=[[0, 4]], scales=[1, 2], mode="linear").tolist()
+        [[0.0, 2.0, 4.0, 4.0]]
     """
     return _upsample.single((X, scales), {"mode": mode}, out)
 
@@ -6385,6 +6829,10 @@ def upsample_by_attributes(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, twice as wide:
+        >>> upsample_by_attributes(X=[[1, 2]], scales=[1, 2]).tolist()
+        [[1.0, 1.0, 2.0, 2.0]]
     """
     return _upsample_by_attributes.single((X,), {"mode": mode, "scales": scales}, out)
 
@@ -6425,6 +6873,10 @@ def shape_of(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> shape_of(data=[[1, 2, 3]]).tolist()
+        [1, 3]
     """
     return _shape_of.single((data,), {"start": start, "end": end}, out)
 
@@ -6457,6 +6909,10 @@ def size(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a matrix:
+        >>> size(data=[[1, 2, 3], [4, 5, 6]]).tolist()
+        6
     """
     return _size.single((data,), {}, out)
 
@@ -6491,6 +6947,10 @@ def constant_of_shape(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two sevens:
+        >>> constant_of_shape(input=[2], value=[7]).tolist()
+        [7.0, 7.0]
     """
     return _constant_of_shape.single((input, value), {}, out)
 
@@ -6523,6 +6983,10 @@ def constant(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row:
+        >>> constant(value=[1, 2]).tolist()
+        [1.0, 2.0]
     """
     return _constant.single((value,), {}, out)
 
@@ -6561,6 +7025,10 @@ def expand(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, a column to a matrix:
+        >>> expand(input=[[1], [2]], shape=[2, 3]).tolist()
+        [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]
     """
     return _expand.single((input, shape), {}, out)
 
@@ -6594,6 +7062,10 @@ def arange(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, from 0 in steps of 2:
+        >>> arange(start=0, limit=6, delta=2).tolist()
+        [0, 2, 4]
     """
     return _arange.single((start, limit, delta), {}, out)
 
@@ -6632,6 +7104,10 @@ def eye_like(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, the main diagonal:
+        >>> eye_like(input=[[0, 0], [0, 0]]).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
     return _eye_like.single((input,), {"k": k, "dtype": dtype}, out)
 

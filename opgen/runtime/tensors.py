@@ -54,7 +54,8 @@ class TensorChecks(OpChecks):
         arrays = {argument: self._as_tensor(argument, value) for argument, value in given.items()}
         first = next(((argument, a) for argument, a in arrays.items() if a is not None), None)
         if first is None:
-            name = "float32" if "float32" in allowed else allowed[0]
+            bools = "bool" in allowed and any(map(are_bools, given.values()))
+            name = "bool" if bools else "float32" if "float32" in allowed else allowed[0]
         else:
             name = self._type_name(*first, allowed)
         for argument, a in arrays.items():
@@ -167,6 +168,13 @@ class TensorChecks(OpChecks):
                 raise self.wrong(argument, f"{name} elements", value)
         with np.errstate(over="ignore"):
             return found.astype(numpy_dtype(DTYPES[name]))
+
+
+def are_bools(value: object) -> bool:
+    """Whether a nested list, or a number, is one of True and False."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, bool)
 
 
 def _beyond_int64(value: object, found: Array) -> Array:

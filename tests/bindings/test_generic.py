@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opgen
+from generated import onnx_ops
 from opgen.bindings.c.build import chosen
 from opgen.bindings.docs.support import support_page
 from opgen.bindings.generate import generate
@@ -43,6 +44,23 @@ def test_lists_take_the_type_of_arrays(ops: ModuleType) -> None:
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, X + np.array([[1], [2]]))
     assert ops.add([1], [2]).dtype == np.float32
+
+
+def test_lists_of_conditions_are_of_bool() -> None:
+    found = onnx_ops.where([True, False], [[True], [False]], False)
+    assert found.dtype == np.bool_
+    np.testing.assert_array_equal(found, [[True, False], [False, False]])
+    assert onnx_ops.cast_like([0, 2], [True]).dtype == np.bool_
+    with pytest.raises(ArgumentError, match=r"'A': expected a tensor of type int8 .* float64, given type bool"):
+        onnx_ops.add([True], [1])
+
+
+def test_examples_of_several_results_and_of_types_by_attributes_are_shown_as_they_are() -> None:
+    lines = str(onnx_ops.dynamic_quantize_linear.__doc__).splitlines()
+    at = next(n for n, line in enumerate(lines) if ">>>" in line)
+    assert lines[at].strip() == ">>> [y.tolist() for y in dynamic_quantize_linear(x=[-55, 0, 200])]"
+    assert lines[at + 1].strip() == "[[0, 55, 255], 1.0, 55]"
+    assert "[[1.0, 0.0], [0.0, 1.0]]" in str(onnx_ops.eye_like.__doc__)
 
 
 def test_several_inputs_and_results(ops: ModuleType) -> None:

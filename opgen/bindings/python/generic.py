@@ -19,7 +19,7 @@ from opgen.runtime.devices.borrowed import is_device_array
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.runtime.recording import Symbol
 from opgen.runtime.specialize import Library
-from opgen.runtime.tensors import Array, native
+from opgen.runtime.tensors import Array, are_bools, native
 
 if TYPE_CHECKING:
     from opgen.spec.generic import Argument, Instance
@@ -212,7 +212,7 @@ def _default(dtype: str, allowed: Mapping[str, list[str]]) -> str:
 
 
 def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
-    """The type of a tensor (empty for a list, which has none yet), and its rank."""
+    """The type of a tensor (empty for a list of numbers, which has none yet), and its rank."""
     if isinstance(value, Symbol):
         return value.dtype.name, value.ndim
     if is_device_array(value):
@@ -221,13 +221,9 @@ def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
     array = checks.as_array(argument, value)
     if array is not None:
         return native(array.dtype).name, array.ndim
-    return "", checks.from_list(argument, value, "float64").ndim if not _bools(value) else np.ndim(np.array(value))
-
-
-def _bools(value: object) -> bool:
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return isinstance(value, bool)
+    if are_bools(value):
+        return "bool", np.ndim(np.array(value))
+    return "", checks.from_list(argument, value, "float64").ndim
 
 
 def _static(checks: Checks, decl: StaticDecl, value: object) -> Argument:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def _docstring(op: GenericOp, arguments: dict[str, str], function: str, results:
     yield from _item("ArgumentValueError", "A value out of range, or ranks and sizes that do not fit together.")
     yield from _item("ArgumentMemoryError", "A result too large for this machine.")
     for _, call in examples_of(Report(), op):
-        yield from ("", *_example(op, arguments, function, call))
+        yield from ("", *_example(op, arguments, function, results, call))
 
 
 _OUT = "Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for several."
@@ -226,7 +226,7 @@ def _shown_default(attr: s.AttrDecl) -> str:
     return f" The default is {literal(value)}{' for each' if attr.type.shape and not isinstance(value, tuple) else ''}."
 
 
-def _example(op: GenericOp, arguments: dict[str, str], function: str, call: ExampleCall) -> Iterator[str]:
+def _example(op: GenericOp, arguments: dict[str, str], function: str, results: str, call: ExampleCall) -> Iterator[str]:
     """A doctest.  Nested lists are float32 tensors where the type allows it, and results are shown so."""
     given = [d.name.name for d in (*op.inputs, *op.attrs) if d.name.name in call.values]
     written = ", ".join(f"{arguments[n]}={literal(call.values[n])}" for n in given)
@@ -242,7 +242,8 @@ def _example(op: GenericOp, arguments: dict[str, str], function: str, call: Exam
         yield f"    >>> {function}({written}).tolist()"
         yield f"    {literal(shown[0])}"
         return
-    yield f"    >>> [y.tolist() for y in {function}({written}, results={len(shown)})]"
+    wanted = f", {results}={len(shown)}" if results else ""
+    yield f"    >>> [y.tolist() for y in {function}({written}{wanted})]"
     yield f"    {literal(tuple(shown))}"
 
 
@@ -252,6 +253,9 @@ def _type_of(op: GenericOp, output: s.TensorDecl | s.SeveralDecl) -> str:
         if isinstance(item, s.TypeDecl) and item.name.name == output.dtype.name:
             allowed = [_canonical(i.name) for i in item.allowed]
             return "float32" if "float32" in allowed else allowed[0]
+    named = next((a for a in op.attrs if a.name.name == output.dtype.name), None)
+    if named is not None and isinstance(named.default, s.Named):
+        return _type_of(op, replace(output, dtype=s.Ident(output.span, named.default.name)))
     return _canonical(output.dtype.name)
 
 
@@ -259,6 +263,6 @@ def _as_type(value: ExampleValue, dtype: str) -> ExampleValue:
     if isinstance(value, tuple):
         return tuple(_as_type(v, dtype) for v in value)
     found = DTYPES.get(dtype)
-    if found is not None and found.is_float and isinstance(value, int | float):
+    if found is not None and found.is_float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(np.float32(value))
     return value
