@@ -1,13 +1,14 @@
 """The kernels of programs: from a call of an op to object code, once for equal calls, kept in the cache.
 
-A kernel is made for the sizes of a call (`special`), or for all sizes of its variant.  It differs from those that
-calls from Python run (`opgen.runtime.specialize`) only in where its temporary results lie: in room that the program
-gives it.  What is kept says all that a program needs to know, so that one that is in the cache is loaded without
-lowering or scheduling anything.
+A kernel is made for the sizes of a call, for all sizes of its variant, or for calls between (`opened.py`).  It differs
+from those that calls from Python run (`opgen.runtime.specialize`) only in where its temporary results lie: in room that
+the program gives it.  What is kept says all that a program needs to know, so that one that is in the cache is loaded
+without lowering or scheduling anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,8 +17,10 @@ from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.room import RoomNeeded, room_of
 from opgen.diagnostics import InternalError
 from opgen.graph.bound import Bound, Kind
+from opgen.graph.carried import built
 from opgen.graph.code import LoadedKernel, loaded_code, remembered
 from opgen.graph.nodes import Op
+from opgen.graph.opened import CLOSED, Opening, opened
 from opgen.graph.plan.in_place import Pairs
 from opgen.loop.analysis.bounds import kept_proofs
 from opgen.loop.bind import bind
@@ -85,12 +88,14 @@ class _Object:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A kernel for a call: for its sizes (`special`), or for any; the tensors at some positions are `constants`, and
-    some may be `in_place` of results.  `key` is equal for calls that one kernel serves.
+    """A kernel for a call, and for all others in which no more is unlike than is open (None: anything may be).
+
+    The tensors at some positions are `constants`, and some may be `in_place` of results.  `key` is equal for calls that
+    one kernel serves.
     """
 
     call: Bound
-    special: bool
+    opening: Opening | None
     key: str
     constants: tuple[int, ...] = ()
     in_place: Pairs = ()
@@ -103,26 +108,49 @@ Built: TypeAlias = "tuple[KernelCode, tuple[bytes, ...]]"
 # What is wanted --------------------------------------------------------------------------------------------------
 
 
-def wanted(call: Bound, special: bool, constants: tuple[int, ...] = (), in_place: Pairs = ()) -> Wanted:
+def wanted(
+    call: Bound, opening: Opening | None = CLOSED, constants: tuple[int, ...] = (), in_place: Pairs = ()
+) -> Wanted:
     """The kernel for a call, by everything that decides what it is."""
-    spec, environment = call.op.spec, call.environment
-    decides = special and bool(spec.algorithms)  # whether an algorithm is for a call may depend on any number of it
-    floats = () if decides else tuple(a.name for a in spec.attrs if a.kind == "float")
-    numbers = {n: v for n, v in environment.attrs.items() if n not in floats} if special else {}
+    spec = call.op.spec
     identity = {
         "op": repr(spec),
         "functions": repr(call.op.functions),
         "variant": repr((sorted(call.variant.types.items()), sorted(call.variant.values.items()))),
-        "attributes": repr(sorted(numbers.items())),
-        "shapes": repr(sorted(environment.shapes.items())) if special else "",
-        "symbols": repr(sorted(environment.symbols.items())) if special else "",
+        "opening": repr(opening),
         "algorithms": mode(),
-        "constants": repr(constants) if special else "",
-        "in place": repr(in_place) if special else "",
+        "constants": "" if opening is None else repr(constants),
+        "in place": "" if opening is None else repr(in_place),
+        **_numbers(call, opening),
         **machine_identity(),
     }
     key = cache.key_of(identity)
-    return Wanted(call, True, key, constants, in_place) if special else Wanted(call, False, key)
+    return Wanted(call, None, key) if opening is None else Wanted(call, opening, key, constants, in_place)
+
+
+def _numbers(call: Bound, opening: Opening | None) -> dict[str, str]:
+    """The numbers of a call that are in its kernel."""
+    if opening is None:
+        return {}
+    environment = call.environment
+    if opening == CLOSED:
+        decides = bool(call.op.spec.algorithms)  # whether an algorithm is for a call may depend on any number of it
+        floats = () if decides else tuple(a.name for a in call.op.spec.attrs if a.kind == "float")
+        return {
+            "attributes": repr(sorted((n, v) for n, v in environment.attrs.items() if n not in floats)),
+            "shapes": repr(sorted(environment.shapes.items())),
+            "symbols": repr(sorted(environment.symbols.items())),
+        }
+    values = integers_of(call)
+    opening.require(values)
+    return {"integers": repr(sorted((n, v) for n, v in values.items() if n not in opening.names))}
+
+
+def integers_of(call: Bound) -> dict[str, int]:
+    """What a call passes to the general kernel for all parameters but floats."""
+    checked = lowered(call.op, call.variant)
+    values = checked.values(call.environment)
+    return {p.name: int(values[p.name]) for p in checked.lowered.kernel.parameters if not p.dtype.is_float}
 
 
 def machine_identity() -> dict[str, str]:
@@ -155,16 +183,18 @@ def make(want: Wanted) -> Built:
     tensors = [t.name for t in call.op.spec.tensors]
     constants = tuple(x.name for x in generic.inputs if tensors.index(x.name) in want.constants)
     with BUILD, kept_proofs():
-        kernel = _chosen(want, checked) if want.special else simplify(generic)
+        kernel = _kernel(want, checked)
         target = toolchain.host()
         names = [x.name for x in kernel.inputs]
         pairs = tuple((names.index(tensors[k]), r) for k, r in want.in_place if tensors[k] in names)
+        like = {} if want.opening is None else dict(want.opening.like)
         places = repr(([name in constants for name in names], pairs))
-        identity = {**cache.code_identity(target, print_kernel(canonical(kernel))), "places": places}
+        text = print_kernel(canonical(kernel))
+        identity = {**cache.code_identity(target, text), "places": places, "like": repr([*like.values()])}
         key = cache.key_of({**identity, **machine_identity(), "room": "yes"})
         made = pickled.take(key, _Object)
         if made is None:
-            made = _built(replace(kernel, name=_symbol(key)), constants, pairs)
+            made = _built(replace(kernel, name=_symbol(key)), constants, pairs, like)
             pickled.put(key, made)
         alone = bool(unless_broken("the estimate of a kernel's time", lambda: is_for_one(kernel, target.machine)))
         work = None if kernel.is_bound or not made.parallel else work_of(generic, target.machine)
@@ -192,17 +222,27 @@ def _code_of(key: str, made: _Object, parameters: tuple[Parameter, ...], alone: 
     return KernelCode(key, _symbol(key), made.reads, parameters, made.room, alone or not made.parallel, work)
 
 
+def _kernel(want: Wanted, checked: CheckedKernel) -> Kernel:
+    """The kernel before its schedule."""
+    if want.opening is None:
+        return simplify(checked.lowered.kernel)
+    if want.opening == CLOSED:
+        return _chosen(want, checked)
+    return opened(checked.lowered.kernel, integers_of(want.call), want.opening)
+
+
 def _chosen(want: Wanted, checked: CheckedKernel) -> Kernel:
     """The kernel for a call's sizes, by the definition or by a faster algorithm."""
-    call, generic = want.call, checked.lowered.kernel
-    values = checked.values(call.environment)
-    integers = {p.name: values[p.name] for p in generic.parameters if not p.dtype.is_float}
+    call = want.call
     chooser = Chooser(call.op.module, call.op.spec, call.variant)
-    return chooser.choose(bind(generic, integers), call.environment)
+    return chooser.choose(bind(checked.lowered.kernel, integers_of(call)), call.environment)
 
 
-def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs) -> _Object:
-    """A kernel scheduled and compiled: what it does with constants alone apart, results in place where they may be."""
+def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs, like: Mapping[str, int]) -> _Object:
+    """A kernel scheduled and compiled: what it does with constants alone apart, results in place where they may be.
+
+    What is open is typically `like`.
+    """
     wanted = [(kernel.inputs[k].name, kernel.outputs[r].name) for k, r in pairs]
 
     def finished(scheduled: Kernel) -> _Object:
@@ -217,7 +257,8 @@ def _built(kernel: Kernel, constants: tuple[str, ...], pairs: Pairs) -> _Object:
         results = tuple((x.dtype, tuple(evaluate(d, {}) for d in x.shape)) for x in apart.first.outputs)
         return replace(_compiled(apart.then, kernel), first=first, made=results, in_place=held)
 
-    return tuned.build(kernel, toolchain.host(), finished)
+    target = toolchain.host()
+    return built(kernel, like, target, finished) if like else tuned.build(kernel, target, finished)
 
 
 def _compiled(legal: Kernel, whole: Kernel) -> _Object:

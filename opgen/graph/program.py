@@ -14,6 +14,7 @@ from opgen.graph.bound import Bound, Kind, bound
 from opgen.graph.kernels import KernelCode, lowered, machine_identity, wanted
 from opgen.graph.making import Progress, made
 from opgen.graph.nodes import Graph, Node, Value
+from opgen.graph.opened import CLOSED, Opening
 from opgen.graph.plan.in_place import Pairs, may_share
 from opgen.graph.plan.places import Place
 from opgen.graph.plan.plan import Plan, Step, plan
@@ -42,20 +43,22 @@ class Prepared:
 @dataclass(frozen=True)
 class Program(Runnable):
     """The entry's table has constants in the order of `weights`, and behind them what is `prepared` of them, in order
-    (`opgen.graph.prepare` makes it).  `views` are the nodes that cost nothing; `wanted` are the keys of the kernels
-    that were asked for.
+    (`opgen.graph.prepare` makes it).  `views` are the nodes that cost nothing.
     """
 
     prepared: tuple[Prepared, ...]
     kernels: tuple[KernelCode, ...]
     entry: Entry
     views: tuple[int, ...]
-    wanted: tuple[str, ...]
 
 
-def key_of(graph: Graph, special: str, apart: bool = True) -> str:
+Openings: TypeAlias = "Sequence[Opening | None]"
+"""For each node what its kernel leaves open; None: everything."""
+
+
+def key_of(graph: Graph, openings: Openings, apart: bool = True) -> str:
     """What a graph's program is kept by: everything but the constants' elements, and the algorithms that it may be
-    computed by.  `special` says which nodes get kernels for just their sizes.
+    computed by.
     """
     number = {name: i for i, name in enumerate(graph.value)}
     nodes = [
@@ -67,7 +70,7 @@ def key_of(graph: Graph, special: str, apart: bool = True) -> str:
         "values": repr([(v.dtype.name, v.shape) for v in graph.value.values()]),
         "names": repr((graph.name, [v.name for v in graph.inputs], _output_names(graph))),
         "outputs": repr(([number[name] for name in graph.outputs], len(graph.inputs), len(graph.constants))),
-        "special": special,
+        "openings": repr([*openings]),
         "algorithms": mode(),
         "apart": str(apart),
         "graph": toolchain.fingerprint("graph"),
@@ -78,21 +81,22 @@ def key_of(graph: Graph, special: str, apart: bool = True) -> str:
 
 def program(
     graph: Graph,
-    special: Sequence[bool] | None = None,
+    openings: Openings | None = None,
     progress: Progress | None = None,
     anew: bool = False,
     apart: bool = True,
 ) -> Program:
     """The program of a graph: from the cache, unless it shall be `anew`, or made.
 
-    `special` says of each node whether its kernel is for its sizes (None: all are), or for any.  `progress` is told how
-    many kernels are done, of how many, while they are built.  Unless `apart` is false, what kernels do with constants
-    alone is prepared once; else each run does it.
+    Kernels are for the sizes of their nodes alone, unless `openings` are given.  `progress` is told how many kernels
+    are done, of how many, while they are built.  Unless `apart` is false, what kernels do with constants alone is
+    prepared once; else each run does it.
     """
-    key = key_of(graph, "all" if special is None else repr([int(s) for s in special]), apart)
+    open_ = [CLOSED] * len(graph.nodes) if openings is None else openings
+    key = key_of(graph, open_, apart)
     found = None if anew else pickled.take(key, Program)
     if found is None:
-        found = _made(graph, special or [True] * len(graph.nodes), progress, apart)
+        found = _made(graph, open_, progress, apart)
         pickled.put(key, found)
     return found
 
@@ -105,13 +109,13 @@ def constants_of(graph: Graph, node: Node) -> tuple[int, ...]:
 # Making ----------------------------------------------------------------------------------------------------------
 
 
-def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apart: bool) -> Program:
+def _made(graph: Graph, openings: Openings, progress: Progress | None, apart: bool) -> Program:
     calls = [bound(graph, node) for node in graph.nodes]
     views = _views(graph, calls)
     running = [i for i, node in enumerate(graph.nodes) if node.outputs[0] not in views]
     over = may_share(graph, views)
     constants = {i: constants_of(graph, graph.nodes[i]) if apart else () for i in running}
-    wants = {i: wanted(calls[i], special[i], constants[i], over[i]) for i in running}
+    wants = {i: wanted(calls[i], openings[i], constants[i], over[i]) for i in running}
     codes = made([wants[i] for i in running], progress)
     kernels = list(dict.fromkeys(codes[wants[i].key] for i in running))
     launched = {i: _Launched(calls[i], codes[wants[i].key]) for i in running}
@@ -140,7 +144,6 @@ def _made(graph: Graph, special: Sequence[bool], progress: Progress | None, apar
         kernels=tuple(kernels),
         entry=entry,
         views=tuple(i for i in range(len(graph.nodes)) if i not in launched),
-        wanted=tuple(dict.fromkeys(w.key for w in wants.values())),
         bound=found.bound,
         in_place=shared,
         apart=plan(graph, views, reads, rooms).bytes if shared else found.bytes,

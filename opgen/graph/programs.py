@@ -1,10 +1,12 @@
 """The programs of one model: one for each combination of its inputs' sizes, made when it is first needed.
 
-Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes get kernels made for them;
-further ones take such kernels where there are some for the sizes of a node, and share kernels for all sizes for the
-rest, which do not add to what there is.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always`, or `never`.
+Bounds.  At most PROGRAMS are kept, those used last.  The first SPECIAL combinations of sizes (`variety.py`) get kernels
+made for them.  The kernels of further ones have as parameters what has varied in the model so far, and nothing else
+(`opened.py`): they are shared by all sizes from 64 on, from 16 on, and below, so that new sizes add none to what there
+is, but where something varies for the first time.  OPGEN_SPECIALIZE says otherwise, as for single ops: `always` (for
+their sizes alone), or `never` (for all calls of their ops).
 Each run has an arena of its own while it lasts; kept are as many as there were runs at once, none larger than the
-largest program that is kept needs.  Weights are shared by the programs that read them in the same order.
+largest program that is kept needs.  Weights, and what kernels prepare of them, are shared by all programs.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from opgen.graph.loaded import LoadedProgram, StepFailed
 from opgen.graph.problems import ModelError
 from opgen.graph.recall import Recall
 from opgen.graph.values import Array, Kind
+from opgen.graph.variety import Variety
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.call import Call, Launch, Result
 from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.plan import Plan
-from opgen.runtime.specialize import policy
 from opgen.runtime.threads import get_num_threads
 
 if TYPE_CHECKING:
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 
 PROGRAMS = 16
 """How many programs a model keeps."""
-
-SPECIAL = 8
-"""How many combinations of sizes get kernels made for them."""
 
 STEERING = 64
 """Elements of an input whose values may decide about shapes: more than any list of sizes or axes has."""
@@ -89,8 +88,7 @@ class Programs:
         self._progress = progress
         self._recall = recall
         self._ready: OrderedDict[_Key, Ready] = OrderedDict()
-        self._specials: set[str] = set()
-        self._combinations = 0
+        self._variety = Variety()
         self._store = Store()
         self._lock = threading.RLock()
 
@@ -138,11 +136,11 @@ class Programs:
 
     def _recalled(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made | None:
         """The program that another process made."""
-        uniform = self._uniform()
-        if self._recall is None or uniform is None:
+        if self._recall is None:
             return None
+        way = self._variety.way
         known: Mapping[str, Array] = {name: given[name].copy() for name in self.steering if name in given}
-        taken = self._recall.take(kinds, known, given, uniform)
+        taken = self._recall.take(kinds, known, given, way)
         if taken is None:
             return None
         record, known = taken
@@ -155,14 +153,14 @@ class Programs:
         def made_of() -> Program:
             from opgen.graph.program import program
 
-            return program(graph(), None if uniform else [False] * len(graph().nodes), self._progress)
+            return program(graph(), self._variety.openings(graph(), way), self._progress)
 
         loaded = record.loaded(self.pool, self._store, made_of)
         if loaded is None:
             return None
         if known and not self.steering:
             self._steered_by(tuple(known))
-        self._count(uniform, record.wanted)
+        self._variety.made(graph)
         return loaded, known, graph
 
     def _prepared(self, kinds: Mapping[str, Kind], arrays: Mapping[str, Array]) -> tuple[Graph, Mapping[str, Array]]:
@@ -193,46 +191,20 @@ class Programs:
         from opgen.graph.program import program
 
         weights = [c.data.array for c in graph.constants]
-        uniform = self._uniform()
-        special = self._special(graph)
-        found = program(graph, special, self._progress)
-        self._count(uniform, found.wanted)
+        way = self._variety.way
+        openings = self._variety.openings(graph, way)
         try:
-            loaded = load(found, weights, self.pool, self._store)
+            loaded = load(program(graph, openings, self._progress), weights, self.pool, self._store)
         except MissingKernelError:  # the cache may have dropped a kernel, and kept the program
-            loaded = load(program(graph, special, self._progress, anew=True), weights, self.pool, self._store)
-        if self._recall is not None and uniform is not None:
+            loaded = load(program(graph, openings, self._progress, anew=True), weights, self.pool, self._store)
+        self._variety.made(lambda: graph)
+        if self._recall is not None:
             from opgen.graph.recording import record
 
             made = record(loaded, graph)
             if made is not None:
-                self._recall.keep(kinds, known, uniform, made)
+                self._recall.keep(kinds, known, way, made)
         return loaded
-
-    def _count(self, uniform: bool | None, keys: Sequence[str]) -> None:
-        """Note the kernels that were made for some sizes."""
-        if uniform and policy() == "auto":
-            self._combinations += 1
-            self._specials.update(keys)
-
-    def _uniform(self) -> bool | None:
-        """Whether all nodes get kernels for just their sizes (True), none does, or it is for each to say (None)."""
-        wish = policy()
-        if wish == "always" or (wish == "auto" and self._combinations < SPECIAL):
-            return True
-        return False if wish == "never" else None
-
-    def _special(self, graph: Graph) -> Sequence[bool] | None:
-        """Which nodes get kernels for just their sizes; None: all."""
-        uniform = self._uniform()
-        if uniform is not None:
-            return None if uniform else [False] * len(graph.nodes)
-        from opgen.graph.bound import bound
-        from opgen.graph.kernels import wanted
-        from opgen.graph.program import constants_of
-
-        wants = (wanted(bound(graph, node), True, constants_of(graph, node)) for node in graph.nodes)
-        return [want.key in self._specials for want in wants]
 
     def _forget(self) -> None:
         """Let go of the programs used longest ago, and of arenas that none of the others needs."""

@@ -17,6 +17,7 @@ from opgen.graph.held import Held, Row, Store
 from opgen.graph.loaded import LoadedProgram
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
+from opgen.graph.variety import Way
 from opgen.runtime import arrays, cache, pickled, toolchain
 from opgen.runtime.algorithms import mode
 from opgen.runtime.buffers import dtype_of, empty_aligned
@@ -42,12 +43,11 @@ class _Row:
 
 @dataclass(frozen=True)
 class Record:
-    """A program.  `kernels` are the keys, symbols and object codes; `wanted` are the keys that were asked for."""
+    """A program.  `kernels` are the keys, symbols and object codes."""
 
     runnable: Runnable
     kernels: tuple[tuple[str, str, bytes], ...]
     rows: tuple[_Row | None, ...]
-    wanted: tuple[str, ...]
 
     def loaded(self, pool: ArenaPool, store: Store, program: Callable[[], Program]) -> LoadedProgram | None:
         """The program ready to run; None if some array is gone.  `program` gives what it was made of."""
@@ -75,30 +75,30 @@ class Recall:
         self._identity = identity
 
     def take(
-        self, kinds: Mapping[str, Kind], known: Mapping[str, Array], given: Mapping[str, Array], special: bool
+        self, kinds: Mapping[str, Kind], known: Mapping[str, Array], given: Mapping[str, Array], way: Way
     ) -> tuple[Record, Mapping[str, Array]] | None:
         """The record for inputs of some kinds, and the elements that it is for: those `known` to decide, or those that
         a record says do, as they are `given`.
         """
-        found = pickled.take(self._key(kinds, known, special), object)
+        found = pickled.take(self._key(kinds, known, way), object)
         if isinstance(found, _Steered) and all(name in given for name in found.names):
             known = {name: given[name].copy() for name in found.names}
-            found = pickled.take(self._key(kinds, known, special), object)
+            found = pickled.take(self._key(kinds, known, way), object)
         return (found, known) if isinstance(found, Record) else None
 
-    def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], special: bool, record: Record) -> None:
+    def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way, record: Record) -> None:
         """Keep a program that was made."""
         if known:
-            pickled.put(self._key(kinds, {}, special), _Steered(tuple(known)))
-        pickled.put(self._key(kinds, known, special), record)
+            pickled.put(self._key(kinds, {}, way), _Steered(tuple(known)))
+        pickled.put(self._key(kinds, known, way), record)
 
-    def _key(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], special: bool) -> str:
+    def _key(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way) -> str:
         identity = {
             "record": self._identity,
             "opgen": toolchain.fingerprint("."),
             "kinds": repr([(name, dtype.name, shape) for name, (dtype, shape) in kinds.items()]),
             "known": repr([(name, a.dtype.str, a.shape, a.tobytes()) for name, a in known.items()]),
-            "special": repr(special),
+            "way": way,
             "algorithms": mode(),
             **machine_identity(),
         }

@@ -33,7 +33,7 @@ def record(loaded: LoadedProgram, graph: Graph) -> Record | None:
         rows.append(kept)
     kernels = tuple((code.key, code.symbol, object_of(code)) for code in program.kernels)
     plain = Runnable(**{f.name: getattr(program, f.name) for f in fields(Runnable)})
-    return Record(plain, kernels, tuple(rows), program.wanted)
+    return Record(plain, kernels, tuple(rows))
 
 
 def _row_keys(program: Program, graph: Graph) -> Iterator[str]:

@@ -29,9 +29,45 @@ def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
         if name not in known:
             raise InternalError(f"kernel '{kernel.name}' has no parameter '{name}'")
     constants = {name: _constant(known[name], value) for name, value in values.items()}
+    bound = _with(kernel, constants)
+    _require_possible(kernel, bound)
+    return replace(
+        bound,
+        parameters=tuple(p for p in kernel.parameters if p.name not in values),
+        assumptions=tuple(a for a in bound.assumptions if a != b.TRUE),
+    )
+
+
+def in_terms(kernel: Kernel, told: Mapping[str, Expr], least: Mapping[str, int]) -> Kernel:
+    """The kernel with expressions of other parameters in the place of some, and others that are promised to be no less
+    than some numbers.
+
+    Raises `InternalError` for a name that is no parameter, `ImpossibleValueError` for an assumption that cannot hold.
+    """
+    known = {p.name: p for p in kernel.parameters}
+    for name in (*told, *least):
+        if name not in known:
+            raise InternalError(f"kernel '{kernel.name}' has no parameter '{name}'")
+    promised = [
+        *(b.compare("ge", e, low) for name, e in told.items() if (low := known[name].low) is not None),
+        *(b.compare("le", e, high) for name, e in told.items() if (high := known[name].high) is not None),
+    ]
+    bound = _with(kernel, told)
+    _require_possible(kernel, bound)
+    return replace(
+        bound,
+        parameters=tuple(
+            replace(p, low=_highest(p.low, least.get(p.name))) for p in kernel.parameters if p.name not in told
+        ),
+        assumptions=tuple(dict.fromkeys(a for a in (*bound.assumptions, *promised) if a != b.TRUE)),
+    )
+
+
+def _with(kernel: Kernel, put: Mapping[str, Expr]) -> Kernel:
+    """The kernel with expressions in the place of parameters, which it still declares."""
 
     def expr(n: Expr) -> Expr:
-        return constants.get(n.name, n) if isinstance(n, Var) else _folded(n)
+        return put.get(n.name, n) if isinstance(n, Var) else _folded(n)
 
     def buffers(old: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
         return tuple(replace(o, shape=folded(o.shape), given=None if o.given is None else folded(o.given)) for o in old)
@@ -39,18 +75,23 @@ def bind(kernel: Kernel, values: Mapping[str, int | float | bool]) -> Kernel:
     def folded(dimensions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(map_expr(expr, e) for e in dimensions)
 
-    assumptions = tuple(map_expr(expr, a) for a in kernel.assumptions)
-    for before, after in zip(kernel.assumptions, assumptions, strict=True):
-        if after == b.FALSE:
-            raise ImpossibleValueError(f"kernel '{kernel.name}' assumes {print_expr(before)}, which does not hold")
     return replace(
         kernel,
         inputs=buffers(kernel.inputs),
         outputs=buffers(kernel.outputs),
-        parameters=tuple(p for p in kernel.parameters if p.name not in values),
         body=map_stmt(kernel.body, expr=expr, stmt=_pruned),
-        assumptions=tuple(a for a in assumptions if a != b.TRUE),
+        assumptions=tuple(map_expr(expr, a) for a in kernel.assumptions),
     )
+
+
+def _highest(*numbers: int | None) -> int | None:
+    return max((n for n in numbers if n is not None), default=None)
+
+
+def _require_possible(kernel: Kernel, bound: Kernel) -> None:
+    for before, after in zip(kernel.assumptions, bound.assumptions, strict=True):
+        if after == b.FALSE:
+            raise ImpossibleValueError(f"kernel '{kernel.name}' assumes {print_expr(before)}, which does not hold")
 
 
 def _constant(p: Parameter, value: int | float | bool) -> Const:

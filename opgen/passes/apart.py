@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from opgen.loop import build as b
-from opgen.loop.nodes import Alloc, Block, Buffer, Check, Kernel, Prefetch, Stmt, Var
+from opgen.loop.nodes import Alloc, Block, Buffer, Check, Const, Kernel, Prefetch, Stmt, Var
 from opgen.loop.walk import declared_in, distinct_exprs, skeleton, stores, touched
 
 
@@ -24,9 +24,10 @@ class Apart:
 
 
 def taken_apart(kernel: Kernel, constants: Collection[str]) -> Apart | None:
-    """A kernel of known sizes in two, if some of its work depends on inputs alone that are constant."""
+    """A kernel in two, if some of its work, of known size, depends on inputs alone that are constant."""
     buffers, statements = _spine(kernel.body)
-    ready = _ready({x.name: x for x in buffers}, statements, set(constants)) if constants and kernel.is_bound else set()
+    known = {x.name: x for x in buffers if all(isinstance(e, Const) for e in x.shape)}
+    ready = _ready(known, statements, set(constants)) if constants else set()
     early = [s for s in statements if _stored(s) and _stored(s) <= ready]
     late = [s for s in statements if not any(s is p for p in early)]
     needed = {name for s in late for name in touched(s)}
@@ -41,6 +42,7 @@ def taken_apart(kernel: Kernel, constants: Collection[str]) -> Apart | None:
         inputs=tuple(x for x in kernel.inputs if x.name in read),
         outputs=passed,
         parameters=(),
+        assumptions=(),
         body=b.alloc(own, b.block(early)),
     )
     then = replace(

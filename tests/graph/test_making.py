@@ -79,7 +79,7 @@ def test_a_process_builds_one_kernel_after_the_other_and_tells_of_errors(monkeyp
     other = Worker()
     try:
         for call in calls:
-            want = wanted(call, True)
+            want = wanted(call)
             found = other.build(want)
             assert isinstance(found, tuple)
             assert found[0].key == kernels.make(want)[0].key
@@ -89,7 +89,7 @@ def test_a_process_builds_one_kernel_after_the_other_and_tells_of_errors(monkeyp
         other.end()
         other.close()
     with pytest.raises(WorkerLostError):
-        other.build(wanted(calls[0], True))
+        other.build(wanted(calls[0]))
 
 
 @pytest.mark.usefixtures("empty_cache")

@@ -10,7 +10,7 @@ import pytest
 
 from opgen import algorithms
 from opgen.dtypes import FLOAT32
-from opgen.graph import programs
+from opgen.graph import programs, variety
 from opgen.graph.bound import Kind
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.held import array_of
@@ -191,7 +191,7 @@ def test_runs_at_the_same_time() -> None:
 
 def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PROGRAMS", 4)
-    monkeypatch.setattr(programs, "SPECIAL", 3)
+    monkeypatch.setattr(variety, "SPECIAL", 3)
     model = of_any_size(3)
     rng = np.random.default_rng(1)
     largest = 0

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from opgen.diagnostics import InternalError
-from opgen.loop.bind import bind
+from opgen.loop import build as b
+from opgen.loop.bind import ImpossibleValueError, bind, in_terms
 from opgen.loop.interpret import interpret
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
@@ -98,3 +99,25 @@ def test_wrong_values_are_refused(values: dict[str, float], message: str) -> Non
     with pytest.raises(InternalError) as caught:
         bind(parse_kernel(TEXT), values)
     assert str(caught.value) == message
+
+
+def test_parameters_in_terms_of_others() -> None:
+    """What was promised of them is assumed of what stands in their place."""
+    kernel = parse_kernel(
+        "kernel f(x: float32[n, m], n: int64 in [1, inf], m: int64 in [3, 9]) -> (y: float32[m]):\n"
+        "    for i in 0 .. m:\n        y[i] = x[n - 1, i]\n"
+    )
+    told = in_terms(kernel, {"m": b.add(b.var("n"), 2)}, {"n": 16})
+    verify(told)
+    assert print_kernel(told) == (
+        "kernel f(\n    x: float32[n, n + 2],\n    n: int64 in [16, inf],\n) -> (\n    y: float32[n + 2],\n):\n"
+        "    assume n + 2 >= 3\n    assume n + 2 <= 9\n    for i in 0 .. n + 2:\n        y[i] = x[n - 1, i]\n"
+    )
+    with pytest.raises(InternalError, match="has no parameter 'q'"):
+        in_terms(kernel, {"q": b.var("n")}, {})
+    with pytest.raises(ImpossibleValueError, match="m >= 3"):
+        in_terms(
+            parse_kernel(print_kernel(kernel).replace("):\n    for", "):\n    assume m >= 3\n    for")),
+            {"m": b.index(2)},
+            {},
+        )
