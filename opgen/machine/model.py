@@ -7,10 +7,6 @@ from math import gcd
 
 KIB = 1024
 MIB = 1024 * KIB
-STEPS = 4
-"""Of a multiply-add at least: so many are under way in one unit."""
-KEPT = 2
-"""The last cache keeps what fits as many times."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +49,6 @@ class Machine:
     """Whether it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
     tiles: bool = False
     """Whether it has a matrix unit for tiles of bfloat16 pairs (AMX), and the system lets this process use it."""
-
-    @property
-    def one_unit(self) -> bool:
-        """Whether one unit of a core multiplies and adds vectors, rather than two: each takes four steps, or five."""
-        return self.latency < 2 * STEPS
-
-    def from_memory(self, size: float) -> bool:
-        """Whether so many bytes come at the rate of memory, or nearly: more than half of the last cache, which others
-        use, too.
-        """
-        return KEPT * size > self.l3.size
 
     @property
     def flops(self) -> float:

@@ -12,7 +12,7 @@ from opgen.runtime import toolchain
 from opgen.runtime.algorithms import mode
 from opgen.runtime.errors import ArgumentValueError
 from opgen.runtime.limits import CheckedKernel
-from opgen.schedule.cost import seconds
+from opgen.schedule.estimate import seconds
 from opgen.spec.environment import Environment, evaluate
 from opgen.spec.model import Algorithm, Module, OpSpec
 

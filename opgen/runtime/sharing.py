@@ -1,7 +1,7 @@
 """Which kernels are worth the threads that share their work.
 
 The rule is one, for calls from Python and for the C library: a kernel that takes less than WORTH_SHARING is run by the
-thread that calls it.  Where a kernel's sizes are numbers, its time is `opgen.schedule.cost.seconds`; where they are
+thread that calls it.  Where a kernel's sizes are numbers, its time is `opgen.schedule.estimate.seconds`; where they are
 parameters, `work_of` gives what a call's numbers are put into.
 """
 
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Binary, Block, Buffer, Call, Const, Expr, For, If, Kernel, Let, Stmt, Store, Unary
 from opgen.loop.walk import buffers_in, free_vars, loads, map_expr, stores, substitute_expr, walk_expr
-from opgen.schedule.cost import NEST, seconds
+from opgen.schedule.cost.calibration import NEST
+from opgen.schedule.estimate import seconds
 
 if TYPE_CHECKING:
     from opgen.machine import Machine
@@ -44,7 +45,7 @@ def is_for_one(kernel: Kernel, machine: Machine) -> bool:
 
 
 def work_of(kernel: Kernel, machine: Machine) -> Work:
-    """The work of a kernel whose sizes are parameters: `opgen.schedule.cost` without what needs numbers.
+    """The work of a kernel whose sizes are parameters: `opgen.schedule.estimate` without what needs numbers.
 
     Each nest reads and writes what it touches once, at the rate of the second cache; more than that is more than
     WORTH_SHARING.

@@ -26,13 +26,11 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, nests
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import STEP_SHARED
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
 from opgen.schedule.steps import Bind, Fuse, Pack, Parallel
 from opgen.schedule.targets import Target
-
-SHARED = 2**18
-"""Terms or results of a nest from which threads share it though they meet at each step of a recurrence."""
 
 
 def default_schedule(kernel: Kernel, kind: Target = "cpu", machine: Machine | None = None) -> Schedule:
@@ -95,7 +93,7 @@ def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
     kernel, start = trial.kernel, len(trial.steps)
     _scheduled_alone(nest, trial, machine)
     alone = any(holds_loop(s, nest.names[0]) for s in _apart(kernel, machine))
-    if in_steps(kernel, nest.names[0]) and (alone or count_of_terms(nest) < SHARED):
+    if in_steps(kernel, nest.names[0]) and (alone or count_of_terms(nest) < STEP_SHARED):
         serial = Trial(kernel)
         if serial.take(*(s for s in trial.steps[start:] if not isinstance(s, Parallel | Fuse))):
             trial.adopt(serial, start)

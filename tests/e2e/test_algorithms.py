@@ -13,7 +13,7 @@ from opgen.diagnostics import UserError
 from opgen.machine import typical
 from opgen.runtime import choose
 from opgen.runtime.algorithms import VARIABLE, Mode
-from opgen.schedule.cost import seconds
+from opgen.schedule.estimate import seconds
 
 ROOT = Path(__file__).parents[2]
 SIZE, CHANNELS, OUTPUTS = 28, 32, 48

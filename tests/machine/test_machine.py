@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,26 +64,6 @@ def test_the_table_and_the_model_are_the_same_numbers() -> None:
     machine = typical(32)
     assert unflatten(flatten(machine)) == machine
     assert flatten(machine)["l2.size"] == machine.l2.size
-
-
-@pytest.mark.parametrize(
-    ("name", "vector_bytes", "one"),
-    [
-        ("znver1", 32, True),
-        ("znver4", 64, True),
-        ("znver5", 64, False),
-        ("haswell", 32, False),
-        ("apple-m1", 16, False),
-    ],
-)
-def test_kinds_with_one_unit_are_told_by_what_is_under_way(name: str, vector_bytes: int, one: bool) -> None:
-    values, _ = assumed(name, vector_bytes, 3e9)
-    assert replace(typical(vector_bytes), latency=int(values["latency"])).one_unit == one
-
-
-def test_what_fills_more_than_half_of_the_last_cache_comes_from_memory() -> None:
-    half = typical().l3.size // 2
-    assert (typical().from_memory(half), typical().from_memory(half + 1)) == (False, True)
 
 
 def test_rates_are_assumed_by_kind_and_clock() -> None:

@@ -17,8 +17,9 @@ from opgen.machine.model import Cache, Machine
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.nests import nests
-from opgen.schedule.auto.traffic import Access, Loop, Region, Traffic, accesses, region
+from opgen.schedule.cost.traffic import Access, Loop, Region, Traffic, region
 from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, MODULE

@@ -19,10 +19,10 @@ def run(*words: str) -> Result:
 
 
 def test_rows_have_names_of_their_own() -> None:
-    names = [row.name for row in schedules.rows(extra=20, seed=3)]
+    names = [row.name for row in schedules.rows(extra=20)]
     assert len(names) == len(set(names))
     assert {"r50_4_1x1/8/filter/NCHW/bfloat16", "r50_2_3x3/1/forward by minimal_filtering"} <= set(names)
-    assert [row.name for row in schedules.rows(extra=20, seed=3)] == names
+    assert [row.name for row in schedules.rows(extra=20)] == names
     assert sum(name.startswith("random_") for name in names) >= 20
 
 

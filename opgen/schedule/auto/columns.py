@@ -14,6 +14,7 @@ from math import prod
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes, reduces
+from opgen.schedule.cost.calibration import COLUMN_ROWS, COLUMN_VECTORS, MASKED_BYTES, PARALLEL, PARTS, TURNS
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Flatten,
@@ -29,19 +30,6 @@ from opgen.schedule.steps import (
     Vectorize,
 )
 
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
-MASKED = 64
-"""Bytes of a vector from which on a CPU masks its lanes for nothing."""
-ROWS = 8
-"""Rows that are read side by side where sums wait in the first cache."""
-PIECE = 4
-"""Most vectors of these rows that are side by side."""
-TURNS = 4
-"""Iterations for each core, if their number is no multiple of that of the cores."""
-PARTS = 16
-"""Most parts of the rows for threads."""
-
 
 @dataclass(frozen=True)
 class Columns(LaneNest):
@@ -56,7 +44,7 @@ class Columns(LaneNest):
         if not reduces(nest) or not known or nest.conditions or len(nest.allocations) != 1:
             return False
         own = [e for e in nest.outside_loads if depends(e.indices, vector)]
-        whole = not self._ragged or self.machine.vector_bytes >= MASKED
+        whole = not self._ragged or self.machine.vector_bytes >= MASKED_BYTES
         return bool(own) and whole and all(is_contiguous(e, vector, nest.shapes) for e in own)
 
     @property
@@ -173,7 +161,7 @@ class Columns(LaneNest):
     def _chains(self, size: int, count: int) -> int:
         """How many sums of each result hide the latency of an addition, where rows are narrow."""
         chains = 1
-        while chains * size < self.machine.latency and count % (2 * chains) == 0 and count >= 2 * ROWS * chains:
+        while chains * size < self.machine.latency and count % (2 * chains) == 0 and count >= 2 * COLUMN_ROWS * chains:
             chains *= 2
         return chains
 
@@ -227,9 +215,9 @@ class Columns(LaneNest):
         """The sums of some vectors in registers for some rows."""
         outer, piece, across, lane = (self.trial.fresh(f"{self.vector}_{end}") for end in "oivl")
         rows, row = self.trial.fresh(f"{terms[-1]}_b"), self.trial.fresh(f"{terms[-1]}_t")
-        wide = max(n for n in range(1, PIECE + 1) if self._vectors % n == 0)
+        wide = max(n for n in range(1, COLUMN_VECTORS + 1) if self._vectors % n == 0)
         return [
-            Split(terms[-1], ROWS, "min", rows, row),
+            Split(terms[-1], COLUMN_ROWS, "min", rows, row),
             Split(self.vector, wide * self.lanes, "exact", outer, piece),
             Split(piece, self.lanes, "exact", across, lane),
             Reorder((*around, *terms[:-1], rows, outer, row, across, lane)),

@@ -35,7 +35,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.columns import Columns
 from opgen.schedule.auto.contraction.few import Few, few
 from opgen.schedule.auto.contraction.flat import Flat
-from opgen.schedule.auto.contraction.nest import FAR, Contraction
+from opgen.schedule.auto.contraction.nest import Contraction
 from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.outer_maps import OuterMaps
 from opgen.schedule.auto.contraction.outer_pairs import OuterPairs
@@ -52,7 +52,7 @@ from opgen.schedule.auto.copies.panel import Marks, blocked_rows, panelled, pane
 from opgen.schedule.auto.copies.prepare import elements, pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.copies.results import turned
 from opgen.schedule.auto.copies.row_panel import panelled_rows
-from opgen.schedule.auto.elementwise import PARALLEL, Elementwise, lanes_of
+from opgen.schedule.auto.elementwise import Elementwise, lanes_of
 from opgen.schedule.auto.generic.few import GenericFew
 from opgen.schedule.auto.generic.nest import GenericNest
 from opgen.schedule.auto.lane_nest import LaneNest
@@ -70,7 +70,7 @@ from opgen.schedule.auto.nests import (
     reduces,
     worth_lanes,
 )
-from opgen.schedule.auto.past import SUMMED, past_caches
+from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.rows import Rows, Whole
 from opgen.schedule.auto.transposed import Transposed
 from opgen.schedule.auto.trial import Trial
@@ -79,11 +79,9 @@ from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
+from opgen.schedule.cost.calibration import FAR_READS, FOUND_SUMS, PARALLEL, UNROLLED_PHASES
 from opgen.schedule.focus import focus_on_loops
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
-
-MOST = 256
-"""Most terms that are unrolled to decide conditions, of all phases together."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,7 @@ class CpuNest:
         known = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
         taps = [(n, e) for n, e in known if e is not None]
         steps = prod(divisibility(self.nest).values())
-        if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > MOST:
+        if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > UNROLLED_PHASES:
             return {}
         phases = split_phases(self.nest, self.trial)
         self.trial.take(*(Unroll(n) for n in (*phases.remainders, *(n for n, _ in taps))))
@@ -234,7 +232,7 @@ class CpuNest:
         if not self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes)):
             return False
         if any(not depends(e.indices, vector) for e in nest.summed):  # windows decide themselves
-            past_caches(nest, vector, self.trial, self.machine, SUMMED)
+            past_caches(nest, vector, self.trial, self.machine, FOUND_SUMS)
         return True
 
     def _reduction_packed(self, nest: Nest, vector: str, lanes: int) -> bool:
@@ -350,7 +348,7 @@ class CpuNest:
         scalars = [e for e in nest.summed if not depends(e.indices, vector)]
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
         read = dict.fromkeys(nest.summed if walks(nest) else scalars)
-        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR * self.machine.l2.size
+        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR_READS * self.machine.l2.size
         if not (scalars and along and far):
             return False
         start, wide = len(self.trial.steps), self.trial.fresh(f"{nest.results[0].buffer}_wide")

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 
 from opgen.schedule.auto.nests import Nest, contiguous_loop
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import GPU_FUSED, GPU_THREADS, GPU_WARP
 from opgen.schedule.steps import Bind, Reorder, Split
-
-THREADS = 256
-"""Threads of a block, where the loop along them is long enough."""
-WARP = 32
-FUSED = 3
-"""Most loops of unknown extent that are fused over the blocks: each makes the indices harder to reason about."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +30,13 @@ class CudaNest:
         taken = self.trial.take(Split(along, threads, "guard", block, thread), *order, Bind(thread, "thread.x"))
         if taken:
             constant = all(self.nest.extent(n) is not None for n in others)
-            around = [*others, block][: None if constant else FUSED]
+            around = [*others, block][: None if constant else GPU_FUSED]
             self.trial.fused_prefix(around, lambda name: Bind(name, "block.x"))
         return taken
 
     def _threads(self, along: str) -> int:
         extent = self.nest.extent(along)
-        threads = THREADS if len(self.nest.names) == 1 else THREADS // 2
-        while extent is not None and threads > WARP and threads // 2 >= extent:
+        threads = GPU_THREADS if len(self.nest.names) == 1 else GPU_THREADS // 2
+        while extent is not None and threads > GPU_WARP and threads // 2 >= extent:
             threads //= 2
         return threads

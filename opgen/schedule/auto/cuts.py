@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from opgen.schedule.cost.calibration import RAGGED
 from opgen.schedule.split import Tail
-
-RAGGED = 1.5
-"""What a second body for the last tile costs: time to build, and room in the cache of instructions."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,9 @@ from opgen.schedule.auto.copies.prepare import pack_shared
 from opgen.schedule.auto.nests import Nest, depends, places_read, reduces, width_in_bytes, worth_lanes
 from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PARALLEL
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
-
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
 
 
 def lanes_of(nest: Nest, machine: Machine, extent: int | None, along: str | None = None) -> int:

@@ -17,10 +17,8 @@ from opgen.schedule.auto.cuts import Cut
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
+from opgen.schedule.cost.calibration import BORDER
 from opgen.schedule.steps import Partition
-
-BORDER = 8
-"""Most iterations at either end of a reduction that are set apart because conditions hold only for some of a tile."""
 
 
 def set_apart(trial: Trial, nest: Nest, column: Walk, tiles: str, cut: Cut) -> bool:

@@ -22,10 +22,8 @@ from opgen.loop.walk import (
     walk_expr,
 )
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.cost.calibration import FULL
 from opgen.schedule.focus import focus_on_loops
-
-FULL = 0.95
-"""The share of lanes at work along results from which no other loop suits lanes better."""
 
 Shapes = Mapping[str, tuple[Expr, ...]]
 

@@ -6,24 +6,18 @@ from opgen.loop.nodes import Store
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import FOUND, STORED_PAST
 from opgen.schedule.steps import Split, Stream, Widen
 
-FAR = 2
-"""The part of the last cache that a nest can count on: others use it, too."""
-SUMMED = 4
-"""As `FAR`, for a contraction: stores that wait for lines are felt beside arithmetic."""
-WORTH = 5
-"""Results that are this part of what is read, or more, are worth a way of their own."""
 
-
-def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, far: int = FAR) -> None:
+def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
     """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept: more
-    than one `far`th of the last cache with what is read.
+    than a share of the last cache with what is read.
     """
     read, touched = read_bytes(nest), touched_bytes(nest)
     row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
     whole = machine.vector_bytes == machine.l1.line and row == {0}
-    beyond = touched > machine.l3.size // far and touched - read >= read / WORTH
+    beyond = touched > share * machine.l3.size and touched - read >= read / STORED_PAST
     if whole and beyond and all(_together(s, vector, trial, machine) for s in nest.results):
         outputs = {o.name for o in trial.kernel.outputs}
         trial.take(*(Stream(s.buffer) for s in nest.results if s.buffer in outputs))

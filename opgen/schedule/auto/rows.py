@@ -13,13 +13,8 @@ from opgen.loop.nodes import For, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PARALLEL, REDUCED_AT_ONCE
 from opgen.schedule.steps import Parallel, Partition, Rfactor, Split, Step, Unroll, Vectorize
-
-FEW = 2048
-"""Terms up to which a number is reduced as fast as a call takes, however it is done."""
-
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Whole:
             return False
         result, loop = self.nest.results[0], self.nest.loops[-1]
         extents = [self.nest.extent(n) for n in self.nest.names]
-        few = prod(n or FEW for n in extents) < FEW
+        few = prod(n or REDUCED_AT_ONCE for n in extents) < REDUCED_AT_ONCE
         if few or any(depends(result.indices, n) for n in self.nest.names):
             return False
         touched = [e for e in self.nest.outside_loads if depends(e.indices, loop.var)]

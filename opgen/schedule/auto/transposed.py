@@ -12,22 +12,13 @@ from functools import cached_property
 
 from opgen.loop.nodes import Load, Store
 from opgen.machine import Machine
-from opgen.schedule.auto.copies.blocks import SMALLEST, transposed_blocks
+from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.elementwise import lanes_of
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, own_axis, reduces
 from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PARALLEL, SMALLEST_SQUARE, TRANSPOSED_EDGE, TRANSPOSED_TWICE, TURNS
 from opgen.schedule.steps import Flatten, Pack, Parallel, Reorder, Split, Step, Transpose, Vectorize
-
-ROWS = 64
-"""Edge of a larger block: of so many rows of what is read, and of what is written, the second cache keeps lines, and
-the processor the pages, even if they lie a power of two apart."""
-TURNS = 4
-"""Most parts for each core."""
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
-WASTE = 1.08
-"""What may be done twice where larger blocks overlap, of what smaller ones do."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +95,7 @@ class Blocks:
         if (
             not loads
             or not single
-            or self._edge < SMALLEST
+            or self._edge < SMALLEST_SQUARE
             or not buffers <= {i.name for i in self.trial.kernel.inputs}
         ):
             return False
@@ -134,14 +125,14 @@ class Blocks:
     def _size(self, extent: int) -> int:
         """Of a larger block: the largest multiple of a square one's edge that does little twice."""
         edge = self._edge
-        sizes = range(edge, min(max(ROWS, edge), extent) + 1, edge)
+        sizes = range(edge, min(max(TRANSPOSED_EDGE, edge), extent) + 1, edge)
         done = {n: -(-extent // n) * n for n in sizes}
-        return max(n for n in sizes if done[n] <= WASTE * min(done.values()))
+        return max(n for n in sizes if done[n] <= TRANSPOSED_TWICE * min(done.values()))
 
     def _part(self, loop: str) -> int:
         """How many equal parts of a loop keep cores busy best, if larger blocks overlap in it."""
         extent, cores = self._extent(loop), self.machine.cores
-        counts = [n for n in range(1, min(extent // ROWS, TURNS * cores) + 1) if extent % n == 0]
+        counts = [n for n in range(1, min(extent // TRANSPOSED_EDGE, TURNS * cores) + 1) if extent % n == 0]
         return max(counts, key=lambda n: n / (-(-n // cores) * cores), default=1)
 
     def _blocked(self) -> str | None:

@@ -12,18 +12,9 @@ from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import BLOCK_FREE, FOUND_SUMS, MADE, PIECE, START
+from opgen.schedule.cost.memory import Memory, Shares
 from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
-
-START = 1e-6
-"""Seconds to begin a block: its memory, and loops that are cold."""
-PIECE = 1024
-"""Bytes that are read in order as fast as longer pieces."""
-ROOM = 0.75
-"""The part of the second cache that a block may fill together with what stays from block to block."""
-SHARES = 4
-"""The part of the last cache that intermediates can count on: inputs and results pass through it, and others use it."""
-MADE = 1.5
-"""The most that the last cache takes and gives of intermediates, in memory's rate; its own is of reading in order."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +26,7 @@ class Blocks:
     sources: Sources
     machine: Machine
 
-    room: ClassVar[float] = 0.25
+    room: ClassVar[float] = BLOCK_FREE
     """The part of the second cache that a block fills without a loss, beside what passes through."""
 
     @cached_property
@@ -158,11 +149,13 @@ class Blocks:
             found |= {e.buffer for e in short if e.buffer not in self.sources.local}
         return sum(self._size(name) / self._rate(self._size(name)) for name in found)
 
+    @cached_property
+    def _memory(self) -> Memory:
+        """Where parts of a block are found: all of the second cache is for it."""
+        return Memory(self.machine, Shares(0, 1, FOUND_SUMS))
+
     def _rate(self, size: float) -> float:
-        m = self.machine
-        if size <= m.l2.size:
-            return m.l2.bytes_per_second
-        return m.l3.bytes_per_second if size * SHARES <= m.l3.size else m.memory_bytes_per_second
+        return self._memory.rate(size)
 
     def _rate_of_made(self, size: float) -> float:
         """The rate of intermediates from beyond the second cache."""

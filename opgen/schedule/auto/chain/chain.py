@@ -21,12 +21,8 @@ from opgen.schedule.auto.chain.sum_blocks import SumBlocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import CHAIN_LONGEST, PARALLEL
 from opgen.schedule.steps import Parallel
-
-LONGEST = 32
-"""Most nests that are scheduled together: what is found out about one of them is looked for in all others."""
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
 
 
 def has_intermediates(kernel: Kernel) -> bool:
@@ -36,7 +32,7 @@ def has_intermediates(kernel: Kernel) -> bool:
 
 def is_short(kernel: Kernel) -> bool:
     """Whether nests are few enough to be looked at together."""
-    return len(outermost(kernel.body)[1]) <= LONGEST
+    return len(outermost(kernel.body)[1]) <= CHAIN_LONGEST
 
 
 def is_chain(kernel: Kernel, machine: Machine) -> bool:

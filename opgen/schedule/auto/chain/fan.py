@@ -19,15 +19,12 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, contiguous_loop, is_contiguous, width_in_bytes
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import FAN_DIVISOR, FAN_TERMS
 from opgen.schedule.loops import loop_names
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import ComputeAt, Reorder, Split, Step, Unroll, Vectorize
 
-TERMS = 600
-"""Most terms in one body: of a nest, and of all intermediates in its registers."""
 Finder = Callable[[Sequence[Nest]], Nest | None]
-LARGEST = 8
-"""The largest number by which a loop's quotient and remainder are resolved."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class Fan:
             taps = {s.var for s in reader.inner_loops} | set(self.sources.fan(reader, self.sources.within(reader)))
             axes = [d for d, index in enumerate(load.indices) if free_vars(index) & taps]
             counts.append(_terms(nest, [n for d in axes if (n := along(nest, buffer, d)) is not None]))
-        return all(c is not None for c in counts) and sum(c or 0 for c in counts) <= TERMS
+        return all(c is not None for c in counts) and sum(c or 0 for c in counts) <= FAN_TERMS
 
     def _is_consecutive(self) -> bool:
         """Whether what follows the lanes is read consecutively."""
@@ -171,6 +168,6 @@ def _quotients(nest: Nest) -> dict[str, int]:
         if isinstance(e, Binary) and e.op in ("floordiv", "mod") and isinstance(e.right, Const):
             for name in sorted(free_vars(e.left) & set(nest.names)):
                 form = linear(e.left, name)
-                if form is not None and form[0] == Const(1) and 1 < int(e.right.value) <= LARGEST:
+                if form is not None and form[0] == Const(1) and 1 < int(e.right.value) <= FAN_DIVISOR:
                     found[name] = int(e.right.value)
     return found

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from opgen.machine import Machine
-from opgen.schedule.auto.chain.blocks import ROOM, Blocks
+from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import BLOCKS_ALIKE, CHAIN_VECTORS, FOUND_SUMS, KEPT
+from opgen.schedule.cost.memory import Memory, Shares
 from opgen.schedule.steps import ComputeAt, Parallel, Reorder, Split
-
-VECTORS = 2
-"""Vectors of which a block has a multiple: a register tile of what is made for it is as wide."""
-ALIKE = 1.05
-"""Among blocks of which the estimates differ by no more, the smallest is best: its intermediates are nearer."""
 
 
 @dataclass(frozen=True)
 class LaneBlocks(Blocks):
     """The last nest of a chain, and the loop of its lanes alone: what all blocks share is made before."""
 
-    room: ClassVar[float] = ROOM
+    room: ClassVar[float] = KEPT
 
     @staticmethod
     def of(nest: Nest, sources: Sources, machine: Machine) -> LaneBlocks | None:
@@ -53,12 +51,14 @@ class LaneBlocks(Blocks):
 
     def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
         extent = self._extents[0]
-        step = VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
+        step = CHAIN_VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
         sizes = range(step, extent, step)
         found = [(self._seconds(moved, extent // n), (0, n)) for n in sizes if extent % n == 0]
         least = min((seconds for seconds, _ in found), default=0)
-        alike = (f for f in found if f[0] <= ALIKE * least)
+        alike = (f for f in found if f[0] <= BLOCKS_ALIKE * least)
         return next(alike, (self._seconds(moved, 1), (-1, 1)))
 
-    def _rate(self, size: float) -> float:
-        return super()._rate(size / ROOM)
+    @cached_property
+    def _memory(self) -> Memory:
+        """As for other blocks, beside what passes through."""
+        return Memory(self.machine, Shares(0, KEPT, KEPT * FOUND_SUMS))

@@ -19,12 +19,8 @@ from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, reduces
 from opgen.schedule.auto.rows import Rows, in_partial_sums
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PARALLEL, TURNS
 from opgen.schedule.steps import ComputeAt, Parallel
-
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
-TURNS = 4
-"""Rows for each core, if their number is no multiple of that of the cores."""
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,22 @@ from opgen.loop.nodes import For
 from opgen.loop.walk import loops_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.chain.blocks import ROOM, START, Blocks
-from opgen.schedule.auto.contraction.plan import STORED, VISIT
+from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import (
+    CHAIN_BLOCKS,
+    CHAIN_TILE_SCALARS,
+    CHAIN_TILE_VECTORS,
+    KEPT,
+    OWN_SUMS,
+    PARTS,
+    START,
+    STORED,
+    VISIT,
+)
 from opgen.schedule.steps import Carry, ComputeAt, Divide, Parallel, Split, Step, Vectorize
-
-SCALARS, VECTORS = 8, 2
-"""The tile of sums that is expected."""
-NEAR = 0.75
-"""The part of the first cache that keeps what a product of matrices reads from tile to tile."""
-OWN = 4
-"""The part of the second cache for sums of a thread's own."""
-BLOCKS = 4
-"""Fewest blocks for each core."""
-MOST = 16
-"""Most cores that have sums of their own, which are added up at the end."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,11 @@ class SumBlocks(Blocks):
         each, left = divmod(self._extents[0], cores)
         even = left == 0 and (level > 0 or each % size == 0)
         blocks = prod(self._extents[: level + 1]) // size
-        near = OWN * self._size(self.last.results[0].buffer) <= self.machine.l2.size
+        near = OWN_SUMS * self._size(self.last.results[0].buffer) <= self.machine.l2.size
         width = self.last.extent(contiguous_loop(self.last) or "") or 0
         whole = width > 0 and width % self._lanes == 0
-        enough = blocks >= BLOCKS * cores
-        return cores if self._is_outer and even and near and whole and enough and cores <= MOST else 1
+        enough = blocks >= CHAIN_BLOCKS * cores
+        return cores if self._is_outer and even and near and whole and enough and cores <= PARTS else 1
 
     def _apart_for_threads(self, trial: Trial) -> tuple[str, list[Step]]:
         """What is left of the outermost loop, and the steps that divide it: each thread has some of it."""
@@ -108,11 +107,11 @@ class SumBlocks(Blocks):
         read once; any other is read again for each tile of vectors.
         """
         piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
-        room = 1 if self._is_outer else ROOM
-        sums = 0 if blocks == 1 else 2 * results / self._rate_within(ROOM, results + piece)
+        room = 1 if self._is_outer else KEPT
+        sums = 0 if blocks == 1 else 2 * results / self._rate_within(KEPT, results + piece)
         if self._is_outer:
             part = piece / self._apart
-            near = part <= NEAR * self.machine.l1.size
+            near = part <= KEPT * self.machine.l1.size
             sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
         second = self.machine.l2.size
         far = piece > room * second
@@ -136,8 +135,10 @@ class SumBlocks(Blocks):
     @property
     def _resumed(self) -> float:
         """The time that it takes to enter all tiles once and to go on with their sums."""
-        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (SCALARS * VECTORS * self._lanes)
-        return tiles * (VISIT + STORED * SCALARS * VECTORS) / self.machine.fma_per_second
+        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (
+            CHAIN_TILE_SCALARS * CHAIN_TILE_VECTORS * self._lanes
+        )
+        return tiles * (VISIT + STORED * CHAIN_TILE_SCALARS * CHAIN_TILE_VECTORS) / self.machine.fma_per_second
 
     @cached_property
     def _apart(self) -> int:
@@ -153,6 +154,6 @@ class SumBlocks(Blocks):
         for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._moved}.values():
             uses = prod(nest.extent(n) or 1 for n in nest.names if not depends(load.indices, n))
             lanes = vector is not None and depends(load.indices, vector)
-            together = SCALARS if lanes else VECTORS * self._lanes
+            together = CHAIN_TILE_SCALARS if lanes else CHAIN_TILE_VECTORS * self._lanes
             total += self._size(load.buffer) * max(1, uses / together)
         return total

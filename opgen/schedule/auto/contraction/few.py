@@ -19,7 +19,6 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.few_phases import Phases, joint_phases
-from opgen.schedule.auto.contraction.tile import OPERANDS, TILE
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.nests import (
@@ -33,16 +32,8 @@ from opgen.schedule.auto.nests import (
     own_axis,
 )
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import FILLED_BY_POSITIONS, OPERANDS, PACKED_TERMS, POSITIONS, SWEPT, UNROLLED_TAPS
 from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
-
-GAIN = 1.3
-"""How much fuller vectors must be for lanes to go along positions."""
-TAPS = 16
-"""Fewer taps than so many are unrolled."""
-SWEPT = 4
-"""Taps share what they read of a row, term by term, if all terms of it are more than such a part of the first cache."""
-TERMS = 8
-"""Fewest terms of a sum for which it pays to pack what is read."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +139,16 @@ class Few:
     def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
         """The tap loops that must be unrolled so that no class of positions tries the taps of another."""
         names = {n for c in nest.conditions if any(depends(c, p) for p in (row, *phases)) for n in free_vars(c)}
-        return [s.var for s in nest.inner_loops if s.var in names and (constant_extent(s) or TAPS) < TAPS]
+        return [
+            s.var for s in nest.inner_loops if s.var in names and (constant_extent(s) or UNROLLED_TAPS) < UNROLLED_TAPS
+        ]
 
 
 def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
     """The tile for a nest that is better off with lanes along positions, if it is one."""
     if len(nest.allocations) != 1 or any(nest.extent(n) is None for n in nest.names):
         return None
-    if prod(constant_extent(s) or 0 for s in nest.inner_loops) < TERMS:
+    if prod(constant_extent(s) or 0 for s in nest.inner_loops) < PACKED_TERMS:
         return None
     chosen = loop_across(nest, lanes) or contiguous_loop(nest)
     usual = filled(nest, chosen, lanes) if chosen is not None else 0.0
@@ -166,7 +159,7 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
             continue
         busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each
         share = _share(nest, row, lanes)
-        if share > max(usual * busy * GAIN, best[0] if best else 0.0):
+        if share > max(usual * busy * FILLED_BY_POSITIONS, best[0] if best else 0.0):
             best = share, Few(nest, trial, machine, lanes, row, held)
     return best[1] if best else None
 
@@ -178,7 +171,7 @@ def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
     scalars = [e for e in nest.summed if not depends(e.indices, row)]
     if not others or not any(all(is_contiguous(e, n, nest.shapes) for e in scalars) for n in (held, others[0])):
         return False
-    return TILE < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
+    return POSITIONS < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
 
 
 def _mixed(nest: Nest, loop: str) -> bool:

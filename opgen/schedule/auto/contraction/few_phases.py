@@ -20,13 +20,8 @@ from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PHASE_VECTORS, SCALARS_ANYWHERE
 from opgen.schedule.steps import Pack, Parallel, Partition, Regroup, Reorder, Split, Unroll, Vectorize
-
-VECTORS = 2
-"""Fewest vectors of a tile: each scalar is loaded for so many multiply-adds."""
-
-SHARE = 4
-"""Scalars that take less than such a part of the first cache may lie anywhere."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class Phases:
         """Have the scalars of one term next to each other, if all of them take much of the first cache."""
         inputs = {i.name for i in self.trial.kernel.inputs}
         for load in dict.fromkeys(e for e in self.nest.summed if not depends(e.indices, self.row)):
-            if elements(self.nest, load.buffer) * load.dtype.bytes * SHARE <= self.l1:
+            if elements(self.nest, load.buffer) * load.dtype.bytes * SCALARS_ANYWHERE <= self.l1:
                 continue
             last = [d for d, e in enumerate(load.indices) if free_vars(e) & {self.taps, self.held}]
             order = (*(d for d in range(len(load.indices)) if d not in last), *last)
@@ -128,7 +123,7 @@ def joint_phases(nest: Nest, trial: Trial, machine: Machine, lanes: int, row: st
     extent = -(-(nest.extent(row) or 0) // steps[row])
     most = machine.registers * 3 // 4
     vectors = min(most // ((nest.extent(held) or 1) * prod(steps[n] for n in (row, across))), -(-extent // lanes))
-    if any(len(found) != 1 for found in met) or met[0] == met[1] or not rest or vectors < VECTORS:
+    if any(len(found) != 1 for found in met) or met[0] == met[1] or not rest or vectors < PHASE_VECTORS:
         return None
     if any(depends(c, n) for c in nest.conditions for n in rest):
         return None

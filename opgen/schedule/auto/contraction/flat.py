@@ -18,19 +18,17 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_last
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
-from opgen.schedule.auto.past import SUMMED, past_caches
+from opgen.schedule.auto.past import past_caches
+from opgen.schedule.cost.calibration import (
+    FLAT_TURNS,
+    FOUND_SUMS,
+    LEFT_OVER_MAPS,
+    MAP_TILES,
+    OPERANDS,
+    ROWS_OF_MAPS,
+)
+from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import Flatten, Parallel, Partition, Prefetch, Reorder, Split, Stage, Unroll, Vectorize
-
-TILES = ((3, 8), (3, 4))
-"""Vectors by scalars of a tile, the largest that registers hold: 11 loads for 24 multiply-adds."""
-OPERANDS = 4
-"""Registers that are not for accumulators."""
-SHARE = 6
-"""The part of the second cache that a block's rows take, which are read tile by tile."""
-BLOCKS = 2
-"""Blocks for each core at least."""
-REST = 1 / 20
-"""Most of the positions that may be left over when blocks are whole."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Flat(LaneNest):
         """The nest over the flat loop; `across`: the loop over results that `scalars` follow."""
         (term,) = nest.inner_loops
         size, terms = nest.extent(flat) or 0, constant_extent(term) or 0
-        vectors, high = next((t for t in TILES if prod(t) + OPERANDS <= self.machine.registers), (0, 1))
+        vectors, high = next((t for t in MAP_TILES if prod(t) + OPERANDS <= self.machine.registers), (0, 1))
         wide = vectors * self.lanes
         others = [n for n in nest.names if n not in (flat, across)]
         images = prod(nest.extent(n) or 1 for n in others)
@@ -70,7 +68,7 @@ class Flat(LaneNest):
             return False
         f, names = self.trial.fresh, {n: self.trial.fresh(f"{flat}_{n}") for n in "bropvli"}
         k_o, k_i = f(f"{across}_o"), f(f"{across}_i")
-        tiles = (names["o"], k_o) if self.machine.one_unit else (k_o, names["o"])
+        tiles = (names["o"], k_o) if Execution(self.machine).hides_loads else (k_o, names["o"])
         order = (names["b"], *tiles, term.var, k_i, names["v"], names["l"])
         left = size % block
         first = (flat, *others, across)
@@ -89,9 +87,11 @@ class Flat(LaneNest):
         if not tiled:
             return False
         asking = Prefetch(rows.buffer, names["o"], term.var)
-        if not (self.trial.take(asking) if self.machine.one_unit else self._copied(rows, flat, names["b"])):
+        if not (
+            self.trial.take(asking) if Execution(self.machine).hides_loads else self._copied(rows, flat, names["b"])
+        ):
             return False
-        past_caches(nest, flat, self.trial, self.machine, SUMMED)
+        past_caches(nest, flat, self.trial, self.machine, FOUND_SUMS)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
 
     def _copied(self, rows: Load, flat: str, block: str) -> bool:
@@ -110,11 +110,11 @@ class Flat(LaneNest):
         """
         tiles, cores = size // wide, self.machine.cores
         row = terms * wide * width_in_bytes(self.nest)
-        room = tiles if self.machine.one_unit else self.machine.l2.size // SHARE // row
-        most = min(room, tiles * images // (BLOCKS * cores), tiles)
+        room = tiles if Execution(self.machine).hides_loads else self.machine.l2.size // ROWS_OF_MAPS // row
+        most = min(room, tiles * images // (FLAT_TURNS * cores), tiles)
         for count in range(most, 0, -1):
-            even = images >= BLOCKS * cores or (tiles // count) % cores == 0
-            if even and size % (count * wide) <= REST * size:
+            even = images >= FLAT_TURNS * cores or (tiles // count) % cores == 0
+            if even and size % (count * wide) <= LEFT_OVER_MAPS * size:
                 return count * wide
         return None
 

@@ -17,34 +17,29 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
-from opgen.schedule.auto.contraction.plan import BLOCKS, Block, Plan, Planner, Shape
-from opgen.schedule.auto.contraction.tile import LONG, TileRule
+from opgen.schedule.auto.contraction.plan import Block, Plan, Planner, Shape
+from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.prepare import Phases, elements
-from opgen.schedule.auto.copies.row_panel import AGAIN
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse, own_axis, read_bytes
-from opgen.schedule.auto.traffic import Access, Traffic
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import (
+    ACCUMULATORS_ALONG,
+    BLOCKS,
+    FAR_READS,
+    FEW_POSITIONS,
+    FUSED_SHARED,
+    LOOPS_OF_TERMS,
+    PANEL_TERMS,
+    PANELS_ALIKE,
+    PLANS_TRIED,
+    UNROLLED,
+    UNROLLED_PHASES,
+    USES_ANEW,
+)
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.traffic import Access, Traffic
 from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll
-
-UNROLLED = 96
-"""Most accumulations that unrolling tap loops may put in one body, and for each phase of a stride."""
-MOST = 256
-"""Most accumulations of all phases together: what is gained beyond is lost in building."""
-TRIED = 4
-"""Plans that are tried before the one that needs no estimate."""
-NEAR = 1.05
-"""Times the least estimate: what makes up for such a difference decides."""
-FEW = 64
-"""Positions that are too few for what it takes to turn rows from afar not to be felt."""
-STREAMED = 32
-"""The part of the second cache for a panel of a block of terms, where arithmetic hides reading it from there."""
-FAR = 2
-"""As many times the second cache that reads must be to come from afar again and again."""
-LOOPS = 3
-"""Loops over terms, of which there must be so many for blocks of the second to hold anything."""
-SHARED = 256
-"""Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class Contraction:
         if not self._rule.in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
-        return [*self._short(ranked, known), *ranked[:TRIED], plain]
+        return [*self._short(ranked, known), *ranked[:PLANS_TRIED], plain]
 
     def _waiting(self, plain: Plan, extents: Sequence[tuple[str, int | None]]) -> list[Plan]:
         """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
@@ -119,7 +114,12 @@ class Contraction:
         of any kind.
         """
         room, size = self.machine.l2.size // 2, read_bytes(self.nest)
-        if self.phases.remainders or not self._carries or size <= FAR * self.machine.l2.size or len(extents) < LOOPS:
+        if (
+            self.phases.remainders
+            or not self._carries
+            or size <= FAR_READS * self.machine.l2.size
+            or len(extents) < LOOPS_OF_TERMS
+        ):
             return []
         (first, count), (second, length) = extents[:2]
         if count is None or length is None or count == 1:
@@ -137,13 +137,13 @@ class Contraction:
         rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
         best = next((p for p in ranked if p.order[:1] == (self.vector,) and p.block is None), None)
-        if best is None or len(best.order) < 2 or positions > FEW or not self._carries or len(rows) != 1:
+        if best is None or len(best.order) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
             return []
         ((buffer, element),), terms = rows.items(), [*reductions][-1]
         given = {i.name for i in self.trial.kernel.inputs}
         if buffer in given or elements(self.nest, buffer) * element <= self.machine.l2.size:
             return []
-        room = self.machine.l2.size // STREAMED if self.machine.one_unit else self.machine.l1.size // 3
+        room = self.machine.l2.size // PANEL_TERMS if Execution(self.machine).hides_loads else self.machine.l1.size // 3
         fit = room // (self.tile[self.vector] * element)
         size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
         if size < self.lanes or size == reductions[terms]:
@@ -153,7 +153,7 @@ class Contraction:
     def _again(self, plan: Plan) -> bool:
         """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
         around = prod(self._extent(n) // self.tile.get(n, 1) for n in plan.order[: plan.order.index(self.vector)])
-        return prod(self._extent(n) // self.tile.get(n, 1) for n in {*plan.order} - {self.vector}) >= AGAIN * around
+        return prod(self._extent(n) // self.tile.get(n, 1) for n in {*plan.order} - {self.vector}) >= USES_ANEW * around
 
     def _panels(self, plan: Plan, best: Plan) -> bool:
         """Whether a plan is nearly the best, and has vectors outermost: what they read can be a panel then, which the
@@ -161,7 +161,7 @@ class Contraction:
         """
         assert plan.cost is not None
         assert best.cost is not None
-        return plan.order[0] == self.vector and plan.cost.seconds <= NEAR * best.cost.seconds
+        return plan.order[0] == self.vector and plan.cost.seconds <= PANELS_ALIKE * best.cost.seconds
 
     @property
     def _carries(self) -> bool:
@@ -175,7 +175,11 @@ class Contraction:
         they are stored in order.
         """
         loops = list(self.tile)
-        if prod(self.tile.values()) != LONG * self.lanes or len(loops) != 2 or not self._rule.along_scalars(loops[0]):
+        if (
+            prod(self.tile.values()) != ACCUMULATORS_ALONG * self.lanes
+            or len(loops) != 2
+            or not self._rule.along_scalars(loops[0])
+        ):
             return None
         results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
         if 2 * results > self.machine.l2.size:
@@ -203,7 +207,7 @@ class Contraction:
         """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
         multiply-adds, so that the next is not asked for in time.
         """
-        if not self.machine.one_unit or not arrangement.around or plan.carried or self.phases.remainders:
+        if not Execution(self.machine).hides_loads or not arrangement.around or plan.carried or self.phases.remainders:
             return
         given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
         for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
@@ -227,7 +231,7 @@ class Contraction:
             if name in self.phases.remainders:
                 continue
             chosen.append(name)
-            if prod(extents.get(n, 1) for n in chosen) >= SHARED:
+            if prod(extents.get(n, 1) for n in chosen) >= FUSED_SHARED:
                 break
         return chosen
 
@@ -260,7 +264,7 @@ class Contraction:
         accumulators = prod(self.tile.values()) // self.lanes
         share = 2 ** len(self.phases.remainders)
         steps: list[Step] = []
-        if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, MOST):
+        if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, UNROLLED_PHASES):
             steps += [Unroll(n) for n, _ in known]
         else:
             steps += [p for n, e in known if (p := decided(n, e, conditions, self._inside)) is not None]

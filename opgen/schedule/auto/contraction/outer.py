@@ -15,12 +15,10 @@ from functools import cached_property
 
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.outer_panels import REST, panel_of_scalars, panel_of_vectors
-from opgen.schedule.auto.contraction.outer_shape import SCALARS, VECTORS, OuterShape
+from opgen.schedule.auto.contraction.outer_shape import OuterShape
 from opgen.schedule.auto.contraction.products import apart, balanced
+from opgen.schedule.cost.calibration import PLACES_UNROLLED, PRODUCT_POSITIONS, PRODUCT_VECTORS
 from opgen.schedule.steps import Carry, Divide, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
-
-SEVERAL = (2, 3, 5, 7)
-"""Places that are done in one iteration, so that the loop itself is not felt: the fewest that divide a block."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class OuterProducts(OuterShape):
         steps: list[Step] = []
         if self.parts > 1:
             steps, places = self._divided(places)
-        steps += [Split(self.vector, VECTORS * self.lanes, "exact", blocks, part)]
+        steps += [Split(self.vector, PRODUCT_VECTORS * self.lanes, "exact", blocks, part)]
         if self.groups > 1:
             shared, rest, scalars = trial.fresh(f"{loop}_g"), trial.fresh(f"{loop}_r"), scalars // self.groups
             steps += [Split(loop, scalars, "exact", shared, rest), Reorder((shared, blocks, *others, rest, part))]
@@ -69,7 +67,7 @@ class OuterProducts(OuterShape):
             steps += [Carry(around, blocks)]
             inside = [within, *places[1:][-1:]]
         steps += [
-            *apart(loop, scalars, balanced(scalars, SCALARS), outer, inner),
+            *apart(loop, scalars, balanced(scalars, PRODUCT_POSITIONS), outer, inner),
             Split(part, self.lanes, "exact", across, lane),
             Reorder((outer, inner, across, lane)),
             Reorder((outer, *inside, inner, across, lane)),
@@ -91,7 +89,7 @@ class OuterProducts(OuterShape):
     def _together(self) -> int:
         """How many places are done in one iteration of the loop over all of them."""
         extent = constant_extent(self.rows) if self.whole else self.block
-        return next((d for d in SEVERAL if len(self.places) == 1 and (extent or 1) % d == 0), 1)
+        return next((d for d in PLACES_UNROLLED if len(self.places) == 1 and (extent or 1) % d == 0), 1)
 
     def _divided(self, places: list[str]) -> tuple[list[Step], list[str]]:
         """Parts of the places with results of their own, and what is left of the loop over places."""

@@ -20,23 +20,16 @@ from opgen.schedule.auto.contraction.products import apart, balanced
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, own_axis, read_bytes, with_last
+from opgen.schedule.cost.calibration import OPERANDS_OUTER, OUTER_MAP_TILES, PANEL_MAPS, PLACES_WAITING
+from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
-
-TILES = ((4, 6), (2, 12))
-"""Vectors by scalars of a tile: 10 or 14 loads for 24 multiply-adds."""
-OPERANDS = 5
-"""Registers that are not for accumulators."""
-PANEL = 1 / 8
-"""The share of the second cache for a block's panel."""
-PLACES = 64
-"""Places of a block at least: with fewer, the results that wait are felt."""
 
 
 @dataclass(frozen=True)
 class OuterMaps(LaneNest):
     def run(self) -> bool:
         """All steps, or none."""
-        return self.machine.one_unit and self._fits and self.trial.attempt(self._joined)
+        return Execution(self.machine).hides_loads and self._fits and self.trial.attempt(self._joined)
 
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
@@ -69,9 +62,9 @@ class OuterMaps(LaneNest):
     def _tile(self) -> tuple[int, int] | None:
         """Vectors and scalars: as many vectors as leave blocks of them that threads can share."""
         width, scalars = self.nest.extent(self.vector) or 0, self.nest.extent(self._loop) or 0
-        for vectors, most in TILES:
+        for vectors, most in OUTER_MAP_TILES:
             shared = width % (self.machine.cores * vectors * self.lanes) == 0
-            if shared and scalars >= most and vectors * most + OPERANDS <= self.machine.registers:
+            if shared and scalars >= most and vectors * most + OPERANDS_OUTER <= self.machine.registers:
                 return vectors, balanced(scalars, most)
         return None
 
@@ -84,7 +77,7 @@ class OuterMaps(LaneNest):
         *images, place = places
         extent = constant_extent(self.nest.inner_loops[-1]) or 1
         block = self._block(extent)
-        if block < PLACES or not (images or block < extent):
+        if block < PLACES_WAITING or not (images or block < extent):
             return False
         trial, (vectors, scalars) = self.trial, self._tile or (1, 1)
         blocks, part, across, lane = (trial.fresh(f"{self.vector}_{n}") for n in "oivl")
@@ -114,7 +107,7 @@ class OuterMaps(LaneNest):
         """Places of a block: as many as leave a panel in its share of the second cache."""
         vectors, _ = self._tile or (1, 1)
         row = vectors * self.lanes * self._reads[0].dtype.bytes
-        most = min(extent, int(PANEL * self.machine.l2.size) // row)
+        most = min(extent, int(PANEL_MAPS * self.machine.l2.size) // row)
         return max((d for d in range(1, most + 1) if extent % d == 0), default=0)
 
     def _panel(self, blocks: str) -> bool:

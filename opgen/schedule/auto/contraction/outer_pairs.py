@@ -19,6 +19,16 @@ from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, read_bytes
+from opgen.schedule.cost.calibration import (
+    BLOCK_PAIRS,
+    KEPT,
+    PAIR_BYTES,
+    PAIR_SCALARS,
+    PAIR_VECTORS,
+    PAIRS_WAITING,
+    PARTS,
+    TABLE_PAIRS,
+)
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
@@ -33,21 +43,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-SCALARS, VECTORS = 8, 2
-"""The tile: 16 sums, and 10 loads for as many products of pairs."""
-WORD = 4
-"""Bytes of a pair, and of a sum."""
-TABLE = 1 / 4
-"""The part of the second cache for the results of a thread."""
-BLOCK = 1 / 2
-"""The part of the second cache for the pairs of a block."""
-PANEL = 3 / 4
-"""The part of the first cache for what a block's vectors read."""
-LEAST = 32
-"""Pairs of a block: with fewer, the sums that wait are felt."""
-PARTS = 16
-"""Most parts of the places."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +75,8 @@ class OuterPairs(LaneNest):
             return False
         if any(constant_extent(s) is None for s in nest.inner_loops) or read_bytes(nest) <= second:
             return False
-        tiled = self._width % (VECTORS * self.lanes) == 0 and self._scalars % SCALARS == 0
-        near = WORD * self._width * self._scalars <= TABLE * second
+        tiled = self._width % (PAIR_VECTORS * self.lanes) == 0 and self._scalars % PAIR_SCALARS == 0
+        near = PAIR_BYTES * self._width * self._scalars <= TABLE_PAIRS * second
         return tiled and near and is_contiguous(nest.results[0], self.vector, nest.shapes)
 
     @property
@@ -98,7 +93,7 @@ class OuterPairs(LaneNest):
         place, *others = self.trial.joined([s.var for s in self.nest.inner_loops])
         parts = next((n for n in range(self._most_parts, 1, -1) if count % (2 * n) == 0), 0)
         block = self._block(count // (2 * parts)) if parts else 0
-        return not others and block >= LEAST and self._tiled(place, count // parts, block)
+        return not others and block >= PAIRS_WAITING and self._tiled(place, count // parts, block)
 
     @property
     def _most_parts(self) -> int:
@@ -106,9 +101,9 @@ class OuterPairs(LaneNest):
 
     def _block(self, pairs: int) -> int:
         """How many pairs make a block."""
-        panel = PANEL * self.machine.l1.size / (VECTORS * self.lanes + SCALARS)
-        copies = BLOCK * self.machine.l2.size / (self._width + self._scalars)
-        most = int(min(panel, copies)) // WORD
+        panel = KEPT * self.machine.l1.size / (PAIR_VECTORS * self.lanes + PAIR_SCALARS)
+        copies = BLOCK_PAIRS * self.machine.l2.size / (self._width + self._scalars)
+        most = int(min(panel, copies)) // PAIR_BYTES
         return max((n for n in range(1, min(most, pairs) + 1) if pairs % n == 0), default=0)
 
     def _tiled(self, place: str, size: int, block: int) -> bool:
@@ -123,8 +118,8 @@ class OuterPairs(LaneNest):
             Split(place, size, "exact", part, rest),
             Divide(part, first, sums),
             Pair(rest, *self._in_order(copies)),
-            Split(self._loop, SCALARS, "exact", tiles, scalar),
-            Split(self.vector, VECTORS * self.lanes, "exact", blocks, inside),
+            Split(self._loop, PAIR_SCALARS, "exact", tiles, scalar),
+            Split(self.vector, PAIR_VECTORS * self.lanes, "exact", blocks, inside),
             Split(inside, self.lanes, "exact", across, lane),
             Split(rest, block, "exact", around, within),
             Reorder((*outer, scalar, across, lane)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opgen.loop.nodes import Load
 from opgen.schedule.auto.copies.panel import rows_in_lanes
-from opgen.schedule.auto.traffic import LINE
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import LINE
 from opgen.schedule.steps import Fill, Partition, Pitch
 
 REST = "rest"

@@ -9,33 +9,27 @@ from math import prod
 
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.copies.panel import TURNS
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
-from opgen.schedule.auto.traffic import LINE, USED, Loop, accesses, region
-
-SCALARS, VECTORS = 6, 4
-"""The tile: 24 sums, and 10 loads for as many multiply-adds."""
-TILES = 8
-"""Tiles of scalars that a panel must serve to be worth its copy."""
-AGAIN = 16
-"""As `TILES`, where the vectors lie together before."""
-SHARED = 1 / 4
-"""The part of the last cache that a nest can count on: others use it too."""
-FELT = 1 / 10
-"""The part of the arithmetic's time from which fetching operands is felt."""
-EARLY = 1 / 20
-"""As `FELT`, where operands can be asked for early, which takes little."""
-PLACES = 64
-"""Places of a block that results from beyond the second cache must serve: with fewer, fetching them is felt."""
-PARTS = 16
-"""Most parts of the places."""
-STREAMED = 1 / 16
-"""The share of the second cache for a block's panel where one unit multiplies and adds: then arithmetic hides fetching
-vectors from there.
-"""
-NEAR = 1 / 4
-"""The share of the second cache for a panel of all places, of vectors or of a group of scalars."""
+from opgen.schedule.cost.calibration import (
+    EXPOSED_GROUPS,
+    EXPOSED_ROWS,
+    FOUND_SUMS,
+    KEPT,
+    LINE,
+    PANEL_ALL_PLACES,
+    PANEL_STREAMED,
+    PARTS,
+    PLACES_WAITING,
+    PRODUCT_POSITIONS,
+    PRODUCT_VECTORS,
+    TILES_OF_ALIGNED,
+    TILES_OF_PANEL,
+    TURNS,
+)
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.traffic import Loop, region
 
 
 @dataclass(frozen=True)
@@ -79,8 +73,11 @@ class OuterShape(LaneNest, ABC):
         if any(depends(c, n) for c in nest.conditions for n in (self.vector, self.loop)):
             return False
         kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
-        enough = m.registers > SCALARS * VECTORS + VECTORS + 1 and self.scalars >= TILES * SCALARS
-        return kept and enough and self.width % (VECTORS * self.lanes) == 0 and self.near and self._wide
+        enough = (
+            m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
+            and self.scalars >= TILES_OF_PANEL * PRODUCT_POSITIONS
+        )
+        return kept and enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0 and self.near and self._wide
 
     @property
     def _wide(self) -> bool:
@@ -89,12 +86,14 @@ class OuterShape(LaneNest, ABC):
 
     @property
     def near(self) -> bool:
-        """Whether entering a tile, and fetching its results, is not felt.  Of several tables operands are as they were
+        """Whether entering a tile, and fetching its results, is hidden.  Of several tables operands are as they were
         given, and threads share all tables.
         """
         if self.whole or not (self.others or self.many):
             return True
-        return self.block * self.row >= PLACES and (not self.others or (self.given and (self.even or self.groups > 1)))
+        return self.block * self.row >= PLACES_WAITING and (
+            not self.others or (self.given and (self.even or self.groups > 1))
+        )
 
     @property
     def given(self) -> bool:
@@ -142,8 +141,8 @@ class OuterShape(LaneNest, ABC):
     @property
     def _most(self) -> int:
         """The most iterations of a block."""
-        vectors = VECTORS * self.lanes * self.element
-        near = int(USED * self.machine.l1.size) // (vectors + LINE)
+        vectors = PRODUCT_VECTORS * self.lanes * self.element
+        near = int(KEPT * self.machine.l1.size) // (vectors + LINE)
         return max(near, self._streamed // vectors) // self.row
 
     @property
@@ -151,10 +150,10 @@ class OuterShape(LaneNest, ABC):
         """Bytes of a panel in the second cache, if that serves: half as many where operands come from afar, and there
         is no room for those of two blocks and the results.
         """
-        m, most = self.machine, int(STREAMED * self.machine.l2.size)
-        if not m.one_unit:
+        m, most = self.machine, int(PANEL_STREAMED * self.machine.l2.size)
+        if not Execution(m).hides_loads:
             return 0
-        places = most // (VECTORS * self.lanes * self.element)
+        places = most // (PRODUCT_VECTORS * self.lanes * self.element)
         held = 2 * places * (self.scalars + self.width) + self.products
         return most // 2 if self.afar and held * self.element > m.l2.size else most
 
@@ -189,26 +188,26 @@ class OuterShape(LaneNest, ABC):
         count = prod(constant_extent(s) or 1 for s in self.places) // self.row
         if self.others or self.block in (0, count):
             return self.block > 0 and not self.others
-        panel = self.bytes(self.reads[0]) // (self.width // (VECTORS * self.lanes))
-        return self.many and panel <= NEAR * self.machine.l2.size
+        panel = self.bytes(self.reads[0]) // (self.width // (PRODUCT_VECTORS * self.lanes))
+        return self.many and panel <= PANEL_ALL_PLACES * self.machine.l2.size
 
     @property
     def even(self) -> bool:
         """Whether there are blocks of vectors enough for threads to share."""
-        count, cores = self.width // (VECTORS * self.lanes), self.machine.cores
+        count, cores = self.width // (PRODUCT_VECTORS * self.lanes), self.machine.cores
         return count >= TURNS * cores or count % cores == 0
 
     @cached_property
     def groups(self) -> int:
         """In how many groups scalars come: as many as have panels, or else one for each core where there are too few
-        blocks of vectors to share, unless reading all vectors for each group would be felt in a single thread.
+        blocks of vectors to share, unless reading all vectors for each group would be exposed in a single thread.
         """
         cores = self.machine.cores
         if self.near_groups > 1 or self.parts > 1:
             return self.near_groups
-        large = self.scalars % cores == 0 and self.scalars // cores >= TILES * SCALARS // 2
-        felt = self.afar or self.fetching(self.bytes(self.reads[0])) > FELT
-        return cores if large and not self.even and not felt else 1
+        large = self.scalars % cores == 0 and self.scalars // cores >= TILES_OF_PANEL * PRODUCT_POSITIONS // 2
+        exposed = self.afar or self.fetching(self.bytes(self.reads[0])) > EXPOSED_GROUPS
+        return cores if large and not self.even and not exposed else 1
 
     @cached_property
     def near_groups(self) -> int:
@@ -217,27 +216,29 @@ class OuterShape(LaneNest, ABC):
         """
         found, m = accesses(self.nest), self.machine
         scalars = next((a for a in found or () if self.loop in a.strides and self.vector not in a.strides), None)
-        if not self.whole or scalars is None or self.width // (VECTORS * self.lanes) < TILES:
+        if not self.whole or scalars is None or self.width // (PRODUCT_VECTORS * self.lanes) < TILES_OF_PANEL:
             return 1
         places = [Loop(s.var, constant_extent(s) or 1) for s in self.places]
-        size = prod(p.extent for p in places) * (VECTORS * self.lanes * self.element + LINE)
+        size = prod(p.extent for p in places) * (PRODUCT_VECTORS * self.lanes * self.element + LINE)
         afar = 2 * self.bytes(self.reads[1]) > m.l2.size
-        if region(scalars, [*places, Loop(self.loop, SCALARS)]).fits(m.l1) or (size > USED * m.l1.size and not afar):
+        if region(scalars, [*places, Loop(self.loop, PRODUCT_POSITIONS)]).fits(m.l1) or (
+            size > KEPT * m.l1.size and not afar
+        ):
             return 1
-        most = self.scalars // (TILES * SCALARS)
+        most = self.scalars // (TILES_OF_PANEL * PRODUCT_POSITIONS)
         counts = [n for n in range(m.cores, most + 1, m.cores) if self.scalars % (n * self.lanes) == 0]
-        return next((n for n in counts if self.bytes(self.reads[1]) // n <= NEAR * m.l2.size), 1)
+        return next((n for n in counts if self.bytes(self.reads[1]) // n <= PANEL_ALL_PLACES * m.l2.size), 1)
 
     @cached_property
     def late(self) -> bool:
         """Whether fetching both operands from where they lie takes long beside the arithmetic."""
         size = sum(map(self.bytes, self.reads))
-        return size > USED / 2 * self.machine.l2.size and self.fetching(size) > EARLY
+        return size > KEPT / 2 * self.machine.l2.size and self.fetching(size) > EXPOSED_ROWS
 
     @cached_property
     def afar(self) -> bool:
         """Whether the operands come from beyond the caches."""
-        return sum(map(self.bytes, self.reads)) > SHARED * self.machine.l3.size
+        return sum(map(self.bytes, self.reads)) > FOUND_SUMS * self.machine.l3.size
 
     def fetching(self, size: int) -> float:
         """The time of fetching so many bytes from where the operands lie, as a part of the arithmetic's."""
@@ -255,5 +256,7 @@ class OuterShape(LaneNest, ABC):
         """Whether what a block reads of the vectors does not lie together as it is, or is read often enough for a copy
         that begins at a line: arrays as given may not, and then each of their vectors lies across two.
         """
-        tiles = -(-self.scalars // self.groups // SCALARS) * prod(self.nest.extent(n) or 1 for n in self.others)
-        return self.width > VECTORS * self.lanes or tiles >= AGAIN
+        tiles = -(-self.scalars // self.groups // PRODUCT_POSITIONS) * prod(
+            self.nest.extent(n) or 1 for n in self.others
+        )
+        return self.width > PRODUCT_VECTORS * self.lanes or tiles >= TILES_OF_ALIGNED

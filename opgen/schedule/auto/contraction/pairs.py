@@ -16,10 +16,10 @@ from opgen.loop.walk import buffers_in, loads
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import TURNS
 from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PAIR_BYTES, TURNS
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
@@ -34,9 +34,6 @@ from opgen.schedule.steps import (
     Tighten,
     Vectorize,
 )
-
-PAIR = 4
-"""Bytes of a pair."""
 
 
 @dataclass
@@ -121,7 +118,7 @@ class Pairs:
         if nest is None:
             return
         last = nest.names[-1]
-        extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR
+        extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR_BYTES
         while lanes > extent:
             lanes //= 2
         if lanes > 1:
@@ -189,7 +186,7 @@ class Pairs:
         """Whether a block of the copy leaves room in the second cache."""
         buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
         pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
-        return 0 < pairs * PAIR <= self.machine.l2.size // 2
+        return 0 < pairs * PAIR_BYTES <= self.machine.l2.size // 2
 
 
 def _nest(trial: Trial, copy: str) -> Nest | None:

@@ -11,25 +11,18 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.machine import Machine
-from opgen.schedule.auto.traffic import Loop, Traffic
-
-BLOCKS = (4, 7, 8, 14, 16, 32, 64, 128, 256, 512)
-"""Sizes tried for blocks of a loop."""
-VISIT = 40
-"""What entering and leaving a tile costs, in multiply-adds of a vector."""
-STORED = 2
-RESUMED = 8
-"""What it costs for each accumulator to be stored, and to be loaded and stored again, in the same unit."""
-FELT = (0.1, 0.25, 1.0)
-"""The part of the time for fetching into each cache that arithmetic does not hide."""
-AWKWARD = 0.01
-"""The share by which a nest that is awkward for something the estimate does not know must be better."""
-ENOUGH = 64
-"""Iterations of the outermost loops that any number of threads can share."""
-SHARES = 8
-"""Iterations for each core that are enough for this machine."""
-FORK = 2e-6
-"""Seconds that it takes threads to begin and end something together."""
+from opgen.schedule.cost.calibration import (
+    AWKWARD,
+    BLOCKS,
+    EXPOSED,
+    NEST,
+    PLAN_SHARED,
+    PLAN_SHARES,
+    RESUMED,
+    STORED,
+    VISIT,
+)
+from opgen.schedule.cost.traffic import Loop, Traffic
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        fetched = sum(f * t for f, t in zip(FELT, (self.first, self.second, self.third), strict=True))
+        fetched = sum(f * t for f, t in zip(EXPOSED, (self.first, self.second, self.third), strict=True))
         return (self.arithmetic + self.visits + fetched) * (1 + AWKWARD * self.awkward)
 
     def __str__(self) -> str:
@@ -132,7 +125,7 @@ class Planner:
         shape = self.shape
         carried = list(self._carried())
         for order in self._orders():
-            wide = len(order) > 1 and self._count(order[0]) >= SHARES * self.machine.cores
+            wide = len(order) > 1 and self._count(order[0]) >= PLAN_SHARES * self.machine.cores
             for names, block in carried:
                 yield Plan(order, names, block)
                 if names and wide and order[0] not in shape.fixed:
@@ -211,7 +204,7 @@ class Planner:
         first, second, third = self.traffic.into((machine.l1, machine.l2, machine.l3), loops)
         return Cost(
             vectors / machine.fma_per_second,
-            visits * (VISIT + through) / machine.fma_per_second + forks * FORK,
+            visits * (VISIT + through) / machine.fma_per_second + forks * NEST,
             first / machine.l2.bytes_per_second,
             second / machine.l3.bytes_per_second,
             third / machine.memory_bytes_per_second,
@@ -224,12 +217,12 @@ class Planner:
         """
         shape, shared, found = self.shape, 1, 0
         for name in plan.order[: plan.inside or None]:
-            if shared >= ENOUGH or name in shape.fixed:
+            if shared >= PLAN_SHARED or name in shape.fixed:
                 break
             blocked = plan.block is not None and plan.block.loop == name
             shared *= self._count(name) // plan.block.size if plan.block is not None and blocked else self._count(name)
             found += name in shape.conditional
-        found += shared < ENOUGH
+        found += shared < PLAN_SHARED
         tiled = [n for n in plan.order if n in shape.tile]
         return found + (shape.ahead is not None and tiled[:1] != [shape.ahead])
 

@@ -16,9 +16,11 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import TURNS, widened
+from opgen.schedule.auto.copies.panel import widened
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, own_axis, with_last
+from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, TURNS, USES_OF_PANEL
+from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import (
     Fill,
     Pack,
@@ -31,11 +33,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-PLACES, VECTORS = 6, 4
-"""The tile: 24 sums, and 10 loads for as many multiply-adds."""
-ENOUGH = 128
-"""Places that a panel must serve to be worth its copy."""
 
 
 def balanced(extent: int, most: int) -> int:
@@ -74,7 +71,7 @@ class Products(LaneNest):
             return ()
         if any(depends(rows[0].indices, n) for n in self._loops):
             return ()
-        along = (self._sum, *self._loops[-1:]) if self.machine.one_unit else (self._sum,)
+        along = (self._sum, *self._loops[-1:]) if Execution(self.machine).hides_loads else (self._sum,)
         return rows if any(is_contiguous(rows[1], n, self.nest.shapes) for n in along) else ()
 
     @property
@@ -100,34 +97,34 @@ class Products(LaneNest):
         nest, m = self.nest, self.machine
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
-        large = prod(self._extents[-2:]) >= ENOUGH and self._extents[-1] >= 2 * PLACES
-        panel = self._terms * VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
+        large = prod(self._extents[-2:]) >= USES_OF_PANEL and self._extents[-1] >= 2 * PRODUCT_POSITIONS
+        panel = self._terms * PRODUCT_VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
         rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results) or self._crosswise
-        enough = m.registers > PLACES * VECTORS + VECTORS + 1 and 0 < 2 * panel <= m.l2.size
-        return large and rows and enough and self._width % (VECTORS * self.lanes) == 0
+        enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1 and 0 < 2 * panel <= m.l2.size
+        return large and rows and enough and self._width % (PRODUCT_VECTORS * self.lanes) == 0
 
     @property
     def _crosswise(self) -> bool:
         """Whether results lie along places: those of some vectors are kept, and turned as they are copied out."""
         along = all(is_contiguous(s, self._loops[-1], self.nest.shapes) for s in self.nest.results)
-        return self.machine.one_unit and len(self.nest.results) == 1 and along
+        return Execution(self.machine).hides_loads and len(self.nest.results) == 1 and along
 
     @cached_property
     def _blocks(self) -> int:
-        return self._width // (VECTORS * self.lanes)
+        return self._width // (PRODUCT_VECTORS * self.lanes)
 
     def _take(self) -> bool:
         trial, (*others, loop) = self.trial, self._joined()
         whole = len(others) == self._apart
         filled = whole and self._axis == len(self._reads[0].indices) - 1
         places = prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others)
-        size = PLACES if whole else balanced(places, PLACES)
+        size = PRODUCT_POSITIONS if whole else balanced(places, PRODUCT_POSITIONS)
         outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
         across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
         around = (*others[: self._apart], blocks, *others[self._apart :])
         if not trial.take(
-            Split(self.vector, VECTORS * self.lanes, "exact", blocks, part), Reorder((*around, loop, part))
+            Split(self.vector, PRODUCT_VECTORS * self.lanes, "exact", blocks, part), Reorder((*around, loop, part))
         ):
             return False
         if self._crosswise and not self._turned(around[-1]):

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opgen.schedule.auto.contraction.products import VECTORS
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.cost.calibration import PRODUCT_VECTORS, WHOLE_TILES
 from opgen.schedule.steps import Partition, Reorder
-
-LEAST = 3 / 4
-"""The part of the results that whole tiles must make."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +28,8 @@ class Ragged(LaneNest):
 
     def run(self) -> bool:
         width = self.nest.extent(self.vector) or 0
-        left = width % (VECTORS * self.lanes)
-        fits = len(self.nest.names) > 1 and 0 < left <= (1 - LEAST) * width
+        left = width % (PRODUCT_VECTORS * self.lanes)
+        fits = len(self.nest.names) > 1 and 0 < left <= (1 - WHOLE_TILES) * width
         return fits and self.trial.attempt(lambda: self._take(left))
 
     def _take(self, left: int) -> bool:

@@ -17,10 +17,20 @@ from math import prod
 from opgen.loop.nodes import Load, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import TURNS
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous
 from opgen.schedule.auto.rows import in_partial_sums
+from opgen.schedule.cost.calibration import (
+    BLOCKS_TRANSPOSED,
+    CHAINS,
+    EXPOSED_ROWS,
+    LEFT_OVER_PLACES,
+    OPERANDS,
+    SCALAR_ROW_TILES,
+    TABLE_LARGER,
+    TURNS,
+)
+from opgen.schedule.cost.memory import STREAMED, Memory
 from opgen.schedule.steps import (
     Pack,
     Partition,
@@ -31,21 +41,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-TILES = ((3, 8), (4, 6), (2, 8), (3, 4))
-"""Vectors of places by results of a tile, of which as few loads as possible serve as many multiply-adds."""
-OPERANDS = 4
-"""Registers that are not for accumulators."""
-BLOCKS = (96, 64, 48, 32, 24, 16, 8)
-"""Results of each place that are turned together."""
-LARGER = 2
-"""How many times as large as all else the table must be."""
-REST = 1 / 16
-"""Most of the places that may be left over by whole vectors."""
-CHAINS = 4
-"""Vectors of partial sums for a place that is left over: other results are under way, too."""
-FELT = 1 / 20
-"""The part of the arithmetic's time that reading the table must take."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +87,14 @@ class ScalarRows(LaneNest):
         """Vectors and results of a tile; none if no tile fits the registers, and its rows the first cache's sets."""
         vectors, room = self._places // self.lanes, self.machine.registers - OPERANDS
         rows = self.machine.l1.lines_at(self._terms * self._reads[0].dtype.bytes) - 1
-        fitting = (t for t in TILES if prod(t) <= room and vectors % t[0] == 0 and self._width % t[1] == 0)
+        fitting = (t for t in SCALAR_ROW_TILES if prod(t) <= room and vectors % t[0] == 0 and self._width % t[1] == 0)
         return next((t for t in fitting if t[1] <= rows), (0, 0)) if vectors else (0, 0)
 
     @cached_property
     def _block(self) -> int:
         """Results of a block: whole tiles, and enough blocks for all threads; none if there is no such number."""
         high, least = self._tile[1], TURNS * self.machine.cores
-        whole = (n for n in BLOCKS if high and n % high == 0 and self._width % n == 0)
+        whole = (n for n in BLOCKS_TRANSPOSED if high and n % high == 0 and self._width % n == 0)
         return next((n for n in whole if self._width >= least * n), 0)
 
     @property
@@ -111,14 +106,22 @@ class ScalarRows(LaneNest):
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
         rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
-        if len(nest.results) != 1 or not rows or not self._block or self._places % self.lanes > REST * self._places:
+        if (
+            len(nest.results) != 1
+            or not rows
+            or not self._block
+            or self._places % self.lanes > LEFT_OVER_PLACES * self._places
+        ):
             return False
         element = self._reads[0].dtype.bytes
         table, others = self._terms * self._width * element, self._places * (self._terms + self._width) * element
         arithmetic = self._terms * self._width * self._places / self.lanes / m.fma_per_second
-        felt = table / m.l3.bytes_per_second > FELT * arithmetic
+        memory = Memory(m, STREAMED)
+        exposed = memory.exposed(memory.seconds(table), arithmetic, EXPOSED_ROWS)
         return (
-            felt and table > max(m.l2.size, LARGER * others) and 2 * self._places * self._terms * element <= m.l2.size
+            exposed
+            and table > max(m.l2.size, TABLE_LARGER * others)
+            and 2 * self._places * self._terms * element <= m.l2.size
         )
 
     def _take(self) -> bool:

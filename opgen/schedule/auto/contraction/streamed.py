@@ -17,11 +17,29 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.loop.walk import free_vars
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.nest import UNROLLED
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
-from opgen.schedule.auto.traffic import accesses
+from opgen.schedule.cost.calibration import (
+    BLOCKS_STREAMED,
+    EXPOSED_BESIDE_COPIES,
+    EXPOSED_ROWS,
+    FEW_POSITIONS,
+    IN_PIECES,
+    IN_PLACE_TERMS,
+    KEPT,
+    KEPT_IN_ORDER,
+    NARROW,
+    PANEL_ALL_TERMS,
+    PREFETCHED_TERMS,
+    SCALAR_LINES,
+    UNROLLED,
+    USES_OF_PANEL,
+    WIDE,
+)
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import STREAMED, Memory
 from opgen.schedule.steps import (
     Carry,
     Fill,
@@ -36,35 +54,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-FELT = 1 / 20
-"""The part of the arithmetic's time that reading the rows must take: more uses of each would pay for another order."""
-APART = 2
-"""How many times that it must be where the copies that tiles read take time of their own."""
-FEW = 64
-"""Positions for which rows come from so far that copies pay wherever rows are felt."""
-PIECES = 4
-"""How many times as long the last cache takes for rows in pieces, a block of vectors of each, as in order."""
-ENOUGH = 128
-"""Positions that make up for panels of rows that are not felt."""
-NEAR = 3 / 4
-"""The share of the first cache for what a tile reads in a block."""
-AROUND = 9 / 8
-"""As `NEAR`, where tiles read all of a block in one order: a little of it may come from the second cache."""
-BLOCKS = (256, 128, 64, 32, 16)
-"""Terms of a block."""
-IN_PLACE = 64
-"""The most terms of a block whose rows tiles read where they are."""
-RATES = (4, 2)
-"""Terms for each line that is asked for early."""
-WIDE = 4
-"""Vectors of a tile where there are registers for as many scalars and more."""
-NARROW = 2
-"""Vectors of a tile for blocks of all terms: the second cache brings less of a panel for each multiply-add."""
-WHOLE = 1 / 4
-"""The share of the second cache for a panel of all terms."""
-SCALARS = 7 / 8
-"""The share of the lines of the first cache for scalars, where they crowd each other."""
 
 
 @dataclass(frozen=True)
@@ -121,25 +110,26 @@ class Streamed(LaneNest):
 
     @cached_property
     def _in_order(self) -> bool:
-        """Whether rows are felt, and no sums wait or the second cache holds them."""
+        """Whether reading rows is exposed, and no sums wait or the second cache holds them."""
         count, element = prod(self._positions.values()), self._loads[0][0].dtype.compute_type.bytes
         waiting = 0 if self._whole else 2 * count * (self.nest.extent(self.vector) or 1) * element
-        return waiting <= self.machine.l2.size and self._rows_are_felt
+        return waiting <= self.machine.l2.size and self._rows_are_exposed
 
     @cached_property
-    def _rows_are_felt(self) -> bool:
+    def _rows_are_exposed(self) -> bool:
         """Whether reading the rows takes long beside computing."""
         m, rows, count = self.machine, self._loads[0][0].dtype, prod(self._positions.values())
         arithmetic = self._rows * count / rows.bytes / self.lanes / m.fma_per_second
-        felt = APART * FELT if self._conditional and count > FEW else FELT
-        return self._rows / m.l3.bytes_per_second > felt * arithmetic
+        share = EXPOSED_BESIDE_COPIES * EXPOSED_ROWS if self._conditional and count > FEW_POSITIONS else EXPOSED_ROWS
+        memory = Memory(m, STREAMED)
+        return memory.exposed(memory.seconds(self._rows), arithmetic, share)
 
     def _positions_are_many(self) -> bool:
         """Whether positions without a border are enough for panels, and the sums of one block of vectors lie within the
         second cache.
         """
         count, each = prod(self._positions.values()), (self._vectors or 1) * self.machine.vector_bytes
-        return not self._conditional and count >= ENOUGH and 2 * count * each <= self.machine.l2.size
+        return not self._conditional and count >= USES_OF_PANEL and 2 * count * each <= self.machine.l2.size
 
     @cached_property
     def _conditional(self) -> bool:
@@ -169,10 +159,10 @@ class Streamed(LaneNest):
     def _whole(self) -> bool:
         """Whether a block is of all terms, its panel in the second cache."""
         m, terms = self.machine, prod(self._reductions.values())
-        if not m.one_unit or self._conditional or len(self._reductions) > 1 or not self._rows_are_felt:
+        if not Execution(m).hides_loads or self._conditional or len(self._reductions) > 1 or not self._rows_are_exposed:
             return False
         shared = self._shared_in(NARROW) and self._room(NARROW) >= WIDE
-        few = shared and terms * NARROW * m.vector_bytes <= WHOLE * m.l2.size
+        few = shared and terms * NARROW * m.vector_bytes <= PANEL_ALL_TERMS * m.l2.size
         return few and prod(self._positions.values()) > self._even
 
     @property
@@ -185,7 +175,7 @@ class Streamed(LaneNest):
         """Positions of narrow tiles that are as even as can be; the first cache holds the lines of their scalars."""
         *_, inner = self._positions
         scalars = [a.strides for a in accesses(self.nest) or () if inner in a.strides and self.vector not in a.strides]
-        lines = [max(1, int(SCALARS * self.machine.l1.lines_at(steps[inner]))) for steps in scalars]
+        lines = [max(1, int(SCALAR_LINES * self.machine.l1.lines_at(steps[inner]))) for steps in scalars]
         count = prod(self._positions.values())
         return -(-count // -(-count // min((self._room(NARROW), *lines))))
 
@@ -199,13 +189,14 @@ class Streamed(LaneNest):
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
         extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
-        most = IN_PLACE if self._in_place else extent
-        vectors, share = self._vectors or 1, NEAR if self._conditional else AROUND
+        most = IN_PLACE_TERMS if self._in_place else extent
+        vectors, share = self._vectors or 1, KEPT if self._conditional else KEPT_IN_ORDER
         if self._whole:
             return extent
         each = (vectors * self.lanes + self._room(vectors)) * element
         return next(
-            (n for n in BLOCKS if extent % n == 0 and n <= most and n * each <= share * self.machine.l1.size), None
+            (n for n in BLOCKS_STREAMED if extent % n == 0 and n <= most and n * each <= share * self.machine.l1.size),
+            None,
         )
 
     def _take(self) -> bool:
@@ -279,8 +270,8 @@ class Streamed(LaneNest):
         not pay, where one unit multiplies and adds, and so hides what comes from the second cache.
         """
         rows = self._loads[0][0].dtype
-        few = self._conditional and prod(self._positions.values()) <= FEW
-        return few and self.machine.one_unit and rows == rows.compute_type
+        few = self._conditional and prod(self._positions.values()) <= FEW_POSITIONS
+        return few and Execution(self.machine).hides_loads and rows == rows.compute_type
 
     @cached_property
     def _taps(self) -> list[str]:
@@ -308,7 +299,7 @@ class Streamed(LaneNest):
         """Whether a tile computes sooner than the rows that it uses come."""
         m, last = self.machine, list(self._positions.values())[-1]
         positions = last if self._conditional else self._room(self._vectors or 1)
-        return PIECES * m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
+        return IN_PIECES * m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
 
     def _asked(self, around: str, terms: str) -> None:
         """Ask early for what the next block of terms reads, evenly: a line every so many terms, whose bodies stand side
@@ -316,7 +307,7 @@ class Streamed(LaneNest):
         """
         extent, tile = prod(self._positions.values()), list(self._positions.values())[-1]
         tiles = extent // tile if self._conditional else -(-extent // self._size)
-        fits = (n for n in RATES if (self._terms or 1) % n == 0 and n * (self._vectors or 1) <= tiles)
+        fits = (n for n in PREFETCHED_TERMS if (self._terms or 1) % n == 0 and n * (self._vectors or 1) <= tiles)
         rate, outer, inner = next(fits, 1), self.trial.fresh(f"{terms}_o"), self.trial.fresh(f"{terms}_i")
         steps: list[Step] = [] if rate == 1 else [Split(terms, rate, "exact", outer, inner)]
         if rate > 1 and not self._conditional:

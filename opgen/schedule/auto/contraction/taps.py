@@ -15,19 +15,15 @@ from math import prod
 
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.contraction.products import apart
-from opgen.schedule.auto.contraction.tile import OPERANDS, TILE
-from opgen.schedule.auto.copies.panel import TURNS, rows_in_lanes
+from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, loops_of_reuse
-from opgen.schedule.auto.traffic import USED, Access, Loop, accesses, region
+from opgen.schedule.cost.calibration import KEPT, OPERANDS, POSITIONS, TAP_VECTORS, TURNS, USES_OF_TAPS
+from opgen.schedule.cost.traffic import Access, Loop, region
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
-
-VECTORS = (1, 2, 4)
-"""Of a tile."""
-ENOUGH = 64
-"""Scalars that a panel must serve to be worth its copy."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Taps(LaneNest):
             return False
         kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
         known = all(constant_extent(s) is not None for s in self._places)
-        few = TILE < prod(self._extents) <= self.machine.registers - OPERANDS
+        few = POSITIONS < prod(self._extents) <= self.machine.registers - OPERANDS
         return kept and known and few and is_contiguous(self._rows, self.vector, nest.shapes) and self._tile[1] > 1
 
     @cached_property
@@ -86,7 +82,7 @@ class Taps(LaneNest):
             taken = sum(max(n * each * vectors, n * each + 2 * vectors) for n in sizes) / vectors
             return taken, -sizes[-1] * vectors
 
-        tiles = [(n, v) for v in VECTORS if width % v == 0 for n in range(1, most + 1) if n * each * v <= room]
+        tiles = [(n, v) for v in TAP_VECTORS if width % v == 0 for n in range(1, most + 1) if n * each * v <= room]
         return min(tiles, key=cost, default=(0, 0))
 
     @cached_property
@@ -100,8 +96,8 @@ class Taps(LaneNest):
             return 0
         sizes = [d for d in range(1, rows + 1) if rows % d == 0]
         if self._in_panels:
-            return max(d for d in sizes if d * row * self._place <= USED * m.l1.size)
-        return max((d for d in sizes if self._bytes(found, d) <= USED / 2 * m.l2.size), default=0)
+            return max(d for d in sizes if d * row * self._place <= KEPT * m.l1.size)
+        return max((d for d in sizes if self._bytes(found, d) <= KEPT / 2 * m.l2.size), default=0)
 
     @property
     def _place(self) -> int:
@@ -118,7 +114,7 @@ class Taps(LaneNest):
         blocks = (self.nest.extent(self.vector) or 0) // (self._tile[1] * self.lanes)
         even = blocks >= TURNS * m.cores or blocks % m.cores == 0
         scalars = prod(self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector)
-        return even and scalars >= ENOUGH and row * self._place <= USED * m.l1.size
+        return even and scalars >= USES_OF_TAPS and row * self._place <= KEPT * m.l1.size
 
     def _bytes(self, found: tuple[Access, ...], rows: int) -> int:
         """What so many rows of places read, for all results."""

@@ -9,25 +9,19 @@ from math import prod
 
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.prepare import Phases
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
-from opgen.schedule.auto.traffic import Access, Loop, accesses, region
-
-TILE = 7
-"""Positions of a tile: with two vectors each, 14 accumulators hide the latency of the arithmetic and leave registers
-for operands; few enough for the associativity of the first cache."""
-LONG = 16
-"""Accumulators of a tile where scalars lie along it: in one vector, a line of the cache holds as many of float32; two
-vectors by half as many positions load less.
-"""
-POSITIONS = (4, 6, 7, 8, 12, 14, 16, 28)
-"""Of a tile, among which a search may choose."""
-OPERANDS = 4
-"""Registers that are not for accumulators."""
-SHORT = 4
-"""Positions of a row that is too short to hide the latency twice over and to use its vectors often."""
-FELT = 1 / 3
-"""The part of the arithmetic's time from which fetching is felt."""
+from opgen.schedule.cost.calibration import (
+    ACCUMULATORS_ALONG,
+    EXPOSED_TALL,
+    OPERANDS,
+    POSITIONS,
+    POSITIONS_SEARCHED,
+    POSITIONS_SHORT,
+)
+from opgen.schedule.cost.memory import STREAMED, Memory
+from opgen.schedule.cost.traffic import Access, Loop, region
 
 
 @dataclass(frozen=True)
@@ -52,15 +46,15 @@ class TileRule:
         loop, width, length = self.loop, self._extent(self.vector), self._extent(self.loop)
         vectors = 2 if width % (2 * self.lanes) == 0 else 1
         room = self.machine.registers - OPERANDS
-        if self.along_scalars(loop) and length % (LONG // vectors) == 0 and room >= LONG:
-            return {loop: LONG // vectors, self.vector: vectors * self.lanes}
+        if self.along_scalars(loop) and length % (ACCUMULATORS_ALONG // vectors) == 0 and room >= ACCUMULATORS_ALONG:
+            return {loop: ACCUMULATORS_ALONG // vectors, self.vector: vectors * self.lanes}
         others = [n for n in loops_of_reuse(self.nest, self.vector) if n != loop]
         near = self.joined and others and any(self.along_scalars(n) for n in (loop, others[0]))
-        if near and TILE < self._extent(others[0]) * length <= room:
+        if near and POSITIONS < self._extent(others[0]) * length <= room:
             return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
         if others and (rows := self._rows(length, self._extent(others[0]), vectors)) > 1:
             return {others[0]: rows, loop: length, self.vector: vectors * self.lanes}
-        positions = 2 * TILE if self._tall(vectors) else _positions(length)
+        positions = 2 * POSITIONS if self._tall(vectors) else _positions(length)
         return {loop: positions, self.vector: vectors * self.lanes}
 
     @property
@@ -68,7 +62,7 @@ class TileRule:
         """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
         width, length, room = self._extent(self.vector), self._extent(self.loop), self.machine.registers - OPERANDS
         found = []
-        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS})):
+        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS_SEARCHED})):
             tile = {self.loop: positions, self.vector: vectors * self.lanes}
             if width % (vectors * self.lanes) == 0 and self.machine.latency <= vectors * positions <= room:
                 found += [tile] if tile != self.best else []
@@ -97,9 +91,9 @@ class TileRule:
     def _rows(self, length: int, count: int, vectors: int) -> int:
         """How many of `count` short rows without borders make a tile's positions."""
         borders = self.nest.conditions or self.phases.remainders or self.phases.quotients
-        if not self.joined or borders or length > SHORT:
+        if not self.joined or borders or length > POSITIONS_SHORT:
             return 1
-        most = min(TILE + 1, (self.machine.registers - OPERANDS) // vectors) // length
+        most = min(POSITIONS + 1, (self.machine.registers - OPERANDS) // vectors) // length
         return max((n for n in range(1, most + 1) if count % n == 0), default=1)
 
     def _tall(self, vectors: int) -> bool:
@@ -107,16 +101,16 @@ class TileRule:
         loads less for each multiply-add, which tells where another thread uses the same core.
         """
         loop, room = self.loop, self.machine.registers - OPERANDS
-        if 2 * TILE * vectors > room or self._extent(loop) % (2 * TILE) or self.phases.remainders:
+        if 2 * POSITIONS * vectors > room or self._extent(loop) % (2 * POSITIONS) or self.phases.remainders:
             return False
-        if self._extent(loop) == 2 * TILE and not self.in_rows:
+        if self._extent(loop) == 2 * POSITIONS and not self.in_rows:
             return False  # results that are turned are kept for a row of several tiles
-        if self.accesses is None or self._felt(self.accesses):
+        if self.accesses is None or self._exposed(self.accesses):
             return False
         scalars = [a for a in self.accesses if loop in a.strides and self.vector not in a.strides]
-        return all(region(a, (Loop(loop, 2 * TILE),)).fits(self.machine.l1) for a in scalars)
+        return all(region(a, (Loop(loop, 2 * POSITIONS),)).fits(self.machine.l1) for a in scalars)
 
-    def _felt(self, found: tuple[Access, ...]) -> bool:
+    def _exposed(self, found: tuple[Access, ...]) -> bool:
         """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done
         sooner, and asks for it earlier.
         """
@@ -124,11 +118,12 @@ class TileRule:
         loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
         touched, m = sum(region(a, loops).bytes for a in found), self.machine
         arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
-        return touched > m.l2.size and touched / m.l3.bytes_per_second > FELT * arithmetic
+        memory = Memory(m, STREAMED)
+        return touched > m.l2.size and memory.exposed(memory.seconds(touched), arithmetic, EXPOSED_TALL)
 
 
 def _positions(length: int) -> int:
-    """The whole loop if it is short, else a divisor near `TILE`, else `TILE` with overlapping tiles."""
-    if length <= TILE + 1:
+    """The whole loop if it is short, else a divisor near `POSITIONS`, else as many with overlapping tiles."""
+    if length <= POSITIONS + 1:
         return length
-    return next((t for t in (TILE, TILE + 1, TILE - 1, TILE - 2, TILE - 3) if length % t == 0), TILE)
+    return next((POSITIONS + more for more in (0, 1, -1, -2, -3) if length % (POSITIONS + more) == 0), POSITIONS)

@@ -23,6 +23,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements, split_phases
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PLAN_SHARED
 from opgen.schedule.steps import (
     ComputeAt,
     Pad,
@@ -35,9 +36,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-SHARED = 64
-"""Iterations of the parallel loop that are enough for any number of threads to share evenly."""
 
 
 @dataclass
@@ -243,7 +241,9 @@ class TileProducts:
     def _share(self, around: list[str]) -> None:
         """Threads share the outermost loops: as many as make enough iterations."""
         extents = self._extents()
-        count = next((i for i in range(1, len(around)) if prod(extents.get(n, 1) for n in around[:i]) >= SHARED), 0)
+        count = next(
+            (i for i in range(1, len(around)) if prod(extents.get(n, 1) for n in around[:i]) >= PLAN_SHARED), 0
+        )
         self.trial.fused_prefix(around[: count or len(around)], Parallel)
 
 

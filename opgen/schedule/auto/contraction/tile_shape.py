@@ -9,10 +9,8 @@ from opgen.loop.analysis.tiles import EDGE
 from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, own_axis
+from opgen.schedule.cost.calibration import MATRIX_LEAST
 from opgen.schedule.steps import Split
-
-LEAST = 4
-"""Fewest rows, columns and pairs for which a tile is worth it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Tile:
         extents = {n: nest.extent(n) or 1 for n in nest.names}
         extents |= {s.var: constant_extent(s) or 1 for s in nest.inner_loops}
         height, width, pairs = (_divisor(extents[n]) for n in (rows[0], columns, depth))
-        if min(height, width, pairs) < LEAST:
+        if min(height, width, pairs) < MATRIX_LEAST:
             return None
         splits: list[Split] = []
         outer: dict[str, str] = {}
@@ -73,7 +71,7 @@ def deepest(nest: Nest, operands: Sequence[Load]) -> str | None:
         extent = constant_extent(s) or 0
         along = all(own_axis(e, s.var) is not None for e in operands)
         pairs = 0 if extent % 2 or not along else _divisor(extent // 2)
-        if pairs >= LEAST and (best is None or pairs >= best[0]):
+        if pairs >= MATRIX_LEAST and (best is None or pairs >= best[0]):
             best = pairs, s.var
     return None if best is None else best[1]
 

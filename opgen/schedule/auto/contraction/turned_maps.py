@@ -22,12 +22,10 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, width_in_bytes, with_last
+from opgen.schedule.cost.calibration import WORTH_MAPS
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Flatten, Pack, Reorder
-
-WORTH = 6
-"""How many times as long as the copies the arithmetic must take."""
-FAR = 2
-"""More than this part of a cache's size is not found there."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,10 @@ class TurnedMaps(LaneNest):
 
     def run(self) -> bool:
         """All steps; after False some may have been taken."""
-        if not self._moved or self._arithmetic < WORTH * self._copying:
+        if not self._moved or self._arithmetic < WORTH_MAPS * self._copying:
             return False
         self._flatten()
-        if self.machine.one_unit and self._product():
+        if Execution(self.machine).hides_loads and self._product():
             return True
         copies = [self._pack(access.buffer, loop) for access, loop in self._moved]
         if not all(copies):
@@ -84,7 +82,7 @@ class TurnedMaps(LaneNest):
         result, scalars = self._result, self._scalars
         if result is None or scalars is None:
             return []
-        images = [] if self.machine.one_unit else [(scalars, self._term)]
+        images = [] if Execution(self.machine).hides_loads else [(scalars, self._term)]
         return [*images, (result, self.vector)]
 
     @cached_property
@@ -124,10 +122,8 @@ class TurnedMaps(LaneNest):
         """The seconds that all copies take: each element is moved between registers, read and written."""
         m, width = self.machine, width_in_bytes(self.nest)
         size = sum(elements(self.nest, access.buffer) * _element(access) for access, _ in self._moved)
-        level = m.l2 if FAR * size <= m.l2.size else m.l3
-        rate = level.bytes_per_second if FAR * size <= m.l3.size else m.memory_bytes_per_second
         rounds = (m.vector_bytes // width).bit_length() - 1
-        return 2 * size / rate + rounds * size / m.vector_bytes / (m.fma_per_second / 2)
+        return 2 * Memory(m).seconds(size) + rounds * size / m.vector_bytes / (m.fma_per_second / 2)
 
 
 def _element(access: Load | Store) -> int:

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from opgen.loop.walk import buffers_in, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import SMALLEST_SQUARE
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Transpose, Vectorize
-
-SMALLEST = 4
-"""Edge of the smallest square block that is worth turning in registers."""
 
 
 def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
@@ -32,7 +30,7 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
         return _row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
     while sizes and edge > min(sizes.values()):
         edge //= 2
-    if len(sizes) < 2 or edge < SMALLEST:
+    if len(sizes) < 2 or edge < SMALLEST_SQUARE:
         return _shared(trial, [*outer, *last] if around is None else around)
     tails: dict[str, Tail] = {n: "exact" if e % edge == 0 else "overlap" for n, e in sizes.items()}
     first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams

@@ -10,17 +10,14 @@ from __future__ import annotations
 from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous
-from opgen.schedule.auto.traffic import LINE, Loop, accesses, region
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import ALIGNED_COPY, COPY_ALIGNED, LINE
+from opgen.schedule.cost.traffic import Loop, region
 from opgen.schedule.steps import Pack, Parallel, Pitch, Split, Step
-
-SHARE = 1 / 2
-"""Of the second cache, for a copy."""
-LITTLE = 1 / 50
-"""The part of the arithmetic's time that a copy may take."""
 
 
 def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, machine: Machine) -> None:
@@ -30,7 +27,10 @@ def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, mac
         return
     size = elements(nest, rows.buffer) * rows.dtype.bytes
     copying = 2 * size / machine.l3.bytes_per_second
-    if size > SHARE * machine.l2.size or copying > LITTLE * count_of_terms(nest) / lanes / machine.fma_per_second:
+    if (
+        size > COPY_ALIGNED * machine.l2.size
+        or copying > ALIGNED_COPY * count_of_terms(nest) / lanes / machine.fma_per_second
+    ):
         return
     name, steps = rows_in_lanes(trial, rows, None, lanes, unrolled=False)
     width = next(s.factor for s in trial.steps[before:] if isinstance(s, Split) and s.loop == vector)

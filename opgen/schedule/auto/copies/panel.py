@@ -19,20 +19,8 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PANEL_CROWDS, PANEL_OVERLAP, PANEL_PIECE, PREFETCHED_PANEL_TERMS, TURNS
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
-
-TURNS = 4
-"""Blocks for each core at least: fewer would leave cores idle at the end."""
-
-PART = 1 / 8
-"""The share of the second cache from which a panel takes room from what else waits there."""
-PIECE = 256
-"""Bytes of each row that a part of a panel copies at least: whole lines, a few next to each other."""
-ASKING = 4
-"""Terms of which one asks for a line."""
-
-OVERLAP = 5 / 4
-"""The most that panels may copy together, of what there is: rows at their borders may be in several."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +77,11 @@ def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) 
         panelled(trial, marks, split.outer, machine)
         return
     several, one = trial.fresh(f"{terms.inner}_o"), trial.fresh(f"{terms.inner}_i")
-    asking = (Split(terms.inner, ASKING, "exact", several, one), Prefetch("", split.outer, several), Unroll(one))
+    asking = (
+        Split(terms.inner, PREFETCHED_PANEL_TERMS, "exact", several, one),
+        Prefetch("", split.outer, several),
+        Unroll(one),
+    )
     panelled(trial, marks, terms.outer, machine, asking=asking)
 
 
@@ -110,7 +102,7 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         again = Trial(trial.kernel, list(trial.steps))
         panelled(again, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
         made = next((s.name for s in again.steps[marks.before :] if isinstance(s, Pack) and s.at is not None), None)
-        if made is not None and _copied(again.kernel, made) <= OVERLAP * _bytes(marks.kernel, copies[0]):
+        if made is not None and _copied(again.kernel, made) <= PANEL_OVERLAP * _bytes(marks.kernel, copies[0]):
             trial.adopt(again, 0)
 
 
@@ -124,12 +116,12 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
     if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
         return False
-    most = OVERLAP * _bytes(marks.kernel, pack.buffer)
+    most = PANEL_OVERLAP * _bytes(marks.kernel, pack.buffer)
     for loop in reversed(around.names):
         again = Trial(marks.kernel)
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
-            if shared and _size(_allocated(again.kernel, pack.name).buffer) > PART * machine.l2.size:
+            if shared and _size(_allocated(again.kernel, pack.name).buffer) > PANEL_CROWDS * machine.l2.size:
                 again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
             turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
@@ -143,7 +135,7 @@ def _in_parts(marks: Marks, pack: Pack, vector: str, most: float) -> Trial | Non
     """Panels of a part of what a nest reads, along the input's lines; None if they would copy much twice."""
     nest = nest_of(marks.kernel, vector)
     uses = [e for e in nest.outside_loads if e.buffer == pack.buffer]
-    size, loop = PIECE // uses[0].dtype.bytes, nest.names[0]
+    size, loop = PANEL_PIECE // uses[0].dtype.bytes, nest.names[0]
     extent = nest.extent(loop) or 0
     if loop == vector or extent <= size or extent % size or not all(depends(e.indices[-1:], loop) for e in uses):
         return None
@@ -171,7 +163,7 @@ def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Ma
     made = [s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack)]
     if len(made) != 1 or not _large(marks.kernel, made[0].buffer, machine):
         return None
-    most = OVERLAP * _bytes(marks.kernel, made[0].buffer)
+    most = PANEL_OVERLAP * _bytes(marks.kernel, made[0].buffer)
     extents = {s.var: constant_extent(s) or 1 for s in loops_in(marks.kernel.body)}
     nest = nest_of(marks.kernel, *loops)
     uses = [e for e in nest.outside_loads if e.buffer == made[0].buffer]
@@ -265,7 +257,7 @@ def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
     """A panel, made in the last of the loops `inner` if else much lies between what is used, as in that of
     `w[g * n + j]` for some j and all g.
     """
-    most = OVERLAP * _bytes(kernel, panel.buffer)
+    most = PANEL_OVERLAP * _bytes(kernel, panel.buffer)
 
     def is_dense(made: Pack) -> bool:
         panels = Trial(kernel)

@@ -21,18 +21,9 @@ from opgen.loop.walk import buffers_in, free_vars, loads, parts, substitute_expr
 from opgen.machine import Machine
 from opgen.machine.model import Cache
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.traffic import USED
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import CONFLICT_PLACES, CONFLICTS, KEPT, PADDED_BY, PADDING
 from opgen.schedule.steps import Pitch
-
-FELT = 0.25
-"""The share of lines that find no place in their sets from which room is made."""
-PLACES = 2048
-"""Most places at which one looks where lines lie."""
-MORE = (1, 2, 3)
-"""Elements by which a dimension may be made longer; the last one by a line."""
-MOST = 0.5
-"""The largest share of memory that is added."""
 
 Shape = tuple[int, ...]
 Region = np.ndarray
@@ -66,10 +57,10 @@ class _Pitches:
 
     def best(self) -> Shape:
         """The sizes of the dimensions for which fewest lines find no place, beside the memory they take."""
-        least, best = self._crowded(self.shape, inf) - FELT, self.shape
+        least, best = self._crowded(self.shape, inf) - CONFLICTS, self.shape
         for shape in sorted(dict.fromkeys(self._candidates()), key=prod):
             memory = prod(shape) / prod(self.shape) - 1
-            if memory >= min(least, MOST):
+            if memory >= min(least, PADDING):
                 break
             cost = memory + self._crowded(shape, least - memory)
             if cost < least:
@@ -81,7 +72,7 @@ class _Pitches:
         lines = {max(1, c.line // self.element) for c in self.caches}
         for last in (0, *(n for n in lines if self.shape[-1] % n == 0)):
             for d in range(1, len(self.shape) - 1):
-                for more in (0, *MORE):
+                for more in (0, *PADDED_BY):
                     shape = list(self.shape)
                     shape[d] += more
                     shape[-1] += last
@@ -105,7 +96,7 @@ def _left_out(places: np.ndarray, cache: Cache) -> float:
     """
     lines = places // cache.line
     lines = lines[np.flatnonzero(np.diff(lines, prepend=-1))]
-    if not 0 < lines.size * cache.line <= USED * cache.size:
+    if not 0 < lines.size * cache.line <= KEPT * cache.size:
         return 0
     in_sets = np.bincount(lines % cache.sets)
     return float(np.maximum(in_sets - cache.ways // 2, 0).sum() / lines.size)
@@ -162,7 +153,7 @@ def _regions(accesses: Iterable[_Access]) -> Iterator[Region]:
 def _few(group: Sequence[_Access], loops: Sequence[Loop]) -> bool:
     """Whether the places of some accesses are known and few while some loops run."""
     moving = ([s for s in (*loops, *access.unrolled) if s.name in access.variables] for access in group)
-    return sum(prod(s.extent or PLACES for s in each) for each in moving) <= PLACES
+    return sum(prod(s.extent or CONFLICT_PLACES for s in each) for each in moving) <= CONFLICT_PLACES
 
 
 def _grid(access: _Access, loops: Sequence[Loop], seen: Seen) -> tuple[np.ndarray, ...] | None:

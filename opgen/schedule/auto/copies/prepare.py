@@ -20,14 +20,9 @@ from opgen.schedule.auto.nests import (
     with_last,
 )
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import USES, USES_NOT_SUMMED
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Split, Widen
-
-REUSED = 4
-"""How often each element must be read for a copy to pay where no reads are shared between lanes."""
-
-SHARED = 2
-"""How often each element must be read for a copy to pay where nothing is summed up."""
 
 
 def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
@@ -39,7 +34,7 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
         axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
-        if not scalar and _reads(nest) < REUSED * elements(nest, load.buffer):
+        if not scalar and _reads(nest) < USES * elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, vector_bytes, trial)
@@ -56,7 +51,7 @@ def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nes
     count = prod(n.extent(name) or 0 for n in loops for name in n.names)
     for load in nest.outside_loads:
         reads = count * len({e for e in nest.outside_loads if e.buffer == load.buffer})
-        if not several and not 0 < SHARED * elements(nest, load.buffer) <= reads:
+        if not several and not 0 < USES_NOT_SUMMED * elements(nest, load.buffer) <= reads:
             continue
         axis = own_axis(load, vector)
         known = load.buffer in {i.name for i in trial.kernel.inputs}  # and not yet the copy: a buffer is packed once
@@ -86,7 +81,7 @@ def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | N
 
 def reused(nest: Nest, buffer: str) -> bool:
     """Whether each element of an input is read again and again."""
-    return _reads(nest) >= REUSED * elements(nest, buffer)
+    return _reads(nest) >= USES * elements(nest, buffer)
 
 
 def _reads(nest: Nest) -> int:

@@ -10,10 +10,8 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.nests import is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import SHORTEST_ROW
 from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Reorder, Split, Step
-
-SHORTEST = 8
-"""The shortest row of results that is worth turning."""
 
 
 def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
@@ -27,7 +25,7 @@ def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     along = [n for n in nest.names if is_contiguous(result, n, nest.shapes)]
     splits = [s for s in steps[marks.ready :] if isinstance(s, Split) and s.loop in along]
     axis = own_axis(result, vector)
-    if len(splits) != 1 or axis is None or (nest.extent(splits[0].loop) or 0) < SHORTEST:
+    if len(splits) != 1 or axis is None or (nest.extent(splits[0].loop) or 0) < SHORTEST_ROW:
         return
     again = Trial(marks.kernel)
     # First and last tiles become loops of their own later: now there is one store.

@@ -17,20 +17,14 @@ from typing import Literal, TypeAlias, get_args
 from opgen.loop.nodes import Const, Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.copies.panel import TURNS, Marks, rows_in_lanes
+from opgen.schedule.auto.accesses import accesses
+from opgen.schedule.auto.copies.panel import Marks, rows_in_lanes
 from opgen.schedule.auto.nests import Nest, depends, in_steps, is_contiguous, nests
-from opgen.schedule.auto.traffic import Loop, Region, accesses, region
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
+from opgen.schedule.cost.memory import REREAD, Memory
+from opgen.schedule.cost.traffic import Loop, Region, region
 from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
-
-USES = 4
-"""Tiles that must read a panel: fewer do not make up for the copy."""
-AGAIN = 6
-"""As `USES`, where the same panel is made again in another iteration around it."""
-HIDDEN = 1 / 6
-"""Where fetching vectors from the second cache takes less than this part of the arithmetic's time, it is hidden."""
-FELT = 1 / 3
-"""Of fetching scalars, the lesser part of what a tile fetches, so much is felt: that must be more than a copy takes."""
 
 How: TypeAlias = Literal["once", "moved", "anew"]
 HOW: tuple[How, ...] = get_args(How)
@@ -100,10 +94,12 @@ class RowPanel:
         if pieces is None or 2 * pieces.bytes > m.l2.size or pieces.fits(m.l1):
             return False
         uses = self._uses(steps, pieces)
-        if uses < USES or (not self.lanes and uses * FELT / m.l2.bytes_per_second < 1 / self._rate):
+        if uses < USES or (not self.lanes and uses * EXPOSED_SCALARS / m.l2.bytes_per_second < 1 / self._rate):
             return False
         fetching = self._fetched(steps) / m.l2.bytes_per_second
-        return fetching > (HIDDEN if self.lanes else FELT) * self._arithmetic(steps) or not pieces.fits(m.l2)
+        return fetching > (HIDDEN_VECTORS if self.lanes else EXPOSED_SCALARS) * self._arithmetic(
+            steps
+        ) or not pieces.fits(m.l2)
 
     def make(self, trial: Trial, how: How) -> bool:
         """The panel, made by the thread that uses it: `once`, outside of all loops but those that decide on it; others
@@ -135,10 +131,10 @@ class RowPanel:
 
     def _worth_again(self, steps: list[Step], times: int) -> bool:
         """Whether a panel of vectors that is made so many times over is still read often enough each time."""
-        return self.lanes and self.pieces is not None and self._uses(steps, self.pieces) >= AGAIN * times
+        return self.lanes and self.pieces is not None and self._uses(steps, self.pieces) >= USES_ANEW * times
 
     def _blocks_first(self, nest: Nest, times: int) -> bool:
-        """Whether scalars that are fetched again for each block are felt less than panels made so many times over; only
+        """Whether scalars that are fetched again for each block expose less than panels made so many times over; only
         where carried loops stay outside of both.
         """
         pieces, blocks = self.pieces, nest.extent(self.split.outer) or 1
@@ -148,7 +144,7 @@ class RowPanel:
         loops = [Loop(s.var, constant_extent(s) or 1) for s in self.nest.inner_loops if s.var not in self.outside]
         loops += [Loop(n, self.nest.extent(n) or 1) for n in self.nest.names]
         scalars = sum(region(a, loops).bytes for a in found if a.buffer != self.rows.buffer)
-        return FELT * (blocks - 1) * scalars < (times - 1) * blocks * pieces.bytes
+        return EXPOSED_SCALARS * (blocks - 1) * scalars < (times - 1) * blocks * pieces.bytes
 
     def _reads(self, nest: Nest) -> list[Load]:
         return [e for e in nest.summed if e.buffer == self.rows.buffer]
@@ -201,10 +197,9 @@ class RowPanel:
 
     @property
     def _rate(self) -> float:
-        """Bytes a second from where the rows lie."""
+        """Bytes a second from where the rows lie: the second cache, if it holds all of them, or the last one."""
         whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
-        level = self.machine.l2 if whole * self._element <= self.machine.l2.size else self.machine.l3
-        return level.bytes_per_second
+        return Memory(self.machine, REREAD).rate(whole * self._element)
 
     def _fetched(self, steps: list[Step]) -> int:
         """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""

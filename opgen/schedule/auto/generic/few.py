@@ -16,10 +16,8 @@ from opgen.schedule.auto.generic.borders import Border, borders, paddings
 from opgen.schedule.auto.generic.panels import Panel
 from opgen.schedule.auto.nests import Nest, depends, divisibility, reduces, width_in_bytes
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import OPEN_LANES
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
-
-SHARE = 2
-"""Fewer results than one in so many lanes leave vectors too empty."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class GenericFew:
         """Whether there is a version."""
         nest = self.nest
         extent = nest.extent(self.held)
-        few = extent is not None and SHARE * extent < self._lanes
+        few = extent is not None and OPEN_LANES * extent < self._lanes
         if not few or not reduces(nest) or len(nest.allocations) != 1 or len(nest.names) < 3:
             return False
         found = borders(nest)

@@ -16,11 +16,10 @@ from opgen.loop import build as b
 from opgen.loop.nodes import Expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.tile import OPERANDS
 from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.generic.borders import Border, Padding, borders, paddings
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes
-from opgen.schedule.auto.generic.tiles import UNROLLED, Chosen, Lanes, Tiled
+from opgen.schedule.auto.generic.tiles import Chosen, Lanes, Tiled
 from opgen.schedule.auto.nests import (
     Nest,
     depends,
@@ -32,24 +31,20 @@ from opgen.schedule.auto.nests import (
     worth_lanes,
 )
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import (
+    MASKED_BYTES,
+    OPEN_FEW,
+    OPEN_POSITIONS,
+    OPEN_SMALL,
+    OPEN_TAPS,
+    OPEN_TAPS_MOST,
+    OPEN_TERMS,
+    OPEN_TILES,
+    OPEN_UNROLLED,
+    OPERANDS,
+    POSITIONS,
+)
 from opgen.schedule.steps import Version
-
-TILE = 7
-"""Positions of a tile that lie apart in memory; sizes of maps are often multiples of it."""
-ROW = 8
-"""Positions of a tile that lie side by side; numbers of channels are often multiples of it."""
-FEW = 3
-"""The same for fewer: the channels of a picture."""
-LONG = 32
-"""Terms of a sum that outweigh fetching and storing what was summed before."""
-ACCUMULATORS, MOST = 9, 25
-"""Taps of a window of which many, or some, are done in one body."""
-BLOCKS = ((7, 1), (2, 4), (4, 2))
-"""Rows and columns of a window's tile in two dimensions: neighbours share most of what they read."""
-SMALL = 16
-"""Places in a row of a map of which one vector's part stays in the first cache."""
-MASKED = 64
-"""Bytes of a vector from which on a CPU masks its lanes for nothing."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,12 @@ class GenericNest:
 
     @property
     def _masked(self) -> bool:
-        return self.machine.vector_bytes >= MASKED
+        return self.machine.vector_bytes >= MASKED_BYTES
 
     @property
     def _tall(self) -> bool:
         """Whether there are registers for tiles of twice as many positions, by two vectors."""
-        return self.machine.registers >= 2 * 2 * TILE + OPERANDS
+        return self.machine.registers >= 2 * 2 * POSITIONS + OPERANDS
 
     def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
         """A version and its schedule."""
@@ -125,7 +120,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
     """The calls that get a version."""
     at_borders = borders(nest)
     steps = divisibility(nest)
-    if not set(steps) <= set(at_borders) or (steps and _taps(nest) > UNROLLED):
+    if not set(steps) <= set(at_borders) or (steps and _taps(nest) > OPEN_UNROLLED):
         return  # nothing would decide the phases
     tile = tile_loop(nest, vector)
     inner = {s.var for s in nest.inner_loops}
@@ -140,14 +135,14 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
             known = b.both(condition, some) if carried else condition
             yield Chosen(b.both(known, wide), 0, chosen, None, int(carried))
     elif tile in at_borders:
-        positions = 4 if steps and not mixes(nest, vector) else TILE
+        positions = 4 if steps and not mixes(nest, vector) else POSITIONS
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
         if tall and mixes(nest, vector) and not steps and _taps(nest) == 1:
-            for condition, chosen in _bordered(needed, tile, 2 * TILE, True):
-                divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * TILE), 0)
-                yield Chosen(b.both(b.both(condition, divided), wide), 2 * TILE, chosen)
+            for condition, chosen in _bordered(needed, tile, 2 * POSITIONS, True):
+                divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * POSITIONS), 0)
+                yield Chosen(b.both(b.both(condition, divided), wide), 2 * POSITIONS, chosen)
         for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
             yield Chosen(b.both(condition, wide), positions, chosen)
     elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
@@ -155,7 +150,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
         side_by_side = _side_by_side(nest, vector, tile)
         if side_by_side:
             yield from _carried(nest, size, wide)
-        for positions in (ROW, FEW) if side_by_side else (TILE,):
+        for positions in (OPEN_POSITIONS, OPEN_FEW) if side_by_side else (POSITIONS,):
             yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
 
 
@@ -164,25 +159,25 @@ def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
     two loops of these if rows are long.
     """
     sums = [s.stop for s in nest.inner_loops[:3]]
-    divided = b.both(b.both(b.compare("eq", b.mod(size, ROW), 0), b.compare("ge", sums[0], 1)), wide)
+    divided = b.both(b.both(b.compare("eq", b.mod(size, OPEN_POSITIONS), 0), b.compare("ge", sums[0], 1)), wide)
     if len(sums) == 3:
-        long = b.both(b.compare("ge", sums[1], 1), b.compare("ge", sums[2], LONG))
-        yield Chosen(b.both(divided, long), ROW, {}, None, 2)
-    yield Chosen(divided, ROW, {}, None, 1)
+        long = b.both(b.compare("ge", sums[1], 1), b.compare("ge", sums[2], OPEN_TERMS))
+        yield Chosen(b.both(divided, long), OPEN_POSITIONS, {}, None, 2)
+    yield Chosen(divided, OPEN_POSITIONS, {}, None, 1)
 
 
 def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
     """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
     found = [n for n in loops_of_reuse(nest, vector) if n in at][:2]
-    if len(found) < 2 or _taps(nest) > MOST:
+    if len(found) < 2 or _taps(nest) > OPEN_TAPS_MOST:
         return
     along, down = (next(paddings(at[n])) for n in found)
     borders = dict(zip(found, (along, down), strict=True))
     height, width = b.var(down.border.small), b.var(along.border.small)
-    for rows, columns in (BLOCKS[0], BLOCKS[2], BLOCKS[1]) if _taps(nest) <= ACCUMULATORS else BLOCKS[:-1]:
+    for rows, columns in (OPEN_TILES[0], OPEN_TILES[2], OPEN_TILES[1]) if _taps(nest) <= OPEN_TAPS else OPEN_TILES[:-1]:
         fits = b.both(b.compare("ge", width, along.least(columns)), b.compare("eq", b.mod(height, rows), 0))
         if columns == 1:
-            fits = b.both(fits, b.compare("le", width, SMALL))
+            fits = b.both(fits, b.compare("le", width, OPEN_SMALL))
         condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
         yield Chosen(condition, columns, borders, (found[1], rows))
 

@@ -13,15 +13,9 @@ from opgen.schedule.auto.generic.borders import Padding
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes, rows
 from opgen.schedule.auto.nests import Nest, depends, divisibility
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import OPEN_CARRIED_ROWS, OPEN_UNROLLED, PARALLEL
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Carry, Parallel, Partition, Reorder, Skew, Split, Step, Unroll, Vectorize
-
-BLOCK = 8
-"""Rows whose sums are carried from one such block to the next."""
-UNROLLED = 16
-"""Most taps that are unrolled so that phases are decided."""
-PARALLEL = 2
-"""Most loops that are fused into the parallel one."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +177,7 @@ class Tiled:
         names = {n for c in nest.conditions if free_vars(c) & deciding for n in free_vars(c)}
         known = [(s.var, constant_extent(s)) for s in nest.inner_loops if s.var in names]
         taps = [(n, e) for n, e in known if e is not None]
-        return [n for n, _ in taps] if prod(e for _, e in taps) <= UNROLLED else []
+        return [n for n, _ in taps] if prod(e for _, e in taps) <= OPEN_UNROLLED else []
 
     def _taps(self, nest: Nest) -> bool:
         """A tile of taps, reductions over positions inside; two vectors if there is room, as lines come in pairs."""
@@ -201,7 +195,7 @@ class Tiled:
         if self.chosen.carried:
             block, rest = (self.trial.fresh(f"{reductions[1]}_{part}") for part in "oi")
             ahead = [reductions[0], block]
-            steps.append(Split(reductions[1], BLOCK, "min", block, rest))
+            steps.append(Split(reductions[1], OPEN_CARRIED_ROWS, "min", block, rest))
             steps += [Carry(n, nest.names[0]) for n in ahead]
             reductions = [rest, *reductions[2:]]
         steps += [*splits, Reorder((*ahead, *around, v_o, *reductions, *reversed(tiled), *inside))]

@@ -13,31 +13,21 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
-
-ACCUMULATORS = 14
-"""Most results of a tile: more than hide the latency of the arithmetic, as a tile reads less the larger it is."""
-FEWER = 8
-"""Most where registers are short or lines crowd each other, half as many with each phase of a stride."""
-TAPS = 25
-"""Most taps that are unrolled in two dimensions; else the rows of taps stay a loop."""
-TWICE = 2
-"""What a read of the map costs beside one of the taps: it may straddle two lines, or come from a further cache."""
-ALIKE = 1.1
-"""Tiles that cost less than so much of the best are as good."""
-HELD = 0.8
-"""The part of the second cache that reads can count on."""
-SLOW = 4
-"""So much longer than the arithmetic may reads and writes from the last cache take."""
-SEVERAL = 3
-"""Vectors that are to be done together where larger tiles read the taps from memory."""
-STREAMS = 10
-"""Most rows that are read side by side from memory."""
-PLACE = 4
-"""Lines of a place of the map that are enough for a tile of several columns not to read a row in order."""
-COPIED = 4
-"""Most vectors of the map that are copied together."""
-COPYING = 3
-"""What it costs to copy one place of the map, for tiles whose lines the first cache cannot hold at once."""
+from opgen.schedule.cost.calibration import (
+    COPIED_PLACE,
+    COPIED_VECTORS,
+    KEPT_WINDOW,
+    PLACE_LINES,
+    READ_TWICE,
+    RESULTS,
+    RESULTS_CROWDED,
+    SEVERAL_VECTORS,
+    SLOW_MAPS,
+    STREAMS,
+    TAPS,
+    WINDOWS_ALIKE,
+)
+from opgen.schedule.cost.memory import STREAMED, Memory
 
 
 @dataclass(frozen=True)
@@ -98,7 +88,7 @@ class TileChoice:
         steps = divisibility(self.nest)
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
-        most = self._most if unit * unit_down == 1 else FEWER // 2
+        most = self._most if unit * unit_down == 1 else RESULTS_CROWDED // 2
         across, down = self._extent(wide), 1 if high is None else self._extent(high)
         tiles = [
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
@@ -106,17 +96,17 @@ class TileChoice:
             for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most and (not self._streamed or self._in_order(h, w, unit_down, unit))
         ]
-        few = FEWER * unit * unit_down
+        few = RESULTS_CROWDED * unit * unit_down
         usual = _best(t for t in tiles if t.results <= few)
         large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines and self._several(t)]
-        best = _best(large) if any(ALIKE * t.cost < usual.cost for t in large) else usual
+        best = _best(large) if any(WINDOWS_ALIKE * t.cost < usual.cost for t in large) else usual
         return [best, *sorted((t for t in tiles if t is not best), key=lambda t: t.cost)]
 
     @cached_property
     def _streamed(self) -> bool:
         """Whether what is read and written comes from memory, many lines at each place."""
         place = self.column.stride(self.nest)
-        return self.machine.from_memory(touched_bytes(self.nest)) and place > PLACE * self.machine.l1.line
+        return Memory(self.machine).is_far(touched_bytes(self.nest)) and place > PLACE_LINES * self.machine.l1.line
 
     def _in_order(self, high: int, wide: int, unit_down: int, unit: int) -> bool:
         """Whether a tile reads few rows, or as few as it can, and these as they lie: one column after the other."""
@@ -136,7 +126,7 @@ class TileChoice:
     def copied(self, vectors: int) -> int:
         """How many vectors of the map are copied together: so many that the first cache holds them, if it holds two."""
         room = self.machine.l1.size // (self._places * self.machine.vector_bytes)
-        return largest_divisor(vectors, min(COPIED, room) if room > 1 else COPIED)
+        return largest_divisor(vectors, min(COPIED_VECTORS, room) if room > 1 else COPIED_VECTORS)
 
     def together(self, tile: Tile, vectors: int) -> int:
         """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if they nearly
@@ -147,14 +137,14 @@ class TileChoice:
             each += tile.results * self.machine.vector_bytes
             whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
         else:
-            whole = read_bytes(self.nest) > HELD * self.machine.l2.size
+            whole = read_bytes(self.nest) > KEPT_WINDOW * self.machine.l2.size
         if whole:
             return vectors
         return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
 
     def _several(self, tile: Tile) -> bool:
         """Whether the first cache holds what a tile reads for several vectors, if taps are read again for each."""
-        return self.resident(tile) or 2 * SEVERAL * self._each(tile) <= self.machine.l1.size
+        return self.resident(tile) or 2 * SEVERAL_VECTORS * self._each(tile) <= self.machine.l1.size
 
     def _each(self, tile: Tile) -> int:
         """The bytes that a tile reads for one vector."""
@@ -175,8 +165,9 @@ class TileChoice:
         from memory, or from a last cache that takes longer than the arithmetic by far.
         """
         touched = touched_bytes(self.nest)
-        slow = touched / self.machine.l3.bytes_per_second > SLOW * self._arithmetic
-        if slow or self.machine.from_memory(touched):
+        memory = Memory(self.machine, STREAMED)
+        slow = memory.exposed(memory.seconds(touched), self._arithmetic, SLOW_MAPS)
+        if slow or Memory(self.machine).is_far(touched):
             return touched
         first = min(self.nest.names.index(w.result) for w in self._walks)
         return touched / prod(self._extent(n) for n in self.nest.names[:first])
@@ -212,11 +203,11 @@ class TileChoice:
         """Most results of a tile: the taps, some if they are many, and a row of the map stay in registers too, and its
         rows in the cache.
         """
-        if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < ACCUMULATORS:
-            return FEWER
-        taps = min(prod(self.terms.values()), FEWER)
+        if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < RESULTS:
+            return RESULTS_CROWDED
+        taps = min(prod(self.terms.values()), RESULTS_CROWDED)
         room = self.machine.registers - taps - self.terms[self.column.term]
-        return max(FEWER, min(ACCUMULATORS, room))
+        return max(RESULTS_CROWDED, min(RESULTS, room))
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)
@@ -235,12 +226,12 @@ class TileChoice:
             reads = 0 if self.small else taps
         work = tall * wide.size * taps / (unit * unit_down)
         waste = wide.waste * (1 if high is None else high.waste)
-        copies = COPYING * tile.results * self._places / self._results if self.crowded(tile) else 0
-        return Tile(high, wide, rows, columns, (TWICE * rows * columns + reads + copies) / work * waste)
+        copies = COPIED_PLACE * tile.results * self._places / self._results if self.crowded(tile) else 0
+        return Tile(high, wide, rows, columns, (READ_TWICE * rows * columns + reads + copies) / work * waste)
 
 
 def _best(tiles: Iterable[Tile]) -> Tile:
     """Of those that are as good as any the narrowest, as rows at the border cost no code."""
     found = list(tiles)
     least = min(t.cost for t in found)
-    return min((t for t in found if t.cost <= ALIKE * least), key=lambda t: (t.wide.size, t.cost))
+    return min((t for t in found if t.cost <= WINDOWS_ALIKE * least), key=lambda t: (t.wide.size, t.cost))

@@ -15,7 +15,8 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.sum_blocks import SumBlocks
-from opgen.schedule.auto.window.sums import SUMS, SumTile
+from opgen.schedule.auto.window.sums import SumTile
+from opgen.schedule.cost.calibration import TAPS
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,4 @@ class Window(LaneNest):
 
     def _few_results(self, column: Walk) -> bool:
         terms = next(constant_extent(s) or 0 for s in self.nest.inner_loops if s.var == column.term)
-        return (self.nest.extent(column.result) or 0) < min(terms, SUMS + 1)
+        return (self.nest.extent(column.result) or 0) < min(terms, TAPS + 1)

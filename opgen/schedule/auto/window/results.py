@@ -13,16 +13,9 @@ from opgen.schedule.auto.nests import depends, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.cost.calibration import BLOCK_VECTORS, STORED_PAST_WINDOW, TILES_SEARCHED, TURNS
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
-
-BALANCED = 4
-"""So many iterations for each thread are shared evenly enough."""
-OTHERS = 6
-"""Tiles, the best of all, among which a search may choose."""
-WORTH = 2
-"""Results that are this part of what is read, or more, are worth a way of their own."""
-BLOCK = 8
-"""Most vectors that are done together where a row's places crowd few sets of a cache."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class ResultTile(LaneNest):
 
     @cached_property
     def _tile(self) -> Tile:
-        return self.trial.decisions.choose(self._choice.tiles[:OTHERS])
+        return self.trial.decisions.choose(self._choice.tiles[:TILES_SEARCHED])
 
     # Loops ------------------------------------------------------------------------------------------
 
@@ -104,7 +97,7 @@ class ResultTile(LaneNest):
             return together if together < vectors else 1
         if self._choice.crowded(self._tile):
             return self._choice.copied(vectors)
-        return largest_divisor(vectors, BLOCK)
+        return largest_divisor(vectors, BLOCK_VECTORS)
 
     def _inner_order(self) -> list[str]:
         """Taps and results of a tile, row by row: all that one row serves stands together."""
@@ -125,7 +118,7 @@ class ResultTile(LaneNest):
         """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
         read, touched = read_bytes(self.nest), touched_bytes(self.nest)
         whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
-        if whole and self.machine.from_memory(touched) and touched - read >= read / WORTH:
+        if whole and Memory(self.machine).is_far(touched) and touched - read >= read / STORED_PAST_WINDOW:
             self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
 
     def _spread(self) -> None:
@@ -136,7 +129,7 @@ class ResultTile(LaneNest):
         ahead = [n for n in self._lanes.order if n not in apart]
         counts = {self._outer[n]: cut.count for n, cut in self._cuts.items()}
         counts |= {n: self._extent(n) for n in self.nest.names}
-        few = bool(ahead) and counts.get(ahead[0], self.machine.cores) < BALANCED * self.machine.cores
+        few = bool(ahead) and counts.get(ahead[0], self.machine.cores) < TURNS * self.machine.cores
         self.trial.fused_prefix(ahead[: 2 if few else 1], Parallel)
 
     def _set_apart(self, loop: str, cut: Cut) -> None:

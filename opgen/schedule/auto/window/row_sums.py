@@ -15,13 +15,13 @@ from math import prod
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.copies.panel import TURNS
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
-from opgen.schedule.auto.window.sums import SHARED
+from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED, TREES, TURNS
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import (
     Divide,
     Parallel,
@@ -36,13 +36,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-SUMS = 12
-"""Most sums: they stay in registers beside some rows of what is summed."""
-SHORT = 32
-"""Most vectors that each lane's sum is of for trees to be felt: one takes as long as five of them."""
-STRIDE = 2
-"""The largest step between what neighbouring lanes read."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ class RowSums:
         there is a tree for each.
         """
         others = [n for n in self.nest.names if n not in self._taps]
-        short = prod(self._terms.values()) // self._width * self._vectors <= SHORT
+        short = prod(self._terms.values()) // self._width * self._vectors <= TREES
         block = next((n for n in others if short and self._side_by_side(n)), None)
         if block is not None and self._divided(column, partial, block, others):
             around = [f"{block}_o" if n == block else n for n in others]
@@ -141,11 +134,11 @@ class RowSums:
         if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):
             return False
         taps = list(self._taps)
-        sums = prod(self.nest.extent(n) or SUMS + 1 for n in taps)
+        sums = prod(self.nest.extent(n) or ROW_SUMS + 1 for n in taps)
         if self._mixed(taps, along):
             return False
         terms = [s.var for s in self.nest.inner_loops]
-        return sums <= SUMS and terms[-1] == column.term and 2 * self._width > self.lanes
+        return sums <= ROW_SUMS and terms[-1] == column.term and 2 * self._width > self.lanes
 
     def _mixed(self, taps: list[str], along: list[Load]) -> bool:
         """Whether a vector or more of results share what is read: a contraction, which does better."""
@@ -178,7 +171,7 @@ class RowSums:
     @cached_property
     def _column(self) -> Walk | None:
         """The walk along which lanes are neighbours."""
-        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= STRIDE]
+        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= LANE_STEP]
         return found[-1] if found else None
 
     @cached_property
@@ -193,6 +186,6 @@ class RowSums:
     def _cut(self) -> Cut:
         """As many rows as share what they read well enough; one by one as they come from memory."""
         length = self._terms[self._row.term] if self._row is not None else 1
-        if self.machine.from_memory(read_bytes(self.nest)):
+        if Memory(self.machine).is_far(read_bytes(self.nest)):
             return Cut(length, 1)
-        return Cut(length, max(sizes(length, 1, SHARED if length % SHARED == 0 else 2 * SHARED - 1)))
+        return Cut(length, max(sizes(length, 1, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)))

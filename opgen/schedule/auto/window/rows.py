@@ -20,27 +20,23 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, divisibility, touched_bytes
 from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.walks import Walk, walks
-from opgen.schedule.auto.window.choice import FEWER, TAPS
 from opgen.schedule.auto.window.slices import sliced_loop
+from opgen.schedule.cost.calibration import (
+    LANE_STEP,
+    RESULTS_CROWDED,
+    ROW_LANES,
+    ROW_OPERANDS,
+    ROW_VECTORS,
+    ROWS_BESIDE_TAPS,
+    ROWS_STREAMED,
+    STRADDLED_LINES,
+    TAPS,
+    TURNS,
+)
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
-
-STRIDE = 2
-"""The largest step between what neighbouring lanes read."""
-VECTORS = 2
-"""Vectors of a tile along a row where the taps do not stay in registers."""
-FAR_ROWS = 2
-"""Most rows of a tile where what is read and written comes from so far that it streams, and is loaded meanwhile."""
-STRADDLED = 2
-"""Lines that a load touches a place beside what lies at one."""
-HELD = 4
-"""Fewest rows of a tile for which taps may fill the registers beside them: each row that is read serves some."""
-BUSY = 5 / 4
-"""How many lanes there may be for each place of a row where taps are that many."""
-OPERANDS = 2
-"""Registers for what is read."""
-BALANCED = 4
-"""So many iterations for each thread are shared evenly enough."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ class RowTile(LaneNest):
         few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
         apart = self._rows_apart(high)
         ahead = order if not apart else order[:-1]
-        self.trial.fused_prefix(ahead[: 2 if few < BALANCED * self.machine.cores else 1], Parallel)
+        self.trial.fused_prefix(ahead[: 2 if few < TURNS * self.machine.cores else 1], Parallel)
         if any(depends(c, self.vector) for c in self.nest.conditions):
             reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
             at = self._across.border(reach)
@@ -135,7 +131,7 @@ class RowTile(LaneNest):
 
     @property
     def _many(self) -> bool:
-        return prod(self._terms.values()) + FEWER >= self.machine.registers
+        return prod(self._terms.values()) + RESULTS_CROWDED >= self.machine.registers
 
     @property
     def _filled(self) -> bool:
@@ -145,18 +141,18 @@ class RowTile(LaneNest):
             return False
         if max(abs(row.step), abs(column.step)) > 1:
             return False
-        return self._many and prod(self._terms.values()) + HELD + OPERANDS < self.machine.registers
+        return self._many and prod(self._terms.values()) + ROWS_BESIDE_TAPS + ROW_OPERANDS < self.machine.registers
 
     @property
     def _sliced(self) -> bool:
         """Whether slices do better: each vector of a row would fetch taps for itself alone, or many lanes be idle."""
-        idle = -(-self._width // self.lanes) * self.lanes > BUSY * self._width
+        idle = -(-self._width // self.lanes) * self.lanes > ROW_LANES * self._width
         return (self._crowded and self._vectors == 1) or (self._filled and idle)
 
     @cached_property
     def _vectors(self) -> int:
         """How many vectors of a row make a tile: taps that are fetched again and again are so for all of them."""
-        return VECTORS if self._crowded and self._width > self.lanes else 1
+        return ROW_VECTORS if self._crowded and self._width > self.lanes else 1
 
     @cached_property
     def _across(self) -> Cut:
@@ -184,7 +180,7 @@ class RowTile(LaneNest):
     @cached_property
     def _column(self) -> Walk | None:
         """The walk along the lanes, if what it reads lies together, or nearly."""
-        found = [w for w in self._walks if w.result == self.vector and abs(w.step) <= STRIDE]
+        found = [w for w in self._walks if w.result == self.vector and abs(w.step) <= LANE_STEP]
         near = [w for w in found if w.stride(self.nest) == w.load.dtype.bytes]
         return near[0] if near else None
 
@@ -202,17 +198,17 @@ class RowTile(LaneNest):
     def _only_taps(self) -> bool:
         """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
         terms = {w.term for w in self._walks}
-        if self._phases > STRIDE or self._extent(self.vector) % self._phases:
+        if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
         return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = divisibility(self.nest).get(row.result, 1)
-        most = FAR_ROWS if self._streams(row) else FEWER
+        most = ROWS_STREAMED if self._streams(row) else RESULTS_CROWDED
         if self._filled:
-            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (HELD, FEWER))
-            return few if few == HELD else more
+            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (ROWS_BESIDE_TAPS, RESULTS_CROWDED))
+            return few if few == ROWS_BESIDE_TAPS else more
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
 
     def _streams(self, row: Walk) -> bool:
@@ -224,11 +220,10 @@ class RowTile(LaneNest):
             return False
         if abs(row.step) > 1 or divisibility(self.nest):
             return True
-        rate = machine.memory_bytes_per_second if machine.from_memory(touched) else machine.l3.bytes_per_second
         vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
-        read = (FAR_ROWS + self._terms[row.term] - 1) / FAR_ROWS
+        read = (ROWS_STREAMED + self._terms[row.term] - 1) / ROWS_STREAMED
         loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)
-        return touched / rate > STRADDLED * loads * machine.vector_bytes / machine.l1.bytes_per_second
+        return Memory(machine).seconds(touched) > STRADDLED_LINES * loads / Execution(machine).loads
 
     # Copies -----------------------------------------------------------------------------------------
 
@@ -237,7 +232,7 @@ class RowTile(LaneNest):
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        needed = prod(self._terms.values()) + FEWER + self._terms[self._walks[-1].term]
+        needed = prod(self._terms.values()) + RESULTS_CROWDED + self._terms[self._walks[-1].term]
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
         name = self.trial.fresh(f"{beside[0].buffer}_kept")

@@ -18,6 +18,7 @@ from opgen.schedule.auto.ends import set_apart
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.sum_choice import SumChoice
+from opgen.schedule.cost.calibration import PARTS, TAPS
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Parallel,
@@ -32,11 +33,6 @@ from opgen.schedule.steps import (
     Unroll,
     Vectorize,
 )
-
-SUMS = 25
-"""Most sums that are kept in registers."""
-PARTS = 16
-"""Most parts of the rows."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class SumBlocks(LaneNest):
         ends = tuple(self._choice.terms)[-2:] == (self.row.term, self.column.term)
         whole = self._extent(self.vector) % self.lanes == 0 and self._rows("")[1] != 0
         shared = self._parts > 1 or self.machine.cores == 1 or not self._choice.far
-        return results == set(self.nest.names) and ends and whole and shared and self._choice.kept <= SUMS
+        return results == set(self.nest.names) and ends and whole and shared and self._choice.kept <= TAPS
 
     @cached_property
     def _choice(self) -> SumChoice:

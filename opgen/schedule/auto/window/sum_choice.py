@@ -11,20 +11,18 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, read_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.choice import HELD, STREAMS
-
-TERMS, TERMS_NEAR = 8, 14
-"""Most terms of a tile: more have no registers beside the sums; where terms are near, tiles may take their time."""
-REGISTERS = 32
-"""So many are needed for the largest tiles."""
-ROOM = 3
-"""Registers for what is read."""
-SHARES = 4
-"""So many blocks of vectors are enough for threads."""
-FILLED = 0.5
-"""The part of the second cache that reads have to themselves."""
-AGAIN = 2
-"""How often what is read in pieces comes from afar: each brings its neighbours along."""
+from opgen.schedule.cost.calibration import (
+    KEPT_SUMS,
+    KEPT_WINDOW,
+    NEIGHBOURS,
+    STREAMS,
+    SUM_OPERANDS,
+    SUM_REGISTERS,
+    SUM_TERMS,
+    SUM_TERMS_NEAR,
+    TURNS,
+)
+from opgen.schedule.cost.memory import STREAMED, Memory
 
 
 @dataclass(frozen=True)
@@ -50,53 +48,56 @@ class SumChoice:
         for a tile, whether it also takes longer to come, in pieces, than the arithmetic.
         """
         size, l2 = read_bytes(self.nest), self.machine.l2.size
-        high, wide = self._best(TERMS)
+        high, wide = self._best(SUM_TERMS)
         terms = high.size * wide.size
-        if size <= (HELD if terms < TERMS else FILLED) * l2 or self.kept * self._width > self.machine.l1.size:
+        if (
+            size <= (KEPT_WINDOW if terms < SUM_TERMS else KEPT_SUMS) * l2
+            or self.kept * self._width > self.machine.l1.size
+        ):
             return False
-        if self.kept + terms + ROOM <= self.machine.registers:
+        if self.kept + terms + SUM_OPERANDS <= self.machine.registers:
             return True
-        return size > HELD * l2 and AGAIN * size / self.machine.l3.bytes_per_second > self._arithmetic
+        return size > KEPT_WINDOW * l2 and NEIGHBOURS * Memory(self.machine, STREAMED).seconds(size) > self._arithmetic
 
     @cached_property
     def block(self) -> int:
         """How many vectors are done together where all is near; 0 where the sums of one vector had better stay in
         registers, as the first cache holds one vector of all places, or as lines crowd each other.
         """
-        if self.far or read_bytes(self.nest) > HELD * self.machine.l2.size:
+        if self.far or read_bytes(self.nest) > KEPT_WINDOW * self.machine.l2.size:
             return 0
         lines = self.machine.l1.lines_at(self.column.stride(self.nest))
-        high, wide = self._best(TERMS_NEAR)
+        high, wide = self._best(SUM_TERMS_NEAR)
         terms = high.size * wide.size
         read = self._read(high, wide) + terms
         down, across = (self.terms[w.term] for w in (self.row, self.column))
         if self._read(Cut(down, down), Cut(across, across)) <= lines or read > lines:
             return 0
-        if self.kept + terms + ROOM > self.machine.registers:
+        if self.kept + terms + SUM_OPERANDS > self.machine.registers:
             return 0
         vectors, each = self._extent(self.vector) // self.lanes, (read + self.kept) * self.machine.vector_bytes
-        most = min(vectors // min(self.machine.cores, SHARES), self.machine.l1.size // (2 * each))
+        most = min(vectors // min(self.machine.cores, TURNS), self.machine.l1.size // (2 * each))
         found = largest_divisor(vectors, max(1, most))
         return found if found > 1 else 0
 
     @cached_property
     def tile(self) -> tuple[Cut, Cut]:
         """Rows and columns of a tile."""
-        return self._best(TERMS if self.far else TERMS_NEAR)
+        return self._best(SUM_TERMS if self.far else SUM_TERMS_NEAR)
 
     def _best(self, most: int) -> tuple[Cut, Cut]:
         """Those that load and store least for each term; of equals the most rows, or, for tiles of many terms, columns,
         as those have fewer bodies at the border.
         """
         down, across = self.terms[self.row.term], self.terms[self.column.term]
-        room = max(1, most * min(self.machine.registers, REGISTERS) // REGISTERS)
+        room = max(1, most * min(self.machine.registers, SUM_REGISTERS) // SUM_REGISTERS)
         tiles = [
             (Cut(down, h), Cut(across, w))
             for h in sizes(down, 1, room)
             for w in sizes(across, 1, 1 if self._streamed else room)
             if h * w <= room and (h == 1 or not self._streamed or self._rows(h) <= STREAMS)
         ]
-        return min(tiles, key=lambda t: (self._cost(*t), -t[most > TERMS].size))
+        return min(tiles, key=lambda t: (self._cost(*t), -t[most > SUM_TERMS].size))
 
     def _cost(self, high: Cut, wide: Cut) -> float:
         terms = high.size * wide.size
@@ -113,7 +114,7 @@ class SumChoice:
     @cached_property
     def _streamed(self) -> bool:
         """Whether what is read comes from memory, and had better be read as it lies: one column after the other."""
-        return self.machine.from_memory(read_bytes(self.nest))
+        return Memory(self.machine).is_far(read_bytes(self.nest))
 
     @property
     def _arithmetic(self) -> float:

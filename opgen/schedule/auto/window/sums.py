@@ -13,16 +13,11 @@ from opgen.schedule.auto.ends import set_apart
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.choice import COPIED
 from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.cost.calibration import COPIED_VECTORS, KEPT_WINDOW, TAPS, TERMS_SHARED
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
-
-SUMS = 25
-"""Most sums that are kept in registers."""
-SHARED = 4
-"""So many terms share what they read well enough."""
-HELD = 0.8
-"""The part of the second cache that reads can count on."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ class SumTile(LaneNest):
         """As many terms as leave registers for what they read; 4 are enough to share that."""
         length = self._terms[self.column.term]
         room = max(1, self.machine.registers - 3 - self._kept)
-        most = min(room, SHARED if length % SHARED == 0 else 2 * SHARED - 1)
+        most = min(room, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)
         return Cut(length, max(sizes(length, 1, most)))
 
     @cached_property
@@ -90,14 +85,14 @@ class SumTile(LaneNest):
         if self._far:
             room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
             return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
-        return largest_divisor(vectors, COPIED) if self._crowded and not self._in_place else 1
+        return largest_divisor(vectors, COPIED_VECTORS) if self._crowded and not self._in_place else 1
 
     @property
     def _in_place(self) -> bool:
         """Whether lines far apart are as good as neighbours: the second cache holds them, and one core multiplies and
         adds as fast as it brings them.
         """
-        return self._held and not self.machine.one_unit
+        return self._held and not Execution(self.machine).hides_loads
 
     @cached_property
     def _crowded(self) -> bool:
@@ -112,18 +107,18 @@ class SumTile(LaneNest):
     @property
     def _held(self) -> bool:
         """Whether all that is read stays in the second cache, where lines far apart are as good as neighbours."""
-        return self._bytes <= HELD * self.machine.l2.size
+        return self._bytes <= KEPT_WINDOW * self.machine.l2.size
 
     @cached_property
     def _far(self) -> bool:
         """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
         and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
         """
-        if self.machine.from_memory(self._bytes):
+        if Memory(self.machine).is_far(self._bytes):
             return True
         terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
         computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
-        return not self._held and self._bytes / self.machine.l3.bytes_per_second > computing
+        return not self._held and Memory(self.machine).seconds(self._bytes) > computing
 
     @property
     def _near(self) -> bool:
@@ -132,7 +127,7 @@ class SumTile(LaneNest):
         """
         if self._block == 1 or self._held:
             return False
-        return self._cut.size >= SHARED and self._columns + self._cut.size <= self._lines
+        return self._cut.size >= TERMS_SHARED and self._columns + self._cut.size <= self._lines
 
     @property
     def _columns(self) -> int:
@@ -151,7 +146,7 @@ class SumTile(LaneNest):
     def _sums(self) -> tuple[str, ...]:
         """The loops of results that are kept in registers: those of the taps, or the columns alone."""
         wanted = [walk.result for walk in (self.row, self.column) if walk is not None]
-        if prod(self._extent(n) for n in wanted) <= SUMS:
+        if prod(self._extent(n) for n in wanted) <= TAPS:
             return tuple(n for n in self.nest.names if n in wanted)
         return (self.column.result,)
 

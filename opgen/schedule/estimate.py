@@ -34,15 +34,8 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.across import loop_of_reads
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, own_axis, reduces
-
-NEST = 2e-6
-"""What a nest costs besides its work, in seconds: a fork and a join."""
-TURNED = 2
-"""Instructions beside shuffles for each vector that is turned: it is loaded, and stored in a copy."""
-SHUFFLES = 0.5
-"""Shuffles that a core begins while it begins one multiply-add."""
-PLACES = 256
-"""Most places at which a condition is tried; in larger maps few taps lie outside."""
+from opgen.schedule.cost.calibration import NEST, PRICED_PLACES, SHUFFLES, TRANSPOSED
+from opgen.schedule.cost.memory import Memory
 
 
 def seconds(kernel: Kernel, machine: Machine) -> float:
@@ -100,7 +93,7 @@ def _turned(found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buf
         if any(is_contiguous(e, n, nest.shapes) or (whole and _last(e, n)) for e in own for n in nest.names):
             lanes = max(1, machine.vector_bytes // buffer.dtype.bytes)
             vectors = min(executed * times, _elements(buffer)) / lanes
-            total += (TURNED + log2(lanes)) * vectors / (SHUFFLES * machine.fma_per_second)
+            total += (TRANSPOSED + log2(lanes)) * vectors / (SHUFFLES * machine.fma_per_second)
         else:
             total += executed * times * machine.l1.line / machine.l2.bytes_per_second
     return total
@@ -142,7 +135,8 @@ def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machi
     arithmetic = _operations(nest, {}) / (machine.fma_per_second * machine.vector_bytes)
     together = sum(map(_bytes, outside))
     kept = sum(_bytes(b) for b in outside if b.name in near)
-    slow, fast = _rate(together, machine), max(_rate(together, machine), machine.l2.bytes_per_second)
+    slow = Memory(machine).rate(together)
+    fast = max(slow, machine.l2.bytes_per_second)
     return NEST + arithmetic + (together - kept) / slow + kept / fast
 
 
@@ -152,14 +146,6 @@ def _bytes(buffer: Buffer) -> int:
 
 def _elements(buffer: Buffer) -> int:
     return prod(int(n.value) if isinstance(n, Const) else 1 for n in buffer.shape)
-
-
-def _rate(size: int, machine: Machine) -> float:
-    """Bytes a second for all data of a nest together, used not long ago, beside others of their size."""
-    for cache in (machine.l1, machine.l2, machine.l3):
-        if 2 * size <= cache.size:
-            return cache.bytes_per_second
-    return machine.memory_bytes_per_second
 
 
 def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
@@ -187,7 +173,7 @@ def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
 def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
     """In which part of the iterations a condition holds; None if that is not known, or there are too many to try."""
     names = sorted(free_vars(condition))
-    if any(n not in loops for n in names) or not 0 < prod(len(loops[n]) for n in names) <= PLACES:
+    if any(n not in loops for n in names) or not 0 < prod(len(loops[n]) for n in names) <= PRICED_PLACES:
         return None
     found = at_places(condition, {n: loops[n] for n in names})
     return None if found is None else float(found.mean())

@@ -6,7 +6,8 @@ import pytest
 
 from opgen.loop.parse import parse_kernel
 from opgen.machine import typical
-from opgen.schedule.cost import NEST, SHUFFLES, TURNED, seconds
+from opgen.schedule.cost.calibration import NEST, SHUFFLES, TRANSPOSED
+from opgen.schedule.estimate import seconds
 
 MACHINE = typical()
 
@@ -37,7 +38,7 @@ def test_what_is_read_across_costs_lines() -> None:
 def test_what_can_be_turned_costs_shuffles() -> None:
     """A loop along what is read across makes square blocks of it: four shuffles, a load and a store for each vector."""
     vectors = 512**2 / 16
-    turning = vectors * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    turning = vectors * (4 + TRANSPOSED) / (SHUFFLES * MACHINE.fma_per_second)
     assert copying("j, i") - copying("i, j") == pytest.approx(turning)
     assert turning < 512**2 * MACHINE.l1.line / MACHINE.l2.bytes_per_second / 2
 
@@ -52,7 +53,7 @@ def test_what_is_turned_is_turned_once() -> None:
         along = text.replace("x[j, i * 4", "x[i * 4, j")
         return seconds(parse_kernel(text), MACHINE) - seconds(parse_kernel(along), MACHINE)
 
-    turning = 1024**2 / 16 * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    turning = 1024**2 / 16 * (4 + TRANSPOSED) / (SHUFFLES * MACHINE.fma_per_second)
     assert of(4) == pytest.approx(turning, rel=1e-6)
     assert of(1) == pytest.approx(256 * 1024 * MACHINE.l1.line / MACHINE.l2.bytes_per_second, rel=1e-6)
 
@@ -63,7 +64,7 @@ def test_results_across_what_is_read_are_turned() -> None:
         stores = "".join(f"            y[{place}] = x[i, j]\n" for place in (even, odd))
         return seconds(parse_kernel(kernel(loops + stores, 1024)), MACHINE)
 
-    turning = 1024**2 / 16 * (4 + TURNED) / (SHUFFLES * MACHINE.fma_per_second)
+    turning = 1024**2 / 16 * (4 + TRANSPOSED) / (SHUFFLES * MACHINE.fma_per_second)
     assert of("j, i * 2", "j, i * 2 + 1") - of("i * 2, j", "i * 2 + 1, j") == pytest.approx(turning, rel=1e-6)
 
 

@@ -11,15 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Const, Load, Store
 from opgen.machine.model import Cache
-from opgen.schedule.auto.nests import Nest, depends
-
-LINE = 64
-PAGE = 4096
-USED = 0.75
-"""The share of a cache that a nest can count on: the rest goes to what is passing through."""
+from opgen.schedule.cost.calibration import KEPT, LINE, PAGE
 
 
 class Loop(NamedTuple):
@@ -61,37 +54,6 @@ class Region:
         """Whether the rows' lines find enough sets.  Pages lie anywhere in a cache larger than one a way."""
         step = self.step if cache.sets * LINE <= PAGE else min(self.step, PAGE)
         return self.rows == 1 or self.rows <= cache.lines_at(step)
-
-
-def accesses(nest: Nest) -> tuple[Access, ...] | None:
-    """What a nest's core reads and writes outside itself; None if some access is not affine in the loops."""
-    names = (*nest.names, *(s.var for s in nest.inner_loops))
-    found: list[Access] = []
-    touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
-    for e in dict.fromkeys(touched):
-        strides = _strides(e, names, nest)
-        if strides is None:
-            return None
-        element = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
-        found.append(Access(e.buffer, element, strides))
-    return tuple(found)
-
-
-def _strides(e: Load | Store, names: Sequence[str], nest: Nest) -> dict[str, int] | None:
-    size = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
-    strides: dict[str, int] = {}
-    for index, extent in zip(reversed(e.indices), reversed(nest.shapes[e.buffer]), strict=True):
-        for name in names:
-            if not depends(index, name):
-                continue
-            form = linear(index, name)
-            if form is None or not isinstance(form[0], Const):
-                return None
-            strides[name] = strides.get(name, 0) + int(form[0].value) * size
-        if not isinstance(extent, Const):
-            return None
-        size *= int(extent.value)
-    return {name: abs(stride) for name, stride in strides.items() if stride}
 
 
 def region(access: Access, loops: Sequence[Loop]) -> Region:
@@ -162,7 +124,7 @@ class Traffic:
         whole = sum([r.bytes for r in nest.regions])
         fetched = []
         for cache, sums in zip(nest.caches, nest.fetched, strict=True):
-            room = whole <= USED * cache.size
+            room = whole <= KEPT * cache.size
             parts = zip(nest.regions, regions, sums, strict=True)
             fetched.append(tuple([w.bytes if room and n.fits(cache) else s * loop.extent for n, w, s in parts]))
         return _Nest(nest.caches, followed, regions, tuple(fetched))

@@ -1,0 +1,41 @@
+"""What a nest reads and writes, as accesses that are affine in its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Const, Load, Store
+from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.cost.traffic import Access
+
+
+def accesses(nest: Nest) -> tuple[Access, ...] | None:
+    """What a nest's core reads and writes outside itself; None if some access is not affine in the loops."""
+    names = (*nest.names, *(s.var for s in nest.inner_loops))
+    found: list[Access] = []
+    touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
+    for e in dict.fromkeys(touched):
+        strides = _strides(e, names, nest)
+        if strides is None:
+            return None
+        element = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
+        found.append(Access(e.buffer, element, strides))
+    return tuple(found)
+
+
+def _strides(e: Load | Store, names: Sequence[str], nest: Nest) -> dict[str, int] | None:
+    size = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
+    strides: dict[str, int] = {}
+    for index, extent in zip(reversed(e.indices), reversed(nest.shapes[e.buffer]), strict=True):
+        for name in names:
+            if not depends(index, name):
+                continue
+            form = linear(index, name)
+            if form is None or not isinstance(form[0], Const):
+                return None
+            strides[name] = strides.get(name, 0) + int(form[0].value) * size
+        if not isinstance(extent, Const):
+            return None
+        size *= int(extent.value)
+    return {name: abs(stride) for name, stride in strides.items() if stride}

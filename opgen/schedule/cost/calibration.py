@@ -1,0 +1,387 @@
+"""Every constant that the automatic scheduler goes by: its unit, what it is, and the entry of the log that measured it.
+
+A docstring begins with the unit and ends with the entry of the log of experiments (`opgen/schedule/EXPERIMENTS.md`) in
+brackets; [not recorded] where no entry tells how the constant was found.
+"""
+
+from __future__ import annotations
+
+# Arithmetic, and what stands around it ------------------------------------------------------------------------------
+STEPS = 4
+"""cycles: of a multiply-add at least; so many are under way in one unit [not recorded]"""
+VISIT = 40
+"""multiply-adds: entering and leaving a register tile [not recorded]"""
+STORED = 2
+"""multiply-adds: storing an accumulator [not recorded]"""
+RESUMED = 8
+"""multiply-adds: loading an accumulator that waited in memory, and storing it again [not recorded]"""
+TRANSPOSED = 2
+"""instructions: of a vector that is transposed, beside the shuffles: its load and its store [not recorded]"""
+SHUFFLES = 0.5
+"""a multiply-add: shuffles that a core begins meanwhile [E127]"""
+RAGGED = 1.5
+"""factor: what a second body for the last tile costs, in time to build and in the cache of instructions [not
+recorded]"""
+AWKWARD = 0.01
+"""share: by which a nest must be better that is awkward for something the estimate does not know [not recorded]"""
+PANELS_ALIKE = 1.05
+"""factor: of the least estimate, within which a plan with vectors outermost is taken, as their rows can be a panel
+[E079]"""
+BLOCKS_ALIKE = 1.05
+"""factor: blocks whose estimates differ by no more are alike; the smallest is taken [not recorded]"""
+WINDOWS_ALIKE = 1.1
+"""factor: tiles of a window whose costs differ by no more are alike [not recorded]"""
+FULL = 0.95
+"""share: of lanes at work, from which no other loop suits lanes better [not recorded]"""
+MASKED_BYTES = 64
+"""bytes: of a vector, from which on a CPU masks its lanes for nothing [not recorded]"""
+PRICED_PLACES = 256
+"""places: the most at which a condition is tried; in larger maps few taps lie outside [not recorded]"""
+
+# Exposed latency: of fetching, what arithmetic does not hide --------------------------------------------------------
+EXPOSED = (0.1, 0.25, 1.0)
+"""shares: of the time for fetching into the first, second and third cache, what a register tile exposes [not
+recorded]"""
+EXPOSED_SCALARS = 1 / 3
+"""share: of the time for fetching scalars, the lesser part of what a tile fetches [E052]"""
+EXPOSED_ROWS = 1 / 20
+"""share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
+EXPOSED_BESIDE_COPIES = 2
+"""factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
+EXPOSED_GROUPS = 1 / 10
+"""share of the arithmetic: the time for reading all vectors for each group of scalars, from which it is exposed [not
+recorded]"""
+EXPOSED_TALL = 1 / 3
+"""share of the arithmetic: the time for what comes from beyond the second cache, from which a smaller tile is better,
+as it asks for the next lines sooner [E032]"""
+HIDDEN_VECTORS = 1 / 6
+"""share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
+SLOW_MAPS = 4
+"""factor: of a window's arithmetic, from which maps from the last cache are too slow for tiles as they are [E117]"""
+STRADDLED_LINES = 2
+"""lines: that a load touches a place beside what lies at one [E078]"""
+IN_PIECES = 4
+"""factor: the time that the last cache takes for rows in pieces, of that in order [E033]"""
+NEIGHBOURS = 2
+"""factor: how often what is read in pieces comes from afar, as each brings its neighbours along [E038]"""
+READ_TWICE = 2
+"""factor: a read of a window's map beside one of the taps: it may straddle lines, or come from a further cache [not
+recorded]"""
+COPIED_PLACE = 3
+"""reads: what it costs to copy a place of the map, for tiles whose lines the first cache cannot hold at once [E122]"""
+
+# Shares of caches ---------------------------------------------------------------------------------------------------
+LINE = 64
+"""bytes: that memory is fetched in [not recorded]"""
+PAGE = 4096
+"""bytes: that lie together in memory whatever their addresses [not recorded]"""
+KEPT = 0.75
+"""share of a cache: what is read again finds its place there; the rest is for what passes through [not recorded]"""
+KEPT_IN_ORDER = 9 / 8
+"""share of the first cache: as `KEPT`, where tiles read all of a block in one order [not recorded]"""
+KEPT_WINDOW = 0.8
+"""share of the second cache: that the reads of a window can count on [E023]"""
+KEPT_SUMS = 0.5
+"""share of the second cache: that the reads of sums of taps have to themselves [E038]"""
+FOUND = 1 / 2
+"""share of a cache: all that is used together, if it is found there again; other things have the rest. [not
+recorded]"""
+FOUND_SUMS = 1 / 4
+"""share of the last cache: as `FOUND`, of contractions and chains, whose inputs and results pass through it [E109]"""
+FAR_READS = 2
+"""second caches: of reads that come from afar again and again [E114]"""
+OWN_SUMS = 4
+"""part of the second cache: for sums of a thread's own [E111]"""
+TABLE_PAIRS = 1 / 4
+"""share of the second cache: for the results of a thread [E129]"""
+BLOCK_PAIRS = 1 / 2
+"""share of the second cache: for the pairs of a block [E129]"""
+COPY_ALIGNED = 1 / 2
+"""share of the second cache: for a copy that begins at a line [E090]"""
+PANEL_CROWDS = 1 / 8
+"""share of the second cache: from which a panel takes room from what else waits there [E062]"""
+PANEL_ALL_TERMS = 1 / 4
+"""share of the second cache: for a panel of all terms [E132]"""
+PANEL_ALL_PLACES = 1 / 4
+"""share of the second cache: for a panel of all places [E092]"""
+PANEL_STREAMED = 1 / 16
+"""share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
+PANEL_MAPS = 1 / 8
+"""share of the second cache: as `PANEL_STREAMED`, of maps that are transposed [E126]"""
+PANEL_TERMS = 32
+"""part of the second cache: for a panel of a block of terms, where arithmetic hides reading it from there [E107]"""
+ROWS_OF_MAPS = 6
+"""part of the second cache: for a block's rows, which are read tile by tile [E073]"""
+SCALAR_LINES = 7 / 8
+"""share of the first cache's lines: for scalars that conflict with each other [E132]"""
+SWEPT = 4
+"""part of the first cache: terms of a row that fill it are shared by taps one by one [E042]"""
+SCALARS_ANYWHERE = 4
+"""part of the first cache: scalars that take less may lie anywhere [E044]"""
+CONFLICTS = 0.25
+"""share of lines: that others of their set evict, from which room is made between rows [E058]"""
+PADDING = 0.5
+"""share of memory: the most that room between rows adds [not recorded]"""
+PADDED_BY = (1, 2, 3)
+"""elements: by which a dimension may be made longer; the last one by a line [not recorded]"""
+CONFLICT_PLACES = 2048
+"""places: the most at which one looks where lines lie [not recorded]"""
+
+# Chains of nests through memory -------------------------------------------------------------------------------------
+NEST = 2e-6
+"""seconds: threads begin and end something together [not recorded]"""
+START = 1e-6
+"""seconds: to begin a block, whose memory and loops are cold [not recorded]"""
+PIECE = 1024
+"""bytes: read in order as fast as longer pieces [E061]"""
+BLOCK_FREE = 0.25
+"""share of the second cache: that a block fills without a loss, beside what passes through [E060]"""
+MADE = 1.5
+"""of memory's rate: the most that the last cache takes and gives of intermediates; its own rate is of reading in order
+[E108]"""
+CHAIN_LONGEST = 32
+"""nests: the most that are scheduled together: what is found out about one is looked for in all others [not
+recorded]"""
+CHAIN_BLOCKS = 4
+"""blocks for each core: the fewest for which threads have sums of their own [E111]"""
+CHAIN_VECTORS = 2
+"""vectors: of which a block has a multiple; the register tile of what is made for it is as wide [not recorded]"""
+CHAIN_TILE_SCALARS = 8
+"""scalars: of the tile of sums that is expected [not recorded]"""
+CHAIN_TILE_VECTORS = 2
+"""vectors: of the tile of sums that is expected [not recorded]"""
+FAN_TERMS = 600
+"""terms: the most of one body, of a nest and of all intermediates in its registers [not recorded]"""
+FAN_DIVISOR = 8
+"""number: the largest by which a loop's quotient and remainder are resolved [not recorded]"""
+
+# Threads ------------------------------------------------------------------------------------------------------------
+PARALLEL = 2
+"""loops: the most that are fused into the parallel one [not recorded]"""
+TURNS = 4
+"""iterations for each core: shared evenly enough, if their number is no multiple of that of the cores [not recorded]"""
+FLAT_TURNS = 2
+"""blocks for each core: as `TURNS`, of products over maps [not recorded]"""
+PARTS = 16
+"""parts: the most that have sums of their own, added up at the end [E091]"""
+PLAN_SHARED = 64
+"""iterations: of the outermost loops, that any number of threads can share [not recorded]"""
+PLAN_SHARES = 8
+"""iterations for each core: of the outermost loop, enough for this machine [not recorded]"""
+FUSED_SHARED = 256
+"""iterations: of fused loops, that any number of threads can share evenly [not recorded]"""
+STEP_SHARED = 2**18
+"""terms or results: from which threads share a nest though they meet at each step of a recurrence [not recorded]"""
+
+# Register tiles of contractions -------------------------------------------------------------------------------------
+OPERANDS = 4
+"""registers: not for accumulators [not recorded]"""
+OPERANDS_OUTER = 5
+"""registers: as `OPERANDS`, of sums of outer products over maps [not recorded]"""
+POSITIONS = 7
+"""positions: of a tile; by two vectors, 14 accumulators hide the latency, and sizes of maps are often multiples of 7
+[E003]"""
+ACCUMULATORS_ALONG = 16
+"""accumulators: of a tile whose scalars lie along it: a line holds as many of float32 [E031]"""
+POSITIONS_SEARCHED = (4, 6, 7, 8, 12, 14, 16, 28)
+"""positions: of a tile, among which the tuner may choose [not recorded]"""
+POSITIONS_SHORT = 4
+"""positions: of a row that is too short for a tile of its own [E130]"""
+PRODUCT_POSITIONS = 6
+"""scalars: of a tile of 24 sums, with 10 loads for as many multiply-adds [E054]"""
+PRODUCT_VECTORS = 4
+"""vectors: of that tile [E054]"""
+PAIR_SCALARS = 8
+"""scalars: of a tile of 16 sums of pairs, with 10 loads for as many products [E129]"""
+PAIR_VECTORS = 2
+"""vectors: of that tile [E129]"""
+PAIR_BYTES = 4
+"""bytes: of two bfloat16, and of their sum [not recorded]"""
+MAP_TILES = ((3, 8), (3, 4))
+"""vectors by scalars: of tiles over maps, the largest that registers hold [E073]"""
+OUTER_MAP_TILES = ((4, 6), (2, 12))
+"""vectors by scalars: of sums of outer products over maps, 10 or 14 loads for 24 multiply-adds [E126]"""
+SCALAR_ROW_TILES = ((3, 8), (4, 6), (2, 8), (3, 4))
+"""vectors of places by results: as few loads as possible for as many multiply-adds [E088]"""
+TAP_VECTORS = (1, 2, 4)
+"""vectors: of tiles of taps [E085]"""
+WIDE = 4
+"""vectors: of a tile where there are registers for as many scalars and more [E089]"""
+NARROW = 2
+"""vectors: of a tile for blocks of all terms, where the second cache brings less of a panel for each multiply-add
+[E132]"""
+MATRIX_LEAST = 4
+"""rows, columns, pairs: the fewest of a tile for a matrix unit [E080]"""
+PHASE_VECTORS = 2
+"""vectors: the fewest of a tile of all phases, for which each scalar is loaded [E044]"""
+FILLED_BY_POSITIONS = 1.3
+"""factor: how much fuller vectors must be for lanes to go along positions [not recorded]"""
+
+# Loops and blocks of contractions -----------------------------------------------------------------------------------
+BLOCKS = (4, 7, 8, 14, 16, 32, 64, 128, 256, 512)
+"""iterations: sizes tried for blocks of a loop [not recorded]"""
+BLOCKS_STREAMED = (256, 128, 64, 32, 16)
+"""terms: sizes tried for blocks of streamed rows [E068]"""
+BLOCKS_TRANSPOSED = (96, 64, 48, 32, 24, 16, 8)
+"""results: sizes tried for what is transposed of each place together [E088]"""
+PLANS_TRIED = 4
+"""plans: tried before the one that needs no estimate [not recorded]"""
+UNROLLED = 96
+"""accumulations: the most that unrolled taps put in one body, and for each phase of a stride [not recorded]"""
+UNROLLED_PHASES = 256
+"""accumulations: the most of all phases together: what is gained beyond is lost in building [not recorded]"""
+UNROLLED_TAPS = 16
+"""taps: fewer are unrolled [not recorded]"""
+PLACES_UNROLLED = (2, 3, 5, 7)
+"""places: done in one iteration, the fewest that divide a block [E099]"""
+FEW_POSITIONS = 64
+"""positions: too few for what it takes to transpose or copy rows from afar to be hidden [E043]"""
+LOOPS_OF_TERMS = 3
+"""loops: of terms, for blocks of the second to keep anything [E115]"""
+IN_PLACE_TERMS = 64
+"""terms: the most of a block whose rows tiles read where they are [E107]"""
+PREFETCHED_TERMS = (4, 2)
+"""terms: for each line that is prefetched [E089]"""
+PREFETCHED_PANEL_TERMS = 4
+"""terms: as `PREFETCHED_TERMS`, of the next panel [E043]"""
+PACKED_TERMS = 8
+"""terms: the fewest of a sum for which it pays to pack what is read [not recorded]"""
+PLACES_WAITING = 64
+"""places: the fewest of a block, or results that wait are exposed [E084]"""
+PAIRS_WAITING = 32
+"""pairs: the fewest of a block, or sums that wait are exposed [E129]"""
+LEFT_OVER_MAPS = 1 / 20
+"""share of positions: the most that whole blocks may leave over [E073]"""
+LEFT_OVER_PLACES = 1 / 16
+"""share of places: the most that whole vectors may leave over [E088]"""
+WHOLE_TILES = 3 / 4
+"""share of results: that whole tiles must make [E101]"""
+TABLE_LARGER = 2
+"""factor: how many times as large as all else the table must be [E088]"""
+CHAINS = 4
+"""vectors: of partial sums for a place that is left over; other results are under way, too [E088]"""
+
+# Copies: how often what is copied must be read ----------------------------------------------------------------------
+USES = 4
+"""reads of each element: that make up for a copy [not recorded]"""
+USES_ANEW = 6
+"""tiles: as `USES`, where the panel is made again in another iteration around it [E075]"""
+USES_NOT_SUMMED = 2
+"""reads of each element: as `USES`, where nothing is summed up [not recorded]"""
+USES_OF_PANEL = 128
+"""places: that a panel must serve [E054]"""
+USES_OF_TAPS = 64
+"""scalars: that a panel must serve [E090]"""
+TILES_OF_PANEL = 8
+"""tiles of scalars: that a panel must serve [E084]"""
+TILES_OF_ALIGNED = 16
+"""tiles of scalars: as `TILES_OF_PANEL`, where vectors lie together before [E090]"""
+ALIGNED_COPY = 1 / 50
+"""share of the arithmetic: the time that a copy which begins at a line may take [E090]"""
+WORTH_MAPS = 6
+"""factor: of the copies' time, that the arithmetic must take where maps are transposed [E093]"""
+SMALLEST_SQUARE = 4
+"""elements: the edge of the smallest square block that is transposed in registers [not recorded]"""
+SHORTEST_ROW = 8
+"""results: the shortest row that is worth transposing [not recorded]"""
+PANEL_PIECE = 256
+"""bytes: of each row that a part of a panel copies at least: whole lines, a few next to each other [E062]"""
+PANEL_OVERLAP = 5 / 4
+"""factor: the most that panels copy together, of what there is: rows at their borders are in several [E076]"""
+STORED_PAST = 5
+"""part of the reads: results that are as much, or more, are stored non-temporally [E125]"""
+STORED_PAST_WINDOW = 2
+"""part of the reads: as `STORED_PAST`, of windows [E025]"""
+
+# Nests without a register tile --------------------------------------------------------------------------------------
+REDUCED_AT_ONCE = 2048
+"""terms: up to which a number is reduced as fast as a call takes [not recorded]"""
+COLUMN_ROWS = 8
+"""rows: read side by side where sums wait in the first cache [E104]"""
+COLUMN_VECTORS = 4
+"""vectors: the most of these rows that are side by side [E104]"""
+TRANSPOSED_EDGE = 64
+"""rows: the edge of a larger block, whose lines and pages are kept even if they lie a power of two apart [E103]"""
+TRANSPOSED_TWICE = 1.08
+"""factor: what may be done twice where larger blocks overlap, of what smaller ones do [E103]"""
+BORDER = 8
+"""iterations: the most at either end of a reduction that are set apart, where conditions hold for some of a tile [not
+recorded]"""
+
+# Windows ------------------------------------------------------------------------------------------------------------
+RESULTS = 14
+"""results: the most of a tile: more than hide the latency, as a tile reads less the larger it is [E021]"""
+RESULTS_CROWDED = 8
+"""results: the most where registers are short or lines conflict, half as many with each phase of a stride [E001]"""
+TAPS = 25
+"""taps: the most that are unrolled in two dimensions, and sums by them in registers [not recorded]"""
+ROW_SUMS = 12
+"""sums: the most that stay in registers beside some rows of what is summed [E128]"""
+TREES = 32
+"""vectors: the most in a lane's sum for trees to be exposed: one takes as long as five of them [E128]"""
+LANE_STEP = 2
+"""elements: the largest step between what neighbouring lanes read [E047]"""
+SEVERAL_VECTORS = 3
+"""vectors: done together where larger tiles read the taps from memory [E037]"""
+STREAMS = 10
+"""rows: the most that are read side by side from memory [E117]"""
+PLACE_LINES = 4
+"""lines: of a place of the map, enough for a tile of several columns not to read a row in order [E117]"""
+COPIED_VECTORS = 4
+"""vectors: the most of the map that are copied together [E122]"""
+TILES_SEARCHED = 6
+"""tiles: the best, among which the tuner may choose [not recorded]"""
+BLOCK_VECTORS = 8
+"""vectors: the most done together where a row's places conflict [E022]"""
+ROW_VECTORS = 2
+"""vectors: of a tile along a row where the taps do not stay in registers [E046]"""
+ROWS_STREAMED = 2
+"""rows: the most of a tile where what is read and written streams from afar, and is loaded meanwhile [E045]"""
+ROWS_BESIDE_TAPS = 4
+"""rows: the fewest of a tile for which taps may fill the registers beside them [E095]"""
+ROW_LANES = 5 / 4
+"""lanes for each place of a row: the most where taps are many [E095]"""
+ROW_OPERANDS = 2
+"""registers: for what is read [not recorded]"""
+SUM_OPERANDS = 3
+"""registers: for what sums of taps read [not recorded]"""
+SUM_REGISTERS = 32
+"""registers: for the largest tiles of sums [not recorded]"""
+SUM_TERMS = 8
+"""terms: the most of a tile; more have no registers beside the sums [E038]"""
+SUM_TERMS_NEAR = 14
+"""terms: as `SUM_TERMS`, where terms are near [E022]"""
+TERMS_SHARED = 4
+"""terms: so many share what they read well enough [not recorded]"""
+
+# Sizes that are not known -------------------------------------------------------------------------------------------
+OPEN_POSITIONS = 8
+"""positions: of a tile that lie side by side; numbers of channels are often multiples of it [not recorded]"""
+OPEN_FEW = 3
+"""positions: the same for fewer: the channels of a picture [not recorded]"""
+OPEN_TERMS = 32
+"""terms: of a sum that outweigh fetching and storing what was summed before [not recorded]"""
+OPEN_TAPS = 9
+"""taps: of a window of which many are done in one body [not recorded]"""
+OPEN_TAPS_MOST = 25
+"""taps: of a window of which some are done in one body [not recorded]"""
+OPEN_TILES = ((7, 1), (2, 4), (4, 2))
+"""rows and columns: of a window's tile in two dimensions, whose neighbours share most of what they read [not
+recorded]"""
+OPEN_SMALL = 16
+"""places: in a row of a map of which one vector's part stays in the first cache [not recorded]"""
+OPEN_CARRIED_ROWS = 8
+"""rows: whose sums are carried from one such block to the next [E029]"""
+OPEN_UNROLLED = 16
+"""taps: the most that are unrolled so that phases are decided [not recorded]"""
+OPEN_LANES = 2
+"""lanes: fewer results than one in so many leave vectors too empty [not recorded]"""
+
+# GPUs ---------------------------------------------------------------------------------------------------------------
+GPU_THREADS = 256
+"""threads: of a block, where the loop along them is long enough [not recorded]"""
+GPU_WARP = 32
+"""threads: that run together [not recorded]"""
+GPU_FUSED = 3
+"""loops: the most of unknown extent that are fused over the blocks: each makes the indices harder to reason about [not
+recorded]"""
