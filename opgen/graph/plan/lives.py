@@ -24,10 +24,6 @@ class Life:
         """The bytes it takes in an arena: whole lines."""
         return whole_lines(self.size)
 
-    def meets(self, other: Life) -> bool:
-        """Whether there is a step at which both are needed."""
-        return self.first <= other.last and other.first <= self.last
-
 
 def whole_lines(size: int) -> int:
     """Bytes, rounded up to whole lines."""

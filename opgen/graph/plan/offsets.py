@@ -1,13 +1,13 @@
 """Places in one arena for memory that is needed at different times: best fit, the largest first.
 
 What is needed at the same time never overlaps.  Each piece goes into the smallest gap, among those that are met at the
-same time, into which it fits, else behind them.  Several orders are tried and the best is taken; where one reaches the
-bound there is no better.
+same time, into which it fits, else behind them.  Several orders are tried, and changed where the arena ends, and the
+best is taken; where one reaches the bound there is no better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opgen.graph.plan.lives import Life, most_alive
@@ -19,6 +19,12 @@ _ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
     lambda life: (life.first - life.last, -life.lines),
 )
 """Largest first, largest in bytes times steps, as they are made, longest-lived first."""
+
+ROUNDS = 12
+"""How often each order is changed at most."""
+
+PAIRS = 1 << 23
+"""Of pieces that are looked at for orders that are changed."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +41,52 @@ def offsets(lives: Sequence[Life]) -> Offsets:
     bound = most_alive(lives)
     best: dict[Hashable, int] = {}
     least: int | None = None
-    for order in _ORDERS:
-        place = _placed(sorted(lives, key=order))
-        size = max((place[life.owner] + life.lines for life in lives), default=0)
-        if least is None or size < least:
-            best, least = place, size
+    for tried in _tries(lives):
+        if least is None or tried.bytes < least:
+            best, least = tried.place, tried.bytes
         if least == bound:
             break
     return Offsets(best, least or 0, bound)
 
 
+@dataclass(frozen=True)
+class _Tried:
+    place: dict[Hashable, int]
+    bytes: int
+    last: int
+    """The position, in the order in which they were placed, of a piece that ends where the arena does."""
+
+
+def _tries(lives: Sequence[Life]) -> Iterator[_Tried]:
+    """Each order; then, from each, orders in which the piece that ended last is placed earlier, and so on."""
+    orders = [sorted(lives, key=order) for order in _ORDERS]
+    tried = [_try(order) for order in orders]
+    yield from tried
+    rounds = min(ROUNDS, PAIRS // (len(orders) * max(1, len(lives)) ** 2)) if lives else 0
+    for order, first in zip(orders, tried, strict=True):
+        last = first.last
+        for _ in range(rounds):
+            order.insert(last // 2, order.pop(last))
+            changed = _try(order)
+            yield changed
+            last = changed.last
+
+
+def _try(order: Sequence[Life]) -> _Tried:
+    place = _placed(order)
+    ends = [place[life.owner] + life.lines for life in order]
+    size = max(ends, default=0)
+    return _Tried(place, size, ends.index(size) if ends else 0)
+
+
 def _placed(lives: Sequence[Life]) -> dict[Hashable, int]:
-    placed: list[tuple[int, Life]] = []
+    placed: list[tuple[int, int, int, int]] = []
     place: dict[Hashable, int] = {}
     for life in lives:
-        there = sorted((at, other.lines) for at, other in placed if other.meets(life))
-        place[life.owner] = _fit(life.lines, there)
-        placed.append((place[life.owner], life))
+        first, last, lines = life.first, life.last, life.lines
+        there = sorted([(at, size) for start, end, at, size in placed if start <= last and first <= end])
+        at = place[life.owner] = _fit(lines, there)
+        placed.append((first, last, at, lines))
     return place
 
 
