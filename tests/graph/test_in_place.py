@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 import opgen.graph.code
 import opgen.passes.in_place
+from opgen.dtypes import FLOAT32
+from opgen.graph.bound import Kind
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.explain import memory, nodes_text, plan_text
 from opgen.graph.interpret import compiled, interpret
@@ -165,14 +168,33 @@ def test_what_stretches_and_what_has_another_type_stays() -> None:
     assert not made.in_place, "its elements are as wide, but of another type"
 
 
-def test_kernels_for_any_sizes_have_places_of_their_own() -> None:
+def test_general_kernels_have_places_of_their_own() -> None:
     steps = Steps()
     x = steps.input(16, 16)
     for _ in range(3):
         x = steps("Relu", x)
     graph = steps.graph(x)
-    assert not program(graph, [False] * len(graph.nodes)).in_place
+    assert not program(graph, [None] * len(graph.nodes)).in_place
     assert program(graph).in_place
+
+
+def test_kernels_for_several_sizes_write_over_operands() -> None:
+    """The sizes beyond the first of a model whose inputs vary."""
+
+    def prepare(kinds: Mapping[str, Kind], _: Mapping[str, Array]) -> Graph:
+        steps = Steps()
+        x = steps.input(*kinds["x0"][1])
+        for _ in range(3):
+            x = steps("Relu", steps("Add", x, steps.random(1, 32)))
+        return steps.graph(x)
+
+    model = CompiledModel("rows", {"x0": FLOAT32}, prepare)
+    for rows in range(1, 14):
+        x = np.random.default_rng(rows).random((rows, 32), np.float32)
+        model(x)
+    ((*_, last),) = (model.programs,)
+    assert isinstance(last.program, Program)
+    assert len(last.program.in_place) == 5
 
 
 def test_one_of_two_results_takes_an_operand() -> None:

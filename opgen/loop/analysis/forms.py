@@ -1,4 +1,4 @@
-"""Integer expressions with numbers for all sizes, as sums of multiples of independent variables that are at least 0.
+"""Integer expressions as sums of multiples of independent variables that are at least 0.
 
 A loop's variable is one of them, counted from the loop's start.  One that is taken apart by division (`f // 8` and `f %
 8`, as loops that were joined have it) is instead as many as it is taken apart into, like the digits of a number.  What

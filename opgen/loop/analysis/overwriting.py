@@ -6,7 +6,7 @@ iterations run, nor which of them run at once; and that within an iteration the 
 different elements there, too.  An element that is computed twice (tiles that overlap) is stored to by two iterations,
 the later of which would read what the earlier one stored: these do not access different elements.
 
-It is sound, and proves what is plain: indices that are sums of loops' variables, where all sizes are numbers.
+It is sound, and proves what is plain: indices that are sums of loops' variables by numbers.  Sizes may be open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Place: TypeAlias = "tuple[Form | None, ...]"
 
 
 UNKNOWN = 1 << 62
-"""The extent of a loop of which no number is known."""
+"""The extent of a loop of which no number is known: more than any has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +91,10 @@ class _Walk:
         self._count += 1
         name = f"{s.var} {self._count}"
         start = form_of(s.start, known)
-        count = None if start is None else span(start, s.stop, known)
-        if start is None or count is None:
+        if start is None:
             return {**known, s.var: None}, (*loops, (Variable(name, UNKNOWN),))
-        own = digits(s.var, name, count, s.body if start == NOTHING else EMPTY)
+        count = span(start, s.stop, known)
+        own = digits(s.var, name, UNKNOWN if count is None else count, s.body if start == NOTHING else EMPTY)
         return {**known, s.var: start.plus(own)}, (*loops, tuple(own.terms))
 
     def _access(self, indices: tuple[Expr, ...], known: Known, loops: _Loops) -> _Access:
