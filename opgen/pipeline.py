@@ -1,7 +1,7 @@
 """An op on its way to machine code, stopped at any stage: what `opgen inspect` shows.
 
     spec -> model -> loop -> schedule -> scheduled -> legal -> llvm -> asm
-                                                           \\-> cuda -> ptx
+                             \\-> why                       \\-> cuda -> ptx
 
 Each stage is computed when it is first asked for.  These are the steps that a call takes (`opgen.runtime.specialize`).
 """
@@ -17,7 +17,7 @@ from opgen.codegen import cuda
 from opgen.codegen.llvm import compile as machine
 from opgen.codegen.llvm.emit import emit
 from opgen.codegen.llvm.target import Target
-from opgen.diagnostics import InternalError, Span
+from opgen.diagnostics import InternalError, Span, UserError
 from opgen.loop.bind import bind
 from opgen.loop.nodes import Kernel
 from opgen.loop.print import print_kernel
@@ -29,11 +29,14 @@ from opgen.runtime.devices.ptx import ptx
 from opgen.runtime.limits import CheckedKernel
 from opgen.schedule.default import default_schedule
 from opgen.schedule.schedule import Schedule, apply
+from opgen.schedule.why import why
 from opgen.spec.environment import Environment
 from opgen.spec.model import Algorithm, Attr, Module, OpSpec
 from opgen.spec.unparse import write_algorithm, write_op
 
-Stage: TypeAlias = Literal["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"]
+Stage: TypeAlias = Literal[
+    "spec", "model", "loop", "schedule", "why", "scheduled", "legal", "llvm", "asm", "cuda", "ptx"
+]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 
@@ -87,6 +90,17 @@ class Pipeline:
             return default_schedule(self.kernel, "cuda")
         return tuned.scheduled(self.kernel, self.target)[0]
 
+    @property
+    def why(self) -> str:
+        """What the scheduler chose from, and at which price; that this is not what is used, if it is not."""
+        if self.given is not None:
+            raise UserError("--stage why tells how the scheduler chooses, and this schedule was given")
+        machine = self._machine.machine
+        used = default_schedule(self.kernel, "cpu", machine) == self.schedule
+        return ("" if used else "a tuned schedule is used in place of these (opgen tune --list)\n\n") + why(
+            self.kernel, machine
+        )
+
     @cached_property
     def scheduled(self) -> Kernel:
         return apply(self.kernel, self.schedule)
@@ -134,6 +148,7 @@ _TEXTS: Mapping[Stage, Callable[[Pipeline], str]] = {
     "model": lambda p: p.model,
     "loop": lambda p: print_kernel(p.kernel),
     "schedule": lambda p: str(p.schedule),
+    "why": lambda p: p.why,
     "scheduled": lambda p: print_kernel(p.scheduled),
     "legal": lambda p: print_kernel(p.legal),
     "llvm": lambda p: p.ir,

@@ -31,6 +31,7 @@ LANGUAGES = {
     "model": "spec",
     "loop": "loop",
     "schedule": "loop",
+    "why": "loop",
     "scheduled": "loop",
     "legal": "loop",
     "llvm": "llvm",
@@ -42,7 +43,7 @@ LANGUAGES = {
 
 CUDA = "cuda"
 DEVICE_STAGES = ("cuda", "ptx")
-CPU_STAGES = ("llvm", "asm")
+CPU_STAGES = ("why", "llvm", "asm")
 
 
 @click.command("inspect")
@@ -103,6 +104,7 @@ def command(
     model      resolved, as a spec: fragments in place, gradients derived, all ranges said
     loop       loop IR
     schedule   the steps that turn it into a fast nest; --schedule reads such a text
+    why        what these steps were chosen from: for each nest the plans that were legal, with their prices
     scheduled  loop IR after these steps
     legal      loop IR as an emitter takes it: vectors formed, loops unrolled
     llvm, asm  LLVM IR as emitted; assembly

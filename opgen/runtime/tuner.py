@@ -1,9 +1,10 @@
 """Finding a faster schedule by measuring, within a time.
 
-Candidates are what the automatic scheduler comes to if it decides one thing otherwise (another kind of nest, tile or
-order of loops, no copy), and another beside it where that was good; then variations of the best schedules so far, one
-step at a time, in an order that a seed decides.  A schedule written by hand comes before all.  Each is checked by its
-primitives and the verifier, built, compared with the results of the default schedule, and timed in turn with it.
+Candidates are what the automatic scheduler comes to if it decides one thing otherwise (another of the plans that stand
+to choice, as `opgen inspect --stage why` shows them, another tile or order of loops, no copy), and another beside it
+where that was good; then variations of the best schedules so far, one step at a time, in an order that a seed decides.
+A schedule written by hand comes before all.  Each is checked by its primitives and the verifier, built, compared with
+the results of the default schedule, and timed in turn with it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def tune(
     """
     until = time.perf_counter() + seconds
     runner = Runner(kernel, parameters, target, seed)
-    own = decided(kernel, target.machine, Decisions())
+    own = decided(kernel, target.machine, Decisions(thorough=True))
     default = runner.build(own.kernel)
     right = runner.results(default)
     best, fastest, ratio, tried = own.schedule, default, 1.0, 0
@@ -218,7 +219,7 @@ class _Search:
         for what led nowhere.
         """
         for path in () if proposal.decisions is None else proposal.decisions.others():
-            other = decided(self._kernel, self._machine, Decisions(path))
+            other = decided(self._kernel, self._machine, Decisions(path, thorough=True))
             yield other if self._new(other.schedule) else None
         near = list(variations(proposal.schedule))
         self._random.shuffle(near)

@@ -32,8 +32,16 @@ from opgen.loop.nodes import (
 from opgen.loop.walk import buffers_in, free_vars, loads, stores, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.across import loop_of_reads
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, nests, own_axis, reduces
+from opgen.schedule.auto.nests import (
+    Nest,
+    contiguous_loop,
+    depends,
+    is_contiguous,
+    loop_of_reads,
+    nests,
+    own_axis,
+    reduces,
+)
 from opgen.schedule.cost.calibration import NEST, PRICED_PLACES, SHUFFLES, TRANSPOSED
 from opgen.schedule.cost.memory import Memory
 

@@ -23,7 +23,9 @@ def test_every_stage_of_the_pipeline_can_be_asked_for() -> None:
     assert tuple(LANGUAGES) == STAGES
 
 
-@pytest.mark.parametrize("stage", ["spec", "model", "loop", "schedule", "scheduled", "legal", "llvm", "asm", "cuda"])
+@pytest.mark.parametrize(
+    "stage", ["spec", "model", "loop", "schedule", "why", "scheduled", "legal", "llvm", "asm", "cuda"]
+)
 @pytest.mark.parametrize("call", [(), CALL], ids=["generic", "specialised"])
 def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, ...]) -> None:
     result = here("inspect", "Conv2D", "--stage", stage, *WITH, *call)
@@ -33,6 +35,7 @@ def test_every_stage_prints_plain_text(here: Run, stage: str, call: tuple[str, .
     signs = {
         "spec": "op Conv2D {",
         "model": "sum[r < filter_height, s < filter_width, c < group_channels](",
+        "why": "  <- chosen\n",
         "llvm": "define",
         "asm": ".text",
         "cuda": "__global__",
@@ -49,6 +52,12 @@ def test_loop_ir_and_schedules_can_be_read_back(here: Run) -> None:
     for stage in ("loop", "scheduled", "legal"):
         assert parse_kernel(here("inspect", "conv2d", "--stage", stage, *WITH, *CALL).stdout).name
     assert parse_schedule(here("inspect", "conv2d", "--stage", "schedule", *WITH, *CALL).stdout).steps
+
+
+def test_why_is_not_told_of_a_schedule_that_was_given(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "my.schedule").write_text("")
+    result = here("inspect", "Conv2D", "--stage", "why", "--schedule", str(tmp_path / "my.schedule"), *WITH, *CALL)
+    assert "--stage why tells how the scheduler chooses, and this schedule was given" in result.stderr
 
 
 def test_a_specialised_kernel_has_no_parameters_left(here: Run) -> None:
@@ -187,6 +196,7 @@ def test_output_goes_to_a_file(here: Run, tmp_path: Path) -> None:
             "--attr data_format: there is no value 'NHCW'; did you mean 'NHWC'?",
         ),
         (["Conv2D", "--attr", "use_cudnn_on_gpu=1"], "--attr use_cudnn_on_gpu=1: expected true or false"),
+        (["Conv2D", "--target", "cuda", "--stage", "why"], "--target cuda has no stage why; it has cuda and ptx"),
         (["Conv2D", "--target", "cuda", "--stage", "asm"], "--target cuda has no stage asm; it has cuda and ptx"),
         (["Conv2D", "--target", "x86-64-v9"], "unknown target 'x86-64-v9'; did you mean 'x86-64-v4'?"),
     ],

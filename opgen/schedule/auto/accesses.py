@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Load, Store
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.nests import Nest, Shapes, depends
 from opgen.schedule.cost.traffic import Access
 
 
@@ -16,7 +16,7 @@ def accesses(nest: Nest) -> tuple[Access, ...] | None:
     found: list[Access] = []
     touched: tuple[Load | Store, ...] = (*nest.outside_loads, *nest.results)
     for e in dict.fromkeys(touched):
-        strides = _strides(e, names, nest)
+        strides = strides_of(e, names, nest.shapes)
         if strides is None:
             return None
         element = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
@@ -24,10 +24,11 @@ def accesses(nest: Nest) -> tuple[Access, ...] | None:
     return tuple(found)
 
 
-def _strides(e: Load | Store, names: Sequence[str], nest: Nest) -> dict[str, int] | None:
+def strides_of(e: Load | Store, names: Sequence[str], shapes: Shapes) -> dict[str, int] | None:
+    """The bytes that each of some loops moves an access on; None if it is not affine in them."""
     size = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
     strides: dict[str, int] = {}
-    for index, extent in zip(reversed(e.indices), reversed(nest.shapes[e.buffer]), strict=True):
+    for index, extent in zip(reversed(e.indices), reversed(shapes[e.buffer]), strict=True):
         for name in names:
             if not depends(index, name):
                 continue

@@ -1,6 +1,7 @@
 """The automatic schedule of one nest for a CPU with vector registers.
 
-Classes of nests, told apart by how they access memory:
+What there is to choose from is what the kinds of plans propose (`kinds/`), and what the cascade comes to, which holds
+all that is no kind yet: classes of nests, told apart by how they access memory, of which the first that suits is taken.
 
 contraction/    a reduction in which some reads do not depend on the lanes: `nest.py`
                 or one that uses what comes from afar a few times: `streamed.py`
@@ -16,10 +17,8 @@ window/         a reduction in which every read depends on the lanes: `nest.py`
                 or one of few results, summed along the rows of a map: `row_sums.py`
                 or one in which no read mixes the maps that lanes go along: `slices.py`
 generic/        any of these, of sizes that are not known: `nest.py`, `few.py`
-transposed      no reduction, and what is read lies across what is written: `transposed.py`
 columns         sums of rows that share nothing: `columns.py`
-elementwise     anything else whose results lie consecutively: `elementwise.py`
-rows            a reduction along what lies consecutively: partial results in lanes: `rows.py`
+packed          anything else that would read with strides: `packed.py`
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from math import prod
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.choose import Chooser
 from opgen.schedule.auto.columns import Columns
 from opgen.schedule.auto.contraction.few import Few, few
 from opgen.schedule.auto.contraction.flat import Flat
@@ -52,9 +52,9 @@ from opgen.schedule.auto.copies.panel import Marks, blocked_rows, panelled, pane
 from opgen.schedule.auto.copies.prepare import elements, pack_strided, split_phases, widen_reused
 from opgen.schedule.auto.copies.results import turned
 from opgen.schedule.auto.copies.row_panel import panelled_rows
-from opgen.schedule.auto.elementwise import Elementwise, lanes_of
 from opgen.schedule.auto.generic.few import GenericFew
 from opgen.schedule.auto.generic.nest import GenericNest
+from opgen.schedule.auto.kinds.elementwise import Elementwise
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import (
     Nest,
@@ -70,9 +70,9 @@ from opgen.schedule.auto.nests import (
     reduces,
     worth_lanes,
 )
+from opgen.schedule.auto.packed import Packed
 from opgen.schedule.auto.past import past_caches
-from opgen.schedule.auto.rows import Rows, Whole
-from opgen.schedule.auto.transposed import Transposed
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
 from opgen.schedule.auto.window.nest import Window
@@ -96,31 +96,41 @@ class CpuNest:
         vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
             if vector is not None:  # not worth the time that a better schedule takes to build
-                self._elementwise.along(vector)
-            return
-        if vector is None and Whole(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
+                Chooser(self.nest, self.trial, self.machine, partial(self._packed, vector), (Elementwise(),)).run()
             return
         if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
             open_nest = (self.nest, self.trial, self.machine, vector)
             if not GenericFew(*open_nest).run():  # what is left of the nest goes on
                 GenericNest(*open_nest).run()
+        if not Chooser(self.nest, self.trial, self.machine, self._cascade).run():
+            self._otherwise(vector)
+
+    def _cascade(self, trial: Trial) -> bool:
+        """The first that suits of what is no kind of plan yet; whether there was one."""
+        return replace(self, trial=trial)._first(contiguous_loop(self.nest))
+
+    def _first(self, vector: str | None) -> bool:
         if self.machine.tiles and vector is not None and self._on_tiles(vector):
-            return
+            return True
         if self._few() or (vector is not None and self._flat(vector)):
-            return
+            return True
         if vector is not None and self._along_rows(vector):
-            return
+            return True
         if self._row_sums() or self._in_slices():
-            return
+            return True
         across = loop_across(self.nest, self._lanes(None))
         if across is not None and (self._turned(across) or self._reduction(across)):
-            return
-        if self.trial.attempt(Transposed(self.nest, self.trial, self.machine).run):
-            return
-        if self._elementwise.across() or (vector is not None and self._along(vector)):
-            return
-        if Rows(self.nest, self.trial, self._lanes(None), self.machine.latency).run():
-            return
+            return True
+        return vector is not None and (
+            self._reduction(vector) or self._columns(vector) or self._packed(vector, self.trial)
+        )
+
+    def _packed(self, vector: str, trial: Trial) -> bool:
+        """Lanes along results, what they would read with strides packed before."""
+        return Packed(self.nest, trial, self.machine).along(vector)
+
+    def _otherwise(self, vector: str | None) -> None:
+        """For want of anything better."""
         instead = [] if vector is None else loops_instead(self.nest)
         if any(self._turned(n) or self._reduction(n) for n in instead):
             return
@@ -157,10 +167,6 @@ class CpuNest:
         lanes = self._lanes(self.nest.extent(vector))
         maps = TurnedMaps(self.nest, self.trial, vector, lanes, self.machine, self._alone)
         return self._sums and self.trial.attempt(maps.run)
-
-    def _along(self, vector: str) -> bool:
-        """Lanes along the loop along which results lie."""
-        return self._reduction(vector) or self._columns(vector) or self._elementwise.along(vector)
 
     def _columns(self, vector: str) -> bool:
         """Sums of rows that share nothing, lanes along the rows."""
@@ -217,10 +223,6 @@ class CpuNest:
 
     def _lanes(self, extent: int | None) -> int:
         return lanes_of(self.nest, self.machine, extent)
-
-    @property
-    def _elementwise(self) -> Elementwise:
-        return Elementwise(self.nest, self.trial, self.machine)
 
     def _reduction(self, vector: str) -> bool:
         """A tile of accumulators in registers; only where all extents are known."""

@@ -22,14 +22,19 @@ class Decisions:
     path: Path = ()
     options: list[int] = field(default_factory=list)
     """How many options each decision had that was made so far."""
+    names: list[str] = field(default_factory=list)
+    """What each of them was about."""
+    thorough: bool = False
+    """Whether all that there is to choose from is found out and told, though it takes time."""
+    _told: list[object] = field(default_factory=list)
 
-    def choose(self, candidates: Sequence[T]) -> T:
+    def choose(self, candidates: Sequence[T], name: str = "a tile") -> T:
         """One of the candidates, of which the first is the scheduler's own choice."""
-        return candidates[self._taken(self._next(len(candidates)), len(candidates))]
+        return candidates[self._taken(self._next(len(candidates), name), len(candidates))]
 
-    def begin(self) -> int | None:
+    def begin(self, name: str = "another way") -> int | None:
         """Begins a decision whether to do something; its number, or None if it is not to be done."""
-        number = self._next(2)
+        number = self._next(2, name)
         return None if self._taken(number, 2) else number
 
     def fail(self, number: int) -> None:
@@ -43,8 +48,25 @@ class Decisions:
             for option in range(1, self.options[number]):
                 yield (*before, option)
 
-    def _next(self, options: int) -> int:
+    # What is told ----------------------------------------------------------------------------------------
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What was decided, and between what, if that is to be told."""
+        return tuple(self._told)
+
+    def tell(self, choice: object) -> None:
+        """Remember a choice, if all is to be told."""
+        if self.thorough:
+            self._told.append(choice)
+
+    def forget(self, first: int) -> None:
+        """Forget what was told but for the first choices: it came to nothing."""
+        del self._told[first:]
+
+    def _next(self, options: int, name: str) -> int:
         self.options.append(options)
+        self.names.append(name)
         return len(self.options) - 1
 
     def _taken(self, number: int, options: int) -> int:

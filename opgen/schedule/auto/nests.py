@@ -250,6 +250,26 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
 
+def loop_of_reads(nest: Nest) -> str | None:
+    """The loop along which all that is read lies side by side, where there is none along which results do."""
+    if contiguous_loop(nest) is not None or not nest.results:
+        return None
+    for loop in nest.names:
+        reads = [e for e in nest.outside_loads if depends(e.indices, loop)]
+        side_by_side = bool(reads) and all(is_contiguous(e, loop, nest.shapes) for e in reads)
+        if side_by_side and all(own_axis(s, loop) is not None for s in nest.results):
+            return loop
+    return None
+
+
+def consecutive_terms(nest: Nest) -> For | None:
+    """The innermost loop of a reduction, if most of what it reads lies consecutively along it."""
+    if not nest.inner_loops or len(nest.allocations) != 1:
+        return None
+    loop = nest.inner_loops[-1]
+    return loop if mostly_consecutive(nest, loop.var) else None
+
+
 def loops_instead(nest: Nest) -> list[str]:
     """The loops that only some reads follow, along a dimension of their own, and of which no condition speaks, the
     longest first: for lanes where those along which results lie would read with strides.
@@ -291,6 +311,12 @@ def worth_lanes(nest: Nest, name: str) -> bool:
     touched = [e for e in nest.summed if depends(e.indices, name)]
     consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
     return not touched or 2 * consecutive > len(touched)
+
+
+def mostly_consecutive(nest: Nest, name: str) -> bool:
+    """Whether more than half of all that is read along a loop lies consecutively along it."""
+    touched = [e for e in nest.outside_loads if depends(e.indices, name)]
+    return 2 * sum(is_contiguous(e, name, nest.shapes) for e in touched) > len(touched)  # and something is read
 
 
 def reduces(nest: Nest) -> bool:

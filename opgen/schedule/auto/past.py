@@ -5,22 +5,45 @@ from __future__ import annotations
 from opgen.loop.nodes import Store
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
+from opgen.schedule.auto.plan import Result
+from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FOUND, STORED_PAST
 from opgen.schedule.steps import Split, Stream, Widen
+
+
+def streamed(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[Result, ...]:
+    """Non-temporal stores of the results of a nest, if rows of so many of them are whole lines, of which a tile stores
+    some at once, and with what is read they are too much to be kept.
+    """
+    nest, line = site.nest, machine.l1.line
+    types = {s.value.type.dtype for s in nest.results}
+    if machine.vector_bytes != line or not _is_beyond(nest, machine, FOUND):
+        return ()
+    if any((row or 1) * t.bytes % line for t in types):
+        return ()
+    if site.widened & {s.buffer for s in nest.results}:
+        return ()
+    if any(t != t.compute_type and tile * t.bytes % line for t in types):
+        return ()
+    return tuple(Result(b, streamed=True) for b in dict.fromkeys(s.buffer for s in nest.results) if b in site.unread)
 
 
 def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
     """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept: more
     than a share of the last cache with what is read.
     """
-    read, touched = read_bytes(nest), touched_bytes(nest)
     row = {(nest.extent(vector) or 1) * s.value.type.dtype.bytes % machine.l1.line for s in nest.results}
     whole = machine.vector_bytes == machine.l1.line and row == {0}
-    beyond = touched > share * machine.l3.size and touched - read >= read / STORED_PAST
-    if whole and beyond and all(_together(s, vector, trial, machine) for s in nest.results):
+    if whole and _is_beyond(nest, machine, share) and all(_together(s, vector, trial, machine) for s in nest.results):
         outputs = {o.name for o in trial.kernel.outputs}
         trial.take(*(Stream(s.buffer) for s in nest.results if s.buffer in outputs))
+
+
+def _is_beyond(nest: Nest, machine: Machine, share: float) -> bool:
+    """Whether what a nest touches is more than a share of the last cache, and results are a part of it that counts."""
+    read, touched = read_bytes(nest), touched_bytes(nest)
+    return touched > share * machine.l3.size and touched - read >= read / STORED_PAST
 
 
 def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:

@@ -25,6 +25,8 @@ class Trial:
     decisions: Decisions = field(default_factory=Decisions)
     check: Check | None = None
     """Asked after each part that may break."""
+    refusal: str = ""
+    """Why steps were not taken the last time that some were not."""
     _measured: Measured = field(default_factory=dict)
 
     def take(self, *steps: Step) -> bool:
@@ -33,7 +35,8 @@ class Trial:
         for step in steps:
             try:
                 kernel = run(step, kernel)
-            except ScheduleError:
+            except ScheduleError as refusal:
+                self.refusal = f"{step}: {refusal.message}"
                 return False
         self.kernel = kernel
         self.steps += steps
@@ -90,6 +93,14 @@ class Trial:
         self.kernel, self.steps = kernel, steps
         self.decisions.fail(decided)
         return False
+
+    def fork(self) -> Trial:
+        """A trial that goes on from here by itself."""
+        return Trial(self.kernel, list(self.steps), self.decisions)
+
+    def follow(self, other: Trial) -> None:
+        """Go on from where a fork came to."""
+        self.kernel, self.steps = other.kernel, other.steps
 
     def adopt(self, other: Trial, kept: int) -> bool:
         """Go on with what another trial came to after the first `kept` steps of this one; whether it was decided so."""

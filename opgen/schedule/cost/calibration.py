@@ -130,6 +130,15 @@ CONFLICT_PLACES = 2048
 # Chains of nests through memory -------------------------------------------------------------------------------------
 NEST = 2e-6
 """seconds: threads begin and end something together [not recorded]"""
+ENTERED = 4
+"""multiply-adds: to begin an iteration of a loop, of what plans are priced by [not recorded]"""
+BACK = 2
+"""times: a line that is stored to moves, as it is read before and written back, but by non-temporal stores [not
+recorded]"""
+UNKNOWN = 64
+"""iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
+CANDIDATES = 10
+"""plans: of one nest, the cheapest, that are shown and that a search tries [not recorded]"""
 START = 1e-6
 """seconds: to begin a block, whose memory and loops are cold [not recorded]"""
 PIECE = 1024

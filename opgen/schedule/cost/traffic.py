@@ -96,6 +96,10 @@ class Traffic:
 
     def into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> list[int]:
         """Bytes fetched into each cache from beyond it by a nest of loops, outermost first."""
+        return [sum(sums) for sums in self.each_into(caches, order)]
+
+    def each_into(self, caches: Sequence[Cache], order: Sequence[Loop]) -> tuple[tuple[int, ...], ...]:
+        """As `into`, for each access."""
         nest = self._core(tuple(caches))
         for loop in reversed(order):
             if loop.extent == 1:
@@ -104,7 +108,7 @@ class Traffic:
             if key not in self._nests:
                 self._nests[key] = self._inside(loop, nest)
             nest = self._nests[key]
-        return [sum(sums) for sums in nest.fetched]
+        return nest.fetched
 
     def _core(self, caches: tuple[Cache, ...]) -> _Nest:
         """What a nest's loops are around."""

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from opgen.loop.nodes import Kernel
 from opgen.loop.walk import allocs_in, outermost
 from opgen.machine import Machine
-from opgen.schedule.auto.across import loop_of_reads, move_inside
 from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.chain.fan import Fan, may_fan_out
 from opgen.schedule.auto.chain.lanes import LaneBlocks
 from opgen.schedule.auto.chain.sum_blocks import SumBlocks
-from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests
+from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests, loop_of_reads
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import CHAIN_LONGEST, PARALLEL
-from opgen.schedule.steps import Parallel
+from opgen.schedule.steps import Parallel, Reorder
 
 
 def has_intermediates(kernel: Kernel) -> bool:
@@ -83,11 +82,16 @@ def _in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
     sources = Sources(trial.kernel)
     last = find(sources.nests)
     across = loop_of_reads(last) if last is not None else None
-    if across is not None and last is not None and move_inside(last, across, trial):
+    if across is not None and last is not None and trial.take(_with_inside(last, across)):
         sources = Sources(trial.kernel)
         last = find(sources.nests)
     if last is not None:
         _blocks(last, sources, machine).run(trial)
+
+
+def _with_inside(nest: Nest, loop: str) -> Reorder:
+    """The loops of a nest, one of them innermost."""
+    return Reorder((*(n for n in nest.names if n != loop), loop))
 
 
 def _in_blocks_of_lanes(find: _Find, trial: Trial, machine: Machine) -> bool:

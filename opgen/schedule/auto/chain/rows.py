@@ -14,9 +14,9 @@ from opgen.loop.nodes import Load, Space, Var
 from opgen.loop.walk import free_vars, loops_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.elementwise import lanes_of
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, reduces
-from opgen.schedule.auto.rows import Rows, in_partial_sums
+from opgen.schedule.auto.nests import Nest, consecutive_terms, contiguous_loop, depends, reduces
+from opgen.schedule.auto.partial import in_partial_sums
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PARALLEL, TURNS
@@ -43,7 +43,7 @@ class RowChain:
             return None
         last = ends[0]
         vector = contiguous_loop(last)
-        lanes = vector is not None and not (reduces(last) and Rows.along(last) is not None)
+        lanes = vector is not None and not (reduces(last) and consecutive_terms(last) is not None)
         names = [n for n in last.names if not (lanes and n == vector)]
         for count in range(len(names), 0, -1):
             followers = _followers(sources, last, tuple(names[:count]))
@@ -107,7 +107,7 @@ class RowChain:
         own = self._own(nest)
         if own:
             return not reduces(nest) and contiguous_loop(nest) in own
-        return not nest.inner_loops or Rows.along(nest) is not None
+        return not nest.inner_loops or consecutive_terms(nest) is not None
 
     def _space(self, buffer: str) -> Space:
         """Where a row of an intermediate waits."""

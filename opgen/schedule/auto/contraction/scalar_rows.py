@@ -19,7 +19,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous
-from opgen.schedule.auto.rows import in_partial_sums
+from opgen.schedule.auto.partial import in_partial_sums
 from opgen.schedule.cost.calibration import (
     BLOCKS_TRANSPOSED,
     CHAINS,

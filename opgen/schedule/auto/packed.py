@@ -1,31 +1,23 @@
-"""Nests that do not reduce, and what no other class takes: lanes along one loop, everything else as it was."""
+"""Lanes along a loop that would read with strides: what they read is packed before, as a whole or in panels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from opgen.machine import Machine
-from opgen.schedule.auto.across import loop_of_reads, turned_rows
 from opgen.schedule.auto.copies.panel import Marks, panelled_across
 from opgen.schedule.auto.copies.prepare import pack_shared
-from opgen.schedule.auto.nests import Nest, depends, places_read, reduces, width_in_bytes, worth_lanes
+from opgen.schedule.auto.nests import Nest, depends, places_read, reduces, worth_lanes
 from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PARALLEL
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
 
 
-def lanes_of(nest: Nest, machine: Machine, extent: int | None, along: str | None = None) -> int:
-    """As many as a register holds; for a shorter loop the greatest power of two that fits."""
-    lanes = max(1, machine.vector_bytes // width_in_bytes(nest, along))
-    while extent is not None and lanes > max(1, extent):
-        lanes //= 2
-    return lanes
-
-
 @dataclass(frozen=True)
-class Elementwise:
+class Packed:
     nest: Nest
     trial: Trial
     machine: Machine
@@ -36,9 +28,10 @@ class Elementwise:
         extent = nest.extent(vector)
         lanes = lanes_of(self.nest, self.machine, extent, vector)
         before, start = self.trial.kernel, len(self.trial.steps)
-        if lanes > 1 and not worth_lanes(nest, vector):
-            nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
-        if lanes < 2 or not worth_lanes(nest, vector):
+        if lanes < 2 or worth_lanes(nest, vector):
+            return False  # nothing to be packed
+        nest = pack_shared(nest, vector, self.trial, self.machine.vector_bytes)
+        if not worth_lanes(nest, vector):
             return False
         outer, inner = self.trial.fresh(f"{vector}_o"), self.trial.fresh(f"{vector}_l")
         others = [n for n in nest.names if n != vector]
@@ -60,12 +53,3 @@ class Elementwise:
         """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
         places = places_read(self.nest)
         return bool(places) and not any(depends(e.indices, vector) for e in places) and len(self.nest.names) > 1
-
-    def across(self) -> bool:
-        """Lanes along what is read, where results lie across it."""
-        loop = None if reduces(self.nest) else loop_of_reads(self.nest)
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
-        if loop is None or not constant or lanes_of(self.nest, self.machine, self.nest.extent(loop)) < 2:
-            return False
-        turned_rows(self.nest, loop, self.trial, self.machine)
-        return self.along(loop)

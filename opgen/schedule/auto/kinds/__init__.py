@@ -1,0 +1,1 @@
+"""The kinds of plans, one a file.  None knows another."""

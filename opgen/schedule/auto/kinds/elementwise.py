@@ -1,0 +1,89 @@
+"""Lanes along one loop, everything else as it is.
+
+    parallel for n, y: for x: for c.o: vector for c.l: y[n, y, x, c] = f(a[n, y, x, c], bias[c])
+
+Where results do not lie along what is read, lanes follow what is read, and a row of results is kept with lanes side by
+side and turned as it is copied out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opgen.machine import Machine
+from opgen.schedule.auto.nests import (
+    Nest,
+    depends,
+    loop_of_reads,
+    own_axis,
+    places_read,
+    reduces,
+    with_last,
+    worth_lanes,
+)
+from opgen.schedule.auto.past import streamed
+from opgen.schedule.auto.plan import Cut, Plan, Result
+from opgen.schedule.auto.site import Site, lanes_of
+from opgen.schedule.cost.calibration import PARALLEL
+from opgen.schedule.split import Tail
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    name: str = "elementwise"
+
+    def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+        if site.vector is not None:
+            yield from self._along(site, site.vector, machine)
+        elif (across := self._across(site)) is not None:
+            loop, turned = across
+            yield from self._along(site, loop, machine, turned)
+            yield from self._along(site, loop, machine)
+
+    def _along(self, site: Site, vector: str, machine: Machine, turned: Result | None = None) -> Iterator[Plan]:
+        """Lanes along a loop, if enough of what they read and write lies consecutively."""
+        nest, extent = site.nest, site.nest.extent(vector)
+        lanes = lanes_of(nest, machine, extent, vector)
+        if lanes < 2 or not worth_lanes(nest, vector):
+            return
+        outer, lane = f"{vector}.o", f"{vector}.l"
+        others = tuple(n for n in nest.names if n != vector)
+        overlap = extent is not None and extent % lanes != 0
+        tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
+        for tail in tails:
+            whole = tail == "overlap" or turned is not None or _copies_rows(nest, vector)
+            yield Plan(
+                self.name,
+                lane,
+                cuts=(Cut(vector, lanes, outer, lane, tail),),
+                order=(*others, outer),
+                results=self._stored(site, vector, lanes, machine) if turned is None else (turned,),
+                threads=(others if whole else (*others, outer))[: PARALLEL if turned is None else 1],
+                otherwise=reduces(nest) or tail != tails[0] or (turned is None and vector != site.vector),
+            )
+
+    @staticmethod
+    def _stored(site: Site, vector: str, lanes: int, machine: Machine) -> tuple[Result, ...]:
+        return () if reduces(site.nest) else streamed(site, site.nest.extent(vector), lanes, machine)
+
+    @staticmethod
+    def _across(site: Site) -> tuple[str, Result] | None:
+        """The loop along which all that is read lies side by side, and a result that is turned for it."""
+        nest = site.nest
+        if reduces(nest) or not site.known or not nest.results:
+            return None
+        loop = loop_of_reads(nest)
+        result = nest.results[0]
+        rows = [n for n in nest.names if n != loop][:-1]
+        axis = None if loop is None else own_axis(result, loop)
+        if loop is None or axis is None or not (site.around or rows):
+            return None
+        at = site.around[-1] if site.around else rows[-1]
+        return loop, Result(result.buffer, with_last(len(result.indices), axis), at)
+
+
+def _copies_rows(nest: Nest, vector: str) -> bool:
+    """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
+    places = places_read(nest)
+    return bool(places) and not any(depends(e.indices, vector) for e in places) and len(nest.names) > 1

@@ -1,0 +1,19 @@
+"""What a kind of plan is: it proposes legal plans for a nest, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from opgen.machine import Machine
+from opgen.schedule.auto.plan import Plan
+from opgen.schedule.auto.site import Site
+
+
+class Kind(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+        """Plans that may be taken for a nest, each by itself; none if the nest is of another kind."""
+        ...

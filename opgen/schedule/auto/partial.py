@@ -1,0 +1,40 @@
+"""Reductions in partial results side by side, in lanes, and then a tree."""
+
+from __future__ import annotations
+
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Partition, Rfactor, Split, Step, Unroll, Vectorize
+
+
+def partial_sums(extent: int | None, lanes: int, chains: int) -> int:
+    """How many partial results a reduction has: `chains` vectors, which hide the latency of an operation, fewer for a
+    short loop, 0 for a very short one.
+    """
+    count = chains * lanes
+    while extent is not None and count > extent:
+        count //= 2
+    return count if count >= lanes else 0
+
+
+def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, lanes: int, chains: int) -> bool:
+    """A reduction of so many terms in partial results, as many as are worth it; whether any are, and it was legal."""
+    count = partial_sums(extent, lanes, chains)
+    if count < 2 or not trial.take(Rfactor(loop, count, partial)):
+        return False
+    if extent is None or (extent % count and extent > count):
+        trial.take(Partition(f"{loop}_o", (-1,)))  # only the last step needs masks
+    _in_lanes(trial, f"{loop}_l", count, lanes)
+    _in_lanes(trial, f"{partial}_i", count, lanes)
+    width = count // 2
+    while width > 1:
+        trial.take(Vectorize(f"{partial}_{width}"))
+        width //= 2
+    return True
+
+
+def _in_lanes(trial: Trial, loop: str, factor: int, lanes: int) -> None:
+    steps: list[Step] = [Vectorize(loop)]
+    if factor > lanes:
+        inner = f"{loop}_v"
+        steps = [Split(loop, lanes, "exact", f"{loop}_u", inner), Vectorize(inner), Unroll(f"{loop}_u")]
+    trial.take(*steps)

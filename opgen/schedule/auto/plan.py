@@ -1,0 +1,122 @@
+"""A plan: all that is decided of one nest, before a step is taken.  Data only; `realise.py` makes steps of it.
+
+A plan speaks of loops by handles, never by the names that they will have in a kernel:
+
+    k       a loop of the nest
+    k.o     a piece of one that is cut: `k by 64 -> k.o, k.i`
+    y*x     two loops that are joined, as both walk on row after row
+
+so that kinds need no kernel to propose one, and nothing depends on how a name is made fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from opgen.schedule.split import Tail
+
+Handle: TypeAlias = str
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A loop, or a piece of one, in pieces of `size`."""
+
+    loop: Handle
+    size: int
+    outer: Handle
+    inner: Handle
+    tail: Tail = "exact"
+
+    def __str__(self) -> str:
+        tail = "" if self.tail == "exact" else f" ({self.tail})"
+        return f"{self.loop} by {self.size} -> {self.outer}, {self.inner}{tail}"
+
+
+@dataclass(frozen=True)
+class Private:
+    """A reduction of so many terms (None: not known) into `sums` in partial results side by side: up to `chains`
+    vectors of `lanes`, which a tree adds up.
+    """
+
+    term: Handle
+    terms: int | None
+    sums: str
+    lanes: int
+    chains: int
+
+    def __str__(self) -> str:
+        return f"{self.term} in up to {self.chains} vectors of {self.lanes}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What is read, where it is not read in place: a `copy` of it as a whole, or a panel of what one iteration of `at`
+    reads, with its dimensions in `order`.  The copy's name ends in `ending`.
+    """
+
+    buffer: str
+    placement: Literal["copy", "panel"]
+    order: tuple[int, ...]
+    at: Handle | None = None
+    ending: str = "packed"
+
+    def __str__(self) -> str:
+        where = f"panel at {self.at}" if self.placement == "panel" else "copy"
+        return f"{self.buffer} {where} {list(self.order)}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is stored, where that is not plain: in another `order` and turned at the end of each iteration of `at`, or
+    `streamed`: by non-temporal stores.
+    """
+
+    buffer: str
+    order: tuple[int, ...] = ()
+    at: Handle | None = None
+    streamed: bool = False
+
+    def __str__(self) -> str:
+        turned = f" turned at {self.at}" if self.at is not None else ""
+        return f"{self.buffer}{turned}{' non-temporal' if self.streamed else ''}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
+    lanes; `terms`: those of the sum; `tile`: those unrolled inside of the terms; `squares`: two pieces of the same size
+    that are turned in registers; `threads`: loops that threads share, fused as far as they are independent.  A plan for
+    want of others (`otherwise`) is tried only if there are none.
+    """
+
+    kind: str
+    lanes: Handle | None = None
+    joins: tuple[Handle, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    order: tuple[Handle, ...] = ()
+    terms: tuple[Handle, ...] = ()
+    tile: tuple[Handle, ...] = ()
+    private: tuple[Private, ...] = ()
+    squares: tuple[Handle, Handle] | None = None
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Result, ...] = ()
+    threads: tuple[Handle, ...] = ()
+    otherwise: bool = False
+
+    def __str__(self) -> str:
+        return " | ".join(part for part in self._parts() if part)
+
+    def _parts(self) -> Iterator[str]:
+        yield f"lanes {self.lanes}" if self.lanes else ""
+        for name in ("joins", "cuts", "order", "terms", "tile", "private"):
+            values = getattr(self, name)
+            yield f"{_WORDS.get(name, name)} {', '.join(map(str, values))}" if values else ""
+        yield f"squares {', '.join(self.squares)}" if self.squares else ""
+        yield from map(str, (*self.operands, *self.results))
+        yield f"threads {', '.join(self.threads)}" if self.threads else ""
+
+
+_WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums"}

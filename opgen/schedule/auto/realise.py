@@ -1,0 +1,169 @@
+"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, partial sums, lanes, panels,
+results that are turned, threads, squares, stores.
+
+Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from opgen.machine import Machine
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.partial import in_partial_sums
+from opgen.schedule.auto.plan import Cut, Handle, Operand, Plan, Private, Result
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.steps import (
+    Flatten,
+    Pack,
+    Parallel,
+    Reorder,
+    Split,
+    Step,
+    Stream,
+    Transpose,
+    Unroll,
+    Vectorize,
+)
+
+
+def realise(plan: Plan, nest: Nest, trial: Trial, machine: Machine) -> None:
+    """Take the steps of a plan for a nest; raises ScheduleError, with some of them taken, if one is refused."""
+    _Realiser(plan, nest, trial, machine).run()
+
+
+@dataclass
+class _Realiser:
+    plan: Plan
+    nest: Nest
+    trial: Trial
+    machine: Machine
+    _names: dict[Handle, str] = field(default_factory=dict)
+    _loops: list[Handle] = field(init=False)
+    """The loops over results as they stand now, outermost first."""
+
+    def __post_init__(self) -> None:
+        self._loops = list(self.nest.names)
+
+    def run(self) -> None:
+        plan = self.plan
+        for operand in plan.operands:
+            if operand.placement == "copy":
+                self._packed(operand)
+        self._arrange()
+        for private in plan.private:
+            self._partial(private)
+        self._take(*(Unroll(self._name(n)) for n in plan.tile))
+        if plan.lanes is not None and not plan.private:
+            self._take(Vectorize(self._name(plan.lanes)))
+        for operand in plan.operands:
+            if operand.placement == "panel":
+                self._packed(operand)
+        for result in plan.results:
+            if result.at is not None:
+                self._turned(result)
+        self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
+        if plan.squares is not None:
+            row, column = plan.squares
+            self._take(Transpose(self._name(row), self._name(column)))
+        self._take(*(Stream(r.buffer) for r in plan.results if r.streamed))
+
+    def _take(self, *steps: Step) -> None:
+        if not self.trial.take(*steps):
+            raise ScheduleError(self.trial.refusal)
+
+    # Names ------------------------------------------------------------------------------------------
+
+    def _name(self, handle: Handle) -> str:
+        """What a handle is called in the kernel; a loop that was there before is called as it was."""
+        return self._names.get(handle, handle)
+
+    def _made(self, handle: Handle) -> str:
+        """A name for a piece or a joined loop that is about to be made."""
+        if handle not in self._names:
+            self._names[handle] = self.trial.fresh(self._proposed(handle))
+        return self._names[handle]
+
+    def _proposed(self, handle: Handle) -> str:
+        of, dot, end = handle.rpartition(".")
+        if dot:
+            return f"{self._name(of)}_{end}"
+        outer, _, inner = handle.partition("*")
+        return f"{self._name(outer)}_{self._made(inner) if '*' in inner else self._name(inner)}"
+
+    # Loops ------------------------------------------------------------------------------------------
+
+    def _arrange(self) -> None:
+        """Joins, cuts, and the order of loops; before tiles that overlap are made, loops stand in their order, as they
+        cannot be moved any more.
+        """
+        for handle in self.plan.joins:
+            self._join(handle)
+        for cut in self.plan.cuts:
+            if cut.tail == "overlap":
+                self._sorted()
+            self._cut(cut)
+        self._sorted()
+
+    def _join(self, handle: Handle) -> None:
+        """Two loops as one; they are brought together first."""
+        outer, _, inner = handle.partition("*")
+        others = [n for n in self._loops if n not in (outer, inner)]
+        if self._loops[-2:] != [outer, inner]:
+            self._reorder([*others, outer, inner])
+        self._take(Flatten(self._name(outer), self._name(inner), self._made(handle)))
+        self._loops = [*others, handle]
+
+    def _cut(self, cut: Cut) -> None:
+        self._take(Split(self._name(cut.loop), cut.size, cut.tail, self._made(cut.outer), self._made(cut.inner)))
+        if cut.loop in self._loops:
+            at = self._loops.index(cut.loop)
+            self._loops[at : at + 1] = [cut.outer, cut.inner]
+
+    def _sorted(self) -> None:
+        """Bring the loops over results, as far as they are cut now, into the order of the plan."""
+        wanted = [*self.plan.order, *self.plan.tile, *(self.plan.squares or ())]
+        wanted += [self.plan.lanes] if self.plan.lanes is not None else []
+        places = {n: i for i, n in reversed([*enumerate(wanted)])}
+        first = {n: min((places[p] for p in self._pieces(n) if p in places), default=len(wanted)) for n in self._loops}
+        order = sorted(self._loops, key=lambda n: first[n])
+        if order != self._loops:
+            self._reorder(order)
+
+    def _pieces(self, handle: Handle) -> list[Handle]:
+        """A loop, or all that it will be cut into."""
+        cut = next((c for c in self.plan.cuts if c.loop == handle), None)
+        return [handle] if cut is None else [*self._pieces(cut.outer), *self._pieces(cut.inner)]
+
+    def _reorder(self, loops: Sequence[Handle]) -> None:
+        self._take(Reorder(tuple(map(self._name, loops))))
+        self._loops = list(loops)
+
+    # Sums -------------------------------------------------------------------------------------------
+
+    def _partial(self, private: Private) -> None:
+        """A reduction in partial results."""
+        partial = self.trial.fresh(f"{private.sums}_partial")
+        loop = self._name(private.term)
+        if not in_partial_sums(self.trial, loop, private.terms, partial, private.lanes, private.chains):
+            raise ScheduleError(self.trial.refusal)
+
+    # Copies -----------------------------------------------------------------------------------------
+
+    def _packed(self, operand: Operand) -> None:
+        """A copy, or a panel, in blocks that are turned in registers."""
+        panel = operand.placement == "panel"
+        name = self.trial.fresh(f"{operand.buffer}_{operand.ending}")
+        at = None if operand.at is None else self._name(operand.at)
+        self._take(Pack(operand.buffer, operand.order, name, at))
+        transposed_blocks(self.trial, name, self.machine.vector_bytes, () if panel else None)
+
+    def _turned(self, result: Result) -> None:
+        """A result in rows that are turned as they are copied out."""
+        assert result.at is not None
+        name = self.trial.fresh(f"{result.buffer}_rows")
+        self._take(Pack(result.buffer, result.order, name, self._name(result.at)))
+        transposed_blocks(self.trial, name, self.machine.vector_bytes, ())

@@ -1,0 +1,43 @@
+"""Why a kernel has the schedule that it has: for each nest all that there was to choose from, with its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opgen.loop.nodes import Kernel
+from opgen.machine import Machine
+from opgen.schedule.auto.choose import Candidate, Choice
+from opgen.schedule.auto.decisions import Decisions
+from opgen.schedule.cost.calibration import CANDIDATES
+from opgen.schedule.default import scheduled
+
+
+def choices(kernel: Kernel, machine: Machine) -> tuple[Choice, ...]:
+    """What the scheduler chooses from for each nest, in the order in which it comes to them."""
+    decisions = Decisions(thorough=True)
+    schedule, _ = scheduled(kernel, "cpu", machine, decisions)
+    taken = {str(s) for s in schedule.steps}
+    found = [c for c in decisions.told if isinstance(c, Choice)]
+    last = {c.nest: c for c in found if all(str(s) in taken for s in c.steps)}  # what is tried in vain is left out
+    return tuple(c for c in found if last.get(c.nest) is c)
+
+
+def why(kernel: Kernel, machine: Machine) -> str:
+    """These as text, the first ten candidates of each nest."""
+    return "\n".join("\n".join(_lines(choice)) + "\n" for choice in choices(kernel, machine))
+
+
+def _lines(choice: Choice) -> Iterator[str]:
+    count = len(choice.ranked) + len(choice.refused)
+    yield f"nest over {choice.nest}: {count or 'no'} candidate{'' if count == 1 else 's'}"
+    for number, candidate in enumerate(choice.ranked[:CANDIDATES], 1):
+        yield f"  {number:2} {_priced(candidate)}{'  <- chosen' if candidate is choice.chosen else ''}"
+    if len(choice.ranked) > CANDIDATES:
+        yield f"     and {len(choice.ranked) - CANDIDATES} more"
+    for candidate in choice.refused:
+        yield f"   - {candidate.plan.kind}: {candidate.plan}"
+        yield f"     refused: {candidate.refusal}"
+
+
+def _priced(candidate: Candidate) -> str:
+    return f"{candidate.plan.kind}: {candidate.price}  {candidate.plan}".rstrip()

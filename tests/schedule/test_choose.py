@@ -1,0 +1,251 @@
+"""Plans, kinds and their prices: what is proposed is legal and computes the same, and the cheapest is chosen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from opgen.loop.nodes import Kernel
+from opgen.machine import Machine, typical
+from opgen.machine.model import Cache
+from opgen.passes.legalize import legalize
+from opgen.runtime.run import run_kernel
+from opgen.schedule.auto import overrides
+from opgen.schedule.auto.choose import Choice
+from opgen.schedule.auto.kinds import registry
+from opgen.schedule.auto.kinds.kind import Kind
+from opgen.schedule.auto.nests import nests
+from opgen.schedule.auto.overrides import Override, preferred
+from opgen.schedule.auto.plan import Cut, Operand, Plan, Private, Result
+from opgen.schedule.auto.price import Price, Prices
+from opgen.schedule.auto.site import Site, lanes_of
+from opgen.schedule.default import scheduled
+from opgen.schedule.schedule import apply, parse_schedule
+from opgen.schedule.why import choices, why
+from tests.schedule.test_plain import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows, tiny_caches
+
+MOVED = ("Transpose", "TransposeAdd", "TransposeBias", "FlipOrder", "ToChannelsFirst", "ToChannelsLast")
+SUMMED = ("SumFirst", "MaxFirst", "BiasGrad", "AvgPoolAll", "VecMat")
+
+
+def names_of(kernel: Kernel, machine: Machine) -> list[str]:
+    """The kinds of the plans that are chosen, nest by nest."""
+    return [c.chosen.plan.kind for c in choices(kernel, machine) if c.chosen is not None]
+
+
+# A new kind ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Several vectors of a row in one iteration of a loop."""
+
+    name: str = "side by side"
+
+    def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+        vector = site.vector
+        if vector is None or not site.known or site.nest.inner_loops:
+            return
+        extent, lanes = site.nest.extent(vector) or 1, lanes_of(site.nest, machine, None)
+        for vectors in (2, 4):
+            if extent % (vectors * lanes):
+                continue
+            piece, several, lane = f"{vector}.i", f"{vector}.v", f"{vector}.l"
+            others = tuple(n for n in site.nest.names if n != vector)
+            yield Plan(
+                self.name,
+                lane,
+                cuts=(Cut(vector, vectors * lanes, f"{vector}.o", piece), Cut(piece, lanes, several, lane)),
+                order=(*others, f"{vector}.o"),
+                tile=(several,),
+                threads=(*others, f"{vector}.o")[:2],
+            )
+
+
+def test_a_new_kind_is_registered_proposed_priced_and_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: Shapes = {"x": (40, 256), "row": (40,), "column": (256,)}
+    kernel, _ = kernel_of("Blend", shapes)
+    assert names_of(kernel, typical()) == ["elementwise"]
+    new: Kind = SideBySide()
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, new))
+    (choice,) = choices(kernel, typical())
+    assert [c.plan.kind for c in choice.ranked] == ["side by side", "side by side", "elementwise"]
+    assert [len(c.plan.cuts) for c in choice.ranked] == [2, 2, 1]
+    assert choice.chosen is not None
+    assert choice.chosen.plan.cuts[0] == Cut("j", 64, "j.o", "j.i")
+    schedule, after = scheduled(kernel, "cpu", typical())
+    assert "split j 64 tail=exact -> j_o, j_i\nsplit j_i 16 tail=exact -> j_v, j_l\n" in str(schedule)
+    arrays = few_bits(shapes, "float32", 1)
+    (expected,), (found,) = (run_kernel(legalize(k), arrays, {}, 1).values() for k in (kernel, after))
+    assert np.array_equal(found, expected)
+
+
+# All that is proposed ----------------------------------------------------------------------------------
+
+
+def a_machine(rng: random.Random) -> Machine:
+    usual = rng.choice([typical(), tiny_caches()])
+    far = Cache(1 << 14, 16, 64, 96e9) if rng.random() < 0.3 else usual.l3
+    return replace(usual, vector_bytes=rng.choice([64, 64, 32, 16]), l3=far)
+
+
+@pytest.mark.parametrize("name", [*MOVED, *SUMMED, "Blend"])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_that_stands_to_choice_computes_the_same(name: str, seed: int) -> None:
+    rng = random.Random(f"{seed} {name}")
+    machine, dtype = a_machine(rng), rng.choice(DTYPES)
+    if name == "Blend":
+        rows, columns = rng.choice([1, 3, 40]), rng.choice([5, 16, 33, 64])
+        shapes: Shapes = {"x": (rows, columns), "row": (rows,), "column": (columns,)}
+    else:
+        shapes = shapes_across(name, rng) if name in MOVED else shapes_of_rows(name, rng)
+    kernel, values = kernel_of(name, shapes, dtype)
+    arrays = few_bits(shapes, dtype, seed)
+    (expected,) = run_kernel(legalize(kernel), arrays, values, 1).values()
+    for choice in choices(kernel, machine):
+        for candidate in choice.ranked:
+            (found,) = run_kernel(legalize(candidate.trial.kernel), arrays, values, 2, guarded=True).values()
+            same = np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+            assert same, f"seed {seed}, {name} {shapes} {dtype}: {candidate.plan}"
+
+
+@pytest.mark.parametrize("name", [*MOVED, *SUMMED])
+def test_what_is_told_is_what_is_done(name: str) -> None:
+    """The cheapest is chosen, priced or not; its steps are those of the schedule."""
+    rng = random.Random(name)
+    for _ in range(4):
+        shapes, machine = shapes_across(name, rng) if name in MOVED else shapes_of_rows(name, rng), a_machine(rng)
+        kernel, _ = kernel_of(name, shapes)
+        (choice,) = choices(kernel, machine)
+        assert choice.chosen is next(iter(choice.ranked), None)
+        prices = [c.price.seconds for c in choice.ranked if c.price is not None and not c.plan.otherwise]
+        assert prices == sorted(prices)
+        text = "".join(f"{s}\n" for s in choice.steps)
+        assert choice.chosen is None or str(scheduled(kernel, "cpu", machine)[0]) == text, f"{name} {shapes}"
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "kind"),
+    [
+        ("Transpose", {"x": (100, 64)}, "transposed"),
+        ("Blend", {"x": (8, 64), "row": (8,), "column": (64,)}, "elementwise"),
+        ("LogSumExp", {"x": (7, 3000)}, "rows"),
+        ("SumFirst", {"x": (64, 64)}, "cascade"),
+    ],
+)
+def test_kinds_by_what_nests_access(name: str, shapes: Shapes, kind: str) -> None:
+    assert names_of(kernel_of(name, shapes)[0], typical())[-1] == kind
+
+
+# Prices --------------------------------------------------------------------------------------------------
+
+
+def price_of(kernel: Kernel, text: str, machine: Machine) -> Price:
+    nest = nests(kernel)[0]
+    return Prices(kernel, nest, machine).of(apply(kernel, parse_schedule(text)))
+
+
+def test_lanes_squares_and_partial_sums_pay() -> None:
+    blend, _ = kernel_of("Blend", {"x": (64, 64), "row": (64,), "column": (64,)})
+    lanes = "split j 16 tail=exact -> j_o, j_l\nvectorize j_l\n"
+    assert 4 * price_of(blend, lanes, typical()).seconds < price_of(blend, "", typical()).seconds
+    sums, _ = kernel_of("LogSumExp", {"x": (2, 25600)})
+    one = "rfactor top_j 16 -> part\nvectorize top_j_l\n"
+    four = "rfactor top_j 64 -> part\nsplit top_j_l 16 tail=exact -> u, v\nvectorize v\nunroll u\n"
+    assert 2 * price_of(sums, four, typical()).compute < price_of(sums, one, typical()).compute
+
+
+def test_a_tile_of_sums_pays_by_fewer_loads() -> None:
+    product, _ = kernel_of("VecMat", {"a": (256,), "b": (256, 256)})
+    lanes = "split j 16 tail=exact -> j_o, j_l\nvectorize j_l\n"
+    tile = (
+        "split j 64 tail=exact -> j_o, j_i\nsplit j_i 16 tail=exact -> j_v, j_l\n"
+        "reorder j_o, k, j_v, j_l\nunroll j_v\nvectorize j_l\n"
+    )
+    assert price_of(product, tile, typical()).compute < price_of(product, lanes, typical()).compute
+
+
+def test_non_temporal_stores_pay_where_results_come_from_memory() -> None:
+    kernel, _ = kernel_of("Blend", {"x": (64, 1024), "row": (64,), "column": (1024,)})
+    lanes = "split j 16 tail=exact -> j_o, j_l\nvectorize j_l\n"
+    far = replace(typical(), l3=Cache(1 << 16, 16, 64, 96e9))
+    assert price_of(kernel, lanes + "stream y\n", far).memory < price_of(kernel, lanes, far).memory
+    assert price_of(kernel, lanes, typical()).memory == 0
+
+
+def test_loops_of_other_nests_and_around_do_not_count() -> None:
+    kernel, _ = kernel_of("LogSumExp", {"x": (64, 640)})
+    first, second = nests(kernel)
+    whole = [Prices(kernel, n, typical()).of(kernel).seconds for n in (first, second)]
+    assert whole == [
+        Prices(apply(kernel, parse_schedule("parallel i\n")), first, typical()).of(kernel).seconds,
+        whole[1],
+    ]
+    assert str(Price(2e-6, 1e-6, first=1e-5)) == "4.0 us (compute 2.0, entered 1.0, L1 10.0)"
+    assert str(Price()) == "0.0 us (next to nothing)"
+
+
+# What is printed -------------------------------------------------------------------------------------------
+
+
+def test_plans_print() -> None:
+    plan = Plan(
+        "any",
+        "k.l",
+        joins=("y*x",),
+        cuts=(Cut("y*x", 6, "y*x.o", "y*x.i", "min"), Cut("k", 16, "k.o", "k.l")),
+        order=("k.o", "y*x.o"),
+        terms=("c",),
+        tile=("y*x.i",),
+        private=(Private("c", 64, "acc", 16, 4),),
+        operands=(Operand("w", "panel", (1, 0), "k.o"), Operand("x", "copy", (0, 1))),
+        results=(Result("out", (1, 0), "k.o"), Result("other", streamed=True)),
+        threads=("k.o",),
+    )
+    assert str(plan) == (
+        "lanes k.l | join y*x | cut y*x by 6 -> y*x.o, y*x.i (min), k by 16 -> k.o, k.l | order k.o, y*x.o | terms c | "
+        "tile y*x.i | partial sums c in up to 4 vectors of 16 | w panel at k.o [1, 0] | x copy [0, 1] | "
+        "out turned at k.o | other non-temporal | threads k.o"
+    )
+
+
+def test_why_tells_all_candidates_and_why_others_are_none() -> None:
+    kernel, _ = kernel_of("Blend", {"x": (40, 60), "row": (40,), "column": (60,)})
+    text = why(kernel, typical())
+    first, *rest = text.splitlines()
+    assert first == "nest over i, j: 2 candidates"
+    assert [line.split()[1] for line in rest] == ["elementwise:", "elementwise:"]
+    assert rest[0].endswith("(overlap) | order i, j.o | threads i  <- chosen")
+
+
+def test_refusals_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Wrong:
+        name: str = "wrong"
+
+        def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+            yield Plan(self.name, cuts=(Cut("j", 7, "j.o", "j.i"),), order=("i", "j.o", "j.i"))
+
+    monkeypatch.setattr(registry, "KINDS", (Wrong(), *registry.KINDS))
+    kernel, _ = kernel_of("Blend", {"x": (40, 64), "row": (40,), "column": (64,)})
+    (choice,) = choices(kernel, typical())
+    assert isinstance(choice, Choice)
+    assert choice.chosen is choice.ranked[0]
+    assert choice.chosen.plan.kind == "elementwise"
+    assert why(kernel, typical()).splitlines()[-2:] == [
+        "   - wrong: cut j by 7 -> j.o, j.i | order i, j.o, j.i",
+        f"     refused: {choice.refused[0].refusal}",
+    ]
+    assert choice.refused[0].refusal.startswith("split j 7 tail=exact -> j_o, j_i: ")
+
+
+def test_overrides_go_before_what_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert preferred(["a", "b"]) == 0
+    monkeypatch.setattr(overrides, "OVERRIDES", (Override("b", "a", "an entry"),))
+    assert preferred(["a", "c", "b"]) == 2
+    assert preferred(["c", "a", "b"]) == 0
+    assert preferred([]) == 0
