@@ -18,7 +18,7 @@ WORDS = (
     r"depthwise",
     r"(?:max|avg|average|mean)_?pool|\bpooling\b",
     r"soft_?max",
-    r"mat_?mul|\bgemm\b",
+    r"mat_?mul(?!__)|\bgemm\b",  # __matmul__ is Python's operator @
     r"winograd",
     r"back_?prop",
     r"\brelu\b|\bgelu\b",

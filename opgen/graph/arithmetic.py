@@ -23,7 +23,7 @@ op {name} {{
   input x: T[dims... | 1] """Numbers."""
   input y: T[dims... | 1] """Numbers."""
   output z: T[dims...] """The results."""
-  z[i...] = x[i...] {sign} y[i...]
+  z[i...] = {value}
 }}
 '''
 
@@ -37,7 +37,20 @@ op Opposite {{
 }}
 '''
 
-PLUS, MINUS, TIMES, OVER, OPPOSITE = "Plus", "Minus", "Times", "Over", "Opposite"
+_MATRICES = '''
+op Matrices {{
+  """Products of matrices, in batches; a vector is a row before, a column behind."""
+  type T in {{{types}}}
+  input x: T[batch... | 1, rows..., depth] """The matrices before."""
+  input y: T[batch... | 1, depth, columns...] """The matrices behind."""
+  rank rows <= 1, columns <= 1
+  output z: T[batch..., rows..., columns...] """The products."""
+  z[b..., i..., j...] = sum[k](x[b..., i..., k] * y[b..., k, j...])
+}}
+'''
+
+PLUS, MINUS, TIMES, OVER, POWER = "Plus", "Minus", "Times", "Over", "Raised"
+OPPOSITE, MATRICES = "Opposite", "Matrices"
 """The ops."""
 
 
@@ -45,12 +58,14 @@ PLUS, MINUS, TIMES, OVER, OPPOSITE = "Plus", "Minus", "Times", "Over", "Opposite
 def module() -> Module:
     """The spec."""
     binary = (
-        (PLUS, "A sum.", _NUMBERS, "+"),
-        (MINUS, "A difference.", _NUMBERS, "-"),
-        (TIMES, "A product.", _NUMBERS, "*"),
-        (OVER, "A quotient.", _FLOATS, "/"),
+        (PLUS, "A sum.", _NUMBERS, "x[i...] + y[i...]"),
+        (MINUS, "A difference.", _NUMBERS, "x[i...] - y[i...]"),
+        (TIMES, "A product.", _NUMBERS, "x[i...] * y[i...]"),
+        (OVER, "A quotient.", _FLOATS, "x[i...] / y[i...]"),
+        (POWER, "A power.", _FLOATS, "pow(x[i...], y[i...])"),
     )
-    text = "".join(_BINARY.format(name=n, doc=d, types=t, sign=s) for n, d, t, s in binary)
+    text = "".join(_BINARY.format(name=n, doc=d, types=t, value=v) for n, d, t, v in binary)
+    text += _MATRICES.format(types=_NUMBERS)
     return load_text(text + _UNARY.format(types=_NUMBERS.partition(", uint8")[0]), "arithmetic.op")
 
 

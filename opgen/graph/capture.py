@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from opgen.diagnostics import InternalError
-from opgen.graph.arithmetic import MINUS, OPPOSITE, OVER, PLUS, TIMES, op_for
+from opgen.graph.arithmetic import MATRICES, MINUS, OPPOSITE, OVER, PLUS, POWER, TIMES, op_for
 from opgen.graph.bound import Kind, make_node
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Op, Value, op_of
 from opgen.runtime.buffers import dtype_of, numpy_dtype
@@ -65,6 +65,18 @@ class Traced(Symbol):
     def __rtruediv__(self, other: object) -> Any:
         return self._with(OVER, other, self)
 
+    def __pow__(self, other: object) -> Any:
+        return self._with(POWER, self, other)
+
+    def __rpow__(self, other: object) -> Any:
+        return self._with(POWER, other, self)
+
+    def __matmul__(self, other: object) -> Any:
+        return self._with(MATRICES, self, other)
+
+    def __rmatmul__(self, other: object) -> Any:
+        return self._with(MATRICES, other, self)
+
     def __neg__(self) -> Any:
         return self._with(OPPOSITE, self)
 
@@ -106,8 +118,11 @@ class Trace:
 
     def call(
         self, callee: Callee, tensors: tuple[object, ...], rest: tuple[object, ...], out: object
-    ) -> tuple[Traced, ...]:
-        """Adds the node of a call; raises what the call itself would raise for arguments that do not fit."""
+    ) -> tuple[Any, ...]:
+        """Adds the node of a call; raises what the call itself would raise for arguments that do not fit.
+
+        Its results are symbols; where it depends on no values, it is known, and they are arrays.
+        """
         if out is not None:
             raise CaptureError(f"{callee.name}: 'out' cannot be given in a function that is compiled: no call runs")
         if callee.module is None:
@@ -117,6 +132,8 @@ class Trace:
         arrays = cast("list[Array]", list(checked.tensors.values()))
         module = callee.module()
         spec = module.op(callee.name)
+        if all(s.shape_only or not isinstance(t, Symbol) for s, t in zip(spec.tensors, tensors, strict=True)):
+            return callee.several(stand_ins, rest, None)  # it depends on shapes alone
         values = [
             self.value(t) if isinstance(t, Symbol) else self.constant(a).value
             for t, a in zip(tensors, arrays, strict=True)

@@ -21,6 +21,10 @@ class CaptureError(UserError):
     """A function that is captured does with a symbol what only a tensor with values can do."""
 
 
+class NoAttributeError(CaptureError, AttributeError):
+    """A symbol has not what arrays have."""
+
+
 class Callee(Protocol):
     """What is called: an op of a module, and the check of its calls."""
 
@@ -30,11 +34,12 @@ class Callee(Protocol):
     def checked(self, tensors: tuple[object, ...], rest: tuple[object, ...]) -> Call:
         """The call, if its arguments fit together; an ArgumentError if not."""
 
+    def several(self, tensors: tuple[object, ...], rest: tuple[object, ...], out: object) -> tuple[object, ...]:
+        """The results of the call."""
+
 
 class Symbol:
     """A tensor of which type and shape are known, and no values."""
-
-    __array_ufunc__ = None  # numpy's arrays leave arithmetic with symbols to the symbols
 
     def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.dtype = dtype
@@ -64,6 +69,36 @@ class Symbol:
             raise TypeError("a symbol without dimensions has no length")
         return self.shape[0]
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # protocols that are asked for
+            raise AttributeError(name)
+        raise NoAttributeError(f"'{name}' is asked of {self._said}")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **named: Any) -> Any:
+        """Arithmetic with numpy's arrays and numbers; no other function of numpy."""
+        name = _OPERATORS.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or named or not hasattr(type(self), f"__{name}__"):
+            raise CaptureError(f"numpy.{ufunc.__name__} is called with {self._said}")
+        first, *rest = given
+        own = isinstance(first, Symbol)
+        return getattr(first, f"__{name}__")(*rest) if own else getattr(rest[0], f"__r{name}__")(first)
+
+    def __array_function__(self, function: Callable[..., Any], *_: Any) -> Any:
+        raise CaptureError(f"numpy.{function.__name__} is called with {self._said}")
+
+    @property
+    def _said(self) -> str:
+        takes = "it takes generated functions" + (", and + - * / ** @" if hasattr(type(self), "__add__") else "")
+        return f"a tensor of a function that is compiled ({self.dtype.name}{list(self.shape)}); {takes}"
+
+    def _compared(self, other: object) -> Any:
+        if not isinstance(other, Symbol | np.ndarray | np.generic | int | float):
+            return NotImplemented
+        raise CaptureError(f"a comparison is asked of {self._said}")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
+    __hash__ = object.__hash__
+
     def _no_value(self, *_: object, **__: object) -> Any:
         given = f"{self.dtype.name}{list(self.shape)}"
         raise CaptureError(
@@ -72,6 +107,10 @@ class Symbol:
         )
 
     __array__ = __bool__ = __int__ = __float__ = __index__ = __iter__ = __getitem__ = __setitem__ = _no_value
+
+
+_OPERATORS = {"subtract": "sub", "multiply": "mul", "divide": "truediv", "power": "pow", "negative": "neg"}
+"""What Python calls functions of numpy that are its operators, where it is not the same."""
 
 
 def symbol_among(values: Sequence[object]) -> Symbol | None:

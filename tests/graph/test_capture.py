@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opgen
+from generated import onnx_ops
 from opgen.dtypes import FLOAT32, FLOAT64, INT32
 from opgen.graph.bound import Kind
 from opgen.graph.capture import trace
@@ -159,3 +160,65 @@ def test_arithmetic_takes_numbers_and_arrays_on_either_side() -> None:
         trace(lambda x: x * 0.5, "f", {"x": (INT32, (2, 3))})
     with pytest.raises(CallError, match="Over: argument 'x'"):
         trace(lambda x: x / 2, "f", {"x": (INT32, (2, 3))})
+
+
+def test_products_of_matrices_and_powers() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.random((2, 3, 4)), rng.random((4, 5))
+    kinds = {"x": (FLOAT64, (2, 3, 4)), "w": (FLOAT64, (4, 5))}
+    graph = trace(lambda x, w: (x @ w) ** 2, "f", kinds)
+    np.testing.assert_allclose(interpret(graph, {"x": x, "w": w})[0], (x @ w) ** 2, rtol=1e-12)
+    graph = trace(lambda x, w: 2 ** (np.ones((3, 3)) @ x @ w), "f", kinds)
+    np.testing.assert_allclose(interpret(graph, {"x": x, "w": w})[0], 2 ** (np.ones((3, 3)) @ x @ w), rtol=1e-12)
+    for vectors in (lambda x, w: x @ np.ones(4), lambda x, w: np.ones(4) @ w):
+        found = interpret(trace(vectors, "f", kinds), {"x": x, "w": w})[0]
+        np.testing.assert_allclose(found, vectors(x, w), rtol=1e-12)
+    with pytest.raises(CallError, match="Matrices: argument 'y': expected"):
+        trace(lambda x, w: x @ x, "f", kinds)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: np.exp(x), "numpy.exp is called with"),
+        (lambda x: np.sum(x), "numpy.sum is called with"),
+        (lambda x: np.concatenate([x, x]), "numpy.concatenate is called with"),
+        (lambda x: np.add.reduce(x), "numpy.add is called with"),
+        (lambda x: np.add(x, x, out=np.empty((2, 3), np.float32)), "numpy.add is called with"),
+        (lambda x: x.sum(), "'sum' is asked of"),
+        (lambda x: x.T, "'T' is asked of"),
+        (lambda x: x > 0, "a comparison is asked of"),
+        (lambda x: x == 0, "a comparison is asked of"),
+        (lambda x: np.ones(3, np.float32) < x, "numpy.less is called with"),
+    ],
+)
+def test_what_is_called_with_a_tensor_is_named(function: Callable[[Any], Any], said: str) -> None:
+    rest = "a tensor of a function that is compiled (float32[2, 3]); it takes generated functions, and + - * / ** @"
+    with pytest.raises(CaptureError, match=f"^{re.escape(f'{said} {rest}')}$"):
+        trace(function, "f", X)
+
+
+def test_a_tensor_is_asked_for_what_it_may_have() -> None:
+    def function(x: Any) -> Any:
+        assert not hasattr(x, "cuda")
+        assert not hasattr(x, "__dlpack__")
+        assert x is not None
+        assert x in [None, x]
+        assert len({x, x}) == 1
+        return x + np.ones(3, np.float32)
+
+    assert [n.name for n in trace(function, "f", X).nodes] == ["plus"]
+
+
+def test_what_depends_on_shapes_alone_is_known() -> None:
+    def function(x: Any) -> Any:
+        shape = onnx_ops.shape_of(x)
+        assert isinstance(shape, np.ndarray)
+        turned = onnx_ops.gather(shape, [1, 0], axis=0)
+        return onnx_ops.reshape(x, turned), onnx_ops.eye_like(x)
+
+    graph = trace(function, "f", X)
+    assert [n.op.spec.name for n in graph.nodes] == ["Reshape"]
+    assert [graph.value[o].shape for o in graph.outputs] == [(3, 2), (2, 3)]
+    with pytest.raises(ArgumentValueError, match="'shape': expected numbers that are known before the call runs"):
+        trace(lambda x: onnx_ops.reshape(x, onnx_ops.cast(x, to="int64")), "f", X)

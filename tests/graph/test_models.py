@@ -145,6 +145,53 @@ def test_a_network_of_convolutions() -> None:
         np.testing.assert_allclose(found, network_in_numpy(x, p), rtol=5e-5, atol=5e-5)
 
 
+# What users do with them ------------------------------------------------------------------------
+
+
+def test_models_within_models_and_results_that_are_named() -> None:
+    inner = opgen.compile(network)
+    p = weights_of_network(np.float32)
+
+    @opgen.compile
+    def both(x: Any, p: Any, scale: float = 1.0) -> dict[str, Any]:
+        left, right = onnx_ops.split(x, axis=0, results=2)
+        joined = onnx_ops.concat([inner(left, p), inner(right, p)], axis=0)
+        return {"logits": joined * scale, "best": [onnx_ops.arg_max(joined, axis=1, keepdims=False)]}
+
+    x = np.random.default_rng(SEED).standard_normal((2, 3, 5, 7)).astype(np.float32)
+    found = both(x, p, scale=2.0)
+    expected = network_in_numpy(x, p)
+    np.testing.assert_allclose(found["logits"], 2 * expected, rtol=5e-5, atol=5e-5)
+    np.testing.assert_array_equal(found["best"][0], expected.argmax(1))
+    text = both.model(x, p, scale=2.0).explain()
+    assert "fuse" in text
+    assert "conv" in text
+
+
+def test_results_go_where_the_caller_says_and_tensors_come_from_elsewhere() -> None:
+    class Lent:
+        """An array as another library lends it."""
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self, **_: Any) -> Any:
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    compiled = opgen.compile(lambda x, w: onnx_ops.softmax(onnx_ops.mat_mul(x, w)))
+    rng = np.random.default_rng(SEED)
+    for rows in (2, 5):
+        x, w = rng.random((rows, 3)), rng.random((3, 4))
+        out = np.empty((rows, 4))
+        assert compiled(x, w, out=out) is out
+        e = np.exp(x @ w)
+        np.testing.assert_allclose(out, e / e.sum(-1, keepdims=True), rtol=1e-12)
+        np.testing.assert_array_equal(compiled(Lent(x), w=Lent(w)), out)
+
+
 # Gradients --------------------------------------------------------------------------------------
 
 
