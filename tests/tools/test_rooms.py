@@ -1,0 +1,30 @@
+"""Every room of `opgen/` has a README, and the files that it names are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import ROOT
+
+ROOMS = sorted(p.parent for p in (ROOT / "opgen").glob("*/__init__.py"))
+PAGES = sorted((ROOT / "opgen").rglob("README.md"))
+NAMED = re.compile(r"`([\w./]+\.(?:py|md|op))`")
+
+
+def test_every_room_has_a_page() -> None:
+    assert [room.name for room in ROOMS if not (room / "README.md").is_file()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.parent.relative_to(ROOT)) for p in PAGES])
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    below = [f"/{f.relative_to(page.parent).as_posix()}" for f in page.parent.rglob("*")]
+    around = (ROOT, ROOT / "opgen", page.parent.parent)
+
+    def found(name: str) -> bool:
+        return any(f.endswith(f"/{name}") for f in below) or any((folder / name).exists() for folder in around)
+
+    named = [n for n in NAMED.findall(page.read_text()) if n.islower()]
+    assert [n for n in named if not found(n)] == []
