@@ -171,7 +171,7 @@ def _show(
     seconds: Sequence[float],
     compiled: CompiledModel,
 ) -> None:
-    from opgen.graph.explain import count, memory
+    from opgen.graph.amounts import count, memory
     from opgen.runtime.threads import get_num_threads
 
     threads = get_num_threads()
@@ -195,7 +195,7 @@ def _as_json(
     seconds: Sequence[float],
     compiled: CompiledModel,
 ) -> Mapping[str, object]:
-    from opgen.graph.explain import weight_bytes
+    from opgen.graph.amounts import weight_bytes
     from opgen.runtime.threads import get_num_threads
 
     def arrays(of: Mapping[str, Array]) -> list[Mapping[str, object]]:

@@ -6,19 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from opgen.graph.amounts import UNIT, count, memory
 from opgen.graph.bound import bound
 from opgen.graph.kernels import lowered
 from opgen.graph.nodes import Graph, Node
 from opgen.graph.passes.base import Report
 from opgen.graph.plan.in_place import Pairs
 from opgen.graph.program import Program
-from opgen.graph.runnable import Runnable
 from opgen.machine import Machine
 from opgen.runtime import toolchain
 from opgen.runtime.run import evaluate
 from opgen.runtime.sharing import work_of
-
-UNIT = 1024.0
 
 
 @dataclass(frozen=True)
@@ -58,27 +56,6 @@ def operations(graph: Graph, node: Node, machine: Machine) -> int:
     checked = lowered(call.op, call.variant)
     width = max((graph.value[name].dtype.bytes for name in node.outputs), default=1)
     return int(evaluate(work_of(checked.lowered.kernel, machine).operations, checked.values(call.environment))) // width
-
-
-def memory(program: Runnable, threads: int) -> list[str]:
-    """Lines on the memory that a program takes."""
-    weights = weight_bytes(program)
-    arena = program.arena_bytes(threads)
-    found = [
-        f"weights  {amount(weights)} in {count(len(program.weights), 'constant')}",
-        f"arena    {amount(arena)} for {count(threads, 'thread')}; {amount(program.bound)} are needed at once at most",
-    ]
-    if program.in_place:
-        over = count(sum(map(len, program.in_place.values())), "result")
-        found.append(
-            f"in place {over} over operands; else the arena would take {amount(program.apart - program.arena)} more"
-        )
-    return found
-
-
-def weight_bytes(program: Runnable) -> int:
-    """The bytes of a program's constants."""
-    return sum(prod(v.shape) * v.dtype.bytes for v in program.weights)
 
 
 def plan_text(graph: Graph, program: Program) -> str:
@@ -153,17 +130,3 @@ def nodes_text(graph: Graph, program: Program, seconds: Sequence[float] | None =
         time = f"{taken[row.number] * 1e6:.1f}" if taken else ""
         lines.append(f"{row.number:5} {row.operations / 1e6:9.3f} {row.bytes / UNIT:9.1f} {time:>9}  {name}")
     return "\n".join(lines) + "\n"
-
-
-def amount(size: float) -> str:
-    """Bytes in the unit that leaves few digits."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < UNIT:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= UNIT
-    return f"{size:.2f} GiB"
-
-
-def count(number: int, thing: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"

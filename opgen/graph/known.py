@@ -12,9 +12,14 @@ from opgen.diagnostics import UserError
 from opgen.graph.bound import bind
 from opgen.graph.interpret import worked_out
 from opgen.graph.nodes import Array, Data, Node, Value
+from opgen.graph.steps import steps
 
 MOST = 2**16
 """Elements of a value that is worked out because somebody asks for its integers: lists of sizes are far shorter."""
+
+
+STEPS = 2**22
+"""Operations on elements that all of them take together: a model's lists of sizes take some thousands."""
 
 
 class UncomputableError(UserError):
@@ -28,6 +33,7 @@ class Knowledge:
         self._data: dict[str, Data] = {}
         self._computable: dict[str, tuple[Node, tuple[Value, ...]]] = {}
         self._worked_out: set[str] = set()
+        self._left = STEPS
 
     def constant(self, value: Value, data: Data) -> None:
         """A value whose elements are given."""
@@ -73,10 +79,14 @@ class Knowledge:
         """Works a node's results out."""
         call = bind(node.op, node.types, node.attributes, [(v.dtype, v.shape) for v in inputs])
         arrays = [self._data[v.name].array if v.name in self._data else None for v in inputs]
+        where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
+        self._left -= steps(node.op.spec, call.environment)
+        if self._left < 0:
+            said = f"shapes that depend on it take more than {STEPS} operations"
+            raise UncomputableError(f"takes what cannot be computed: {where}: {said}")
         try:
             results = worked_out(call, arrays)
         except (UserError, MemoryError) as error:
-            where = node.origin or f"node '{node.name}' ({node.op.spec.name})"
             raise UncomputableError(f"takes what cannot be computed: {where}: {error}") from None
         for name, array in zip(node.outputs, results, strict=True):
             self._data[name] = Data(array)

@@ -24,9 +24,11 @@ from opgen.diagnostics import CheckFailed, InternalError
 from opgen.dtypes import DType
 from opgen.graph.arena import ArenaPool
 from opgen.graph.held import Store
+from opgen.graph.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.loaded import LoadedProgram, StepFailed
-from opgen.graph.problems import ModelError
+from opgen.graph.problems import ModelError, Problem
 from opgen.graph.recall import Recall
+from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
 from opgen.graph.variety import Variety
 from opgen.runtime.buffers import numpy_dtype
@@ -121,6 +123,7 @@ class Programs:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}
         given = arrays if elements else {}
         loaded, known, graph = self._recalled(kinds, given) or self._anew(kinds, given)
+        self._check(loaded.runnable, graph)
         results = tuple(Result(v.name, v.shape, v.dtype.name) for v in loaded.runnable.outputs)
         tensors = {name: without_memory(dtype, shape) for name, (dtype, shape) in kinds.items()}
 
@@ -129,6 +132,16 @@ class Programs:
 
         launch = Launch(loaded.bind(), tuple(v.name for v in loaded.runnable.inputs), refused)
         return Ready(known, loaded, Plan(self._name, Call(tensors, {}, {}, {}, {}, results), launch))
+
+    def _check(self, runnable: Runnable, graph: Callable[[], Graph]) -> None:
+        """Raises ModelError for a program that takes too much memory, with the node that makes the largest value."""
+        try:
+            allowed((*runnable.inputs, *runnable.weights)).check_program(runnable, get_num_threads())
+        except TooMuchError as error:
+            made = graph()
+            node = max(made.nodes, key=lambda node: max(bytes_of(made.value[name]) for name in node.outputs))
+            reason = f"it makes the largest value of '{self._name}': {error}"
+            raise ModelError(self._name, [Problem(node.name, node.op.spec.name, reason, node.origin)]) from None
 
     def _anew(self, kinds: Mapping[str, Kind], given: Mapping[str, Array]) -> _Made:
         graph, known = self._prepared(kinds, given)

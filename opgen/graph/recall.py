@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from opgen.graph.code import loaded_code
 from opgen.graph.held import Held, Row, Store
+from opgen.graph.limits import settings
 from opgen.graph.loaded import LoadedProgram
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
@@ -100,6 +101,7 @@ class Recall:
             "known": repr([(name, a.dtype.str, a.shape, a.tobytes()) for name, a in known.items()]),
             "way": way,
             "algorithms": mode(),
+            "limits": repr(settings()),
             **machine_identity(),
         }
         return cache.key_of(identity)

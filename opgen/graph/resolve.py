@@ -8,16 +8,18 @@ known is the side that it takes.  What only carries shapes is then no node any m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opgen.diagnostics import InternalError, UserError
-from opgen.graph.bound import Kind, make_node
+from opgen.graph.bound import Kind, bind, make_node
 from opgen.graph.instances import wants_value
 from opgen.graph.known import Knowledge
+from opgen.graph.limits import Allowed, allowed
 from opgen.graph.model import Branch, Call, Input, Model
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
 from opgen.graph.problems import ModelError as ModelError
 from opgen.graph.problems import Problem as Problem
+from opgen.graph.steps import steps
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.spec.generic import Argument, Instance, instance
@@ -32,7 +34,7 @@ def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array]
     """
     fixed = known or {}
     _check_inputs(model, inputs)
-    work = _Resolver(fixed)
+    work = _Resolver(fixed, allowed(_given(model, inputs)))
     for entry in model.inputs:
         work.input(entry, inputs[entry.name])
     work.model(model)
@@ -40,6 +42,15 @@ def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array]
     if work.problems:
         raise ModelError(model.name, work.problems)
     return work.graph(model, outputs)
+
+
+def _given(model: Model, inputs: Mapping[str, Kind]) -> Iterator[Value]:
+    """The inputs and the constants."""
+    yield from (Value(name, *kind) for name, kind in inputs.items())
+    for name, data in model.constants.items():
+        dtype = dtype_of(data.array)
+        if dtype is not None:
+            yield Value(name, dtype, data.array.shape)
 
 
 def _check_inputs(model: Model, given: Mapping[str, Kind]) -> None:
@@ -79,8 +90,9 @@ def _declared(entry: Input) -> str:
 class _Resolver:
     """The graph as it grows.  A name in `missing` is of a value that a call with a problem would have made."""
 
-    def __init__(self, fixed: Mapping[str, Array]) -> None:
+    def __init__(self, fixed: Mapping[str, Array], allowed: Allowed) -> None:
         self._fixed = fixed
+        self._allowed = allowed
         self.problems: list[Problem] = []
         self.alias: dict[str, str] = {}
         self._inputs: list[Value] = []
@@ -171,6 +183,10 @@ class _Resolver:
             for name, o in zip(given, found.op.outputs, strict=True)
         ]
         node, made = make_node(self._label(call.name), op, tensors, outputs, found.attributes, found.types, call.origin)
+        for value in made:
+            self._allowed.check_value(value)
+        kinds = [(v.dtype, v.shape) for v in tensors]
+        self._allowed.check_steps(steps(op.spec, bind(op, node.types, node.attributes, kinds).environment))
         self._nodes.append(node)
         self._values.update((v.name, v) for v in made)
         self._knowledge.node(node, tensors, made)

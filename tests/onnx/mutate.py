@@ -12,7 +12,7 @@ from onnx.backend.test.loader import load_model_tests
 
 from tests.onnx.models import constant, float_input, model, node
 
-_NUMBERS = (0, 1, -1, 2, 7, 28, 255, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63))
+NUMBERS = (0, 1, -1, 2, 7, 28, 255, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63))
 _NAMES = ("", "x", "y", "w", "Add", "value", "../../etc/passwd", "\0", "a" * 3000, "é", "local", "%s{0}")
 
 
@@ -140,7 +140,7 @@ def _some(field: Any, random: random.Random) -> object:
     if field.enum_type is not None:
         return random.choice([v.number for v in field.enum_type.values])
     small = field.cpp_type in (kinds.CPPTYPE_INT32, kinds.CPPTYPE_UINT32)
-    fitting = [n for n in _NUMBERS if not small or -(2**31) <= n < 2**31]
+    fitting = [n for n in NUMBERS if not small or -(2**31) <= n < 2**31]
     if field.cpp_type in (kinds.CPPTYPE_UINT64, kinds.CPPTYPE_UINT32):
         fitting = [n for n in fitting if n >= 0]
     return random.choice(fitting)

@@ -16,10 +16,19 @@ from opgen.graph.interpret import worked_out
 from opgen.graph.nodes import Constant, Data, Graph, Node
 from opgen.graph.passes.base import Pass, Report
 from opgen.graph.plan.views import view_of
+from opgen.graph.steps import steps
 from opgen.runtime.errors import ArgumentValueError
 
 LARGE = 1 << 20
 """Bytes of a result that is only worked out if what it is made of is as large."""
+
+MADE, MADE_EACH = 64 << 20, 16
+"""Bytes of all results that are worked out, and how many more for each byte of the constants: nodes that double
+what the one before made would fill any memory.
+"""
+
+STEPS = 1 << 34
+"""Operations for a result that is worked out: what takes longer is left to runs, which may never come to it."""
 
 KEPT = 4096
 """How many results are remembered, as long as somebody holds them."""
@@ -32,6 +41,7 @@ def _apply(graph: Graph, report: Report) -> Graph:
     known = {c.value.name: c.data for c in graph.constants}
     constants = list(graph.constants)
     nodes: list[Node] = []
+    left = MADE + MADE_EACH * sum(d.array.nbytes for d in known.values())
     for node in graph.nodes:
         call = bound(graph, node)
         read = [t.shape_only or name in known for name, t in zip(node.inputs, node.op.spec.tensors, strict=True)]
@@ -40,19 +50,27 @@ def _apply(graph: Graph, report: Report) -> Graph:
         elif _is_inflated(graph, node):
             nodes.append(node)
             report.note(FOLD.name, node.name, "depends on constants alone, but its result is much larger than they")
+        elif _made(graph, node) > left or steps(node.op.spec, call.environment) > STEPS:
+            nodes.append(node)
+            report.note(FOLD.name, node.name, "depends on constants alone, but takes too much memory or time")
         elif (found := _results(node, call, [known.get(name) for name in node.inputs])) is None:
             nodes.append(node)
             report.note(FOLD.name, node.name, "has no result: a run will say why")
         else:
             known |= zip(node.outputs, found, strict=True)
             constants += (Constant(graph.value[n], data) for n, data in zip(node.outputs, found, strict=True))
+            left -= _made(graph, node)
             report.note(FOLD.name, node.name, "depends on constants alone")
     return graph if len(nodes) == len(graph.nodes) else edited(graph, nodes, constants=constants)
 
 
 def _is_inflated(graph: Graph, node: Node) -> bool:
-    made = sum(_bytes(graph, name) for name in node.outputs)
+    made = _made(graph, node)
     return made > LARGE and made > 2 * sum(_bytes(graph, name) for name in node.inputs)
+
+
+def _made(graph: Graph, node: Node) -> int:
+    return sum(_bytes(graph, name) for name in node.outputs)
 
 
 def _bytes(graph: Graph, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isqrt
 
 from opgen.schedule.cost.calibration import RAGGED
 from opgen.schedule.split import Tail
@@ -45,6 +46,12 @@ def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
     choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]
     exact = [n for n in choices if extent % n == 0]
     return exact if len(exact) > 1 else choices
+
+
+def divisors(n: int) -> list[int]:
+    """All of them, smallest first."""
+    low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return low + [n // d for d in reversed(low) if d * d != n]
 
 
 def largest_divisor(n: int, most: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
@@ -37,8 +37,10 @@ class Walk:
 
     def places(self, results: int, terms: int, phases: int = 1) -> int:
         """How many different elements so many results and terms read along this index."""
-        found = {self.step * i + self.apart * t for i in range(results * phases) for t in range(terms)}
-        return -(-len(found) // phases)
+        rows, common = results * phases, gcd(self.step, self.apart)
+        step, apart = abs(self.step) // common, abs(self.apart) // common
+        again = max(0, rows - apart) * max(0, terms - step)  # `apart` results on is what is read `step` terms on
+        return -(-(rows * terms - again) // phases)
 
 
 def walks(nest: Nest) -> list[Walk]:

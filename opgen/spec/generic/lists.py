@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from struct import pack, unpack
 from typing import TypeAlias
 
@@ -138,6 +139,8 @@ def fractions(numbers: List) -> list[Fraction]:
             raise Misfit("these are not known when an op is made of a call")
         whole = literal.text.isdigit()
         value = Fraction(literal.text) if whole else _simplest(float(literal.text))
+        if value is None:
+            raise Misfit(f"{literal.text} is no number of float32")
         found.append(-value if negative else value)
     return found
 
@@ -146,7 +149,13 @@ _SIMPLE = 4096
 """Denominators of fractions that people mean when they write a float: 0.6 is 3 / 5."""
 
 
-def _simplest(number: float) -> Fraction:
+LARGEST = 3.4028234663852886e38
+"""Of float32."""
+
+
+def _simplest(number: float) -> Fraction | None:
+    if not isfinite(number) or abs(number) > LARGEST:
+        return None
     held = unpack("f", pack("f", number))[0]
     simple = Fraction(held).limit_denominator(_SIMPLE)
     return simple if unpack("f", pack("f", float(simple)))[0] == held else Fraction(held)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
+from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
@@ -117,7 +118,7 @@ class Blocks:
         best = self._seconds(moved, 1), (-1, 1)
         for level in range(depth):
             extent = self._extents[level]
-            for size in (d for d in range(1, extent + 1) if extent % d == 0):
+            for size in divisors(extent):
                 blocks = prod(self._extents[: level + 1]) // size
                 if blocks > 1 and (size < extent or level == 0):
                     best = min(best, (self._seconds(moved, blocks), (level, size)))

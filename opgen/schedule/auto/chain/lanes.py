@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import Blocks
+from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, width_in_bytes
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
@@ -52,8 +53,8 @@ class LaneBlocks(Blocks):
     def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
         extent = self._extents[0]
         step = CHAIN_VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
-        sizes = range(step, extent, step)
-        found = [(self._seconds(moved, extent // n), (0, n)) for n in sizes if extent % n == 0]
+        sizes = [n for n in divisors(extent) if n % step == 0 and n < extent]
+        found = [(self._seconds(moved, extent // n), (0, n)) for n in sizes]
         least = min((seconds for seconds, _ in found), default=0)
         alike = (f for f in found if f[0] <= BLOCKS_ALIKE * least)
         return next(alike, (self._seconds(moved, 1), (-1, 1)))

@@ -17,6 +17,7 @@ from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PANEL_CROWDS, PANEL_OVERLAP, PANEL_PIECE, PREFETCHED_PANEL_TERMS, TURNS
@@ -170,7 +171,7 @@ def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Ma
     changing = [n for n in loops if any(depends(e.indices, n) for e in uses)]
     for loop in changing:
         around = prod(extents[n] for n in changing[: changing.index(loop)])
-        sizes = [e for e in range(2, extents[loop]) if extents[loop] % e == 0]
+        sizes = divisors(extents[loop])[1:-1]
         sizes = [size for size in sizes if _shared_out(around * (extents[loop] // size), machine)]
         copied = cache(partial(_in_blocks, marks.kernel, made[0], loop))
         least = bisect_left(sizes, True, key=lambda size: copied(size)[1] <= most)  # larger blocks share more
