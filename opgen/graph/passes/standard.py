@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opgen.graph.passes.affine import AFFINE
+from opgen.graph.passes.ahead import AHEAD
 from opgen.graph.passes.base import Pass
 from opgen.graph.passes.dead import DEAD
 from opgen.graph.passes.fold import FOLD
@@ -10,4 +11,4 @@ from opgen.graph.passes.fuse import FUSE
 from opgen.graph.passes.kept import kept
 from opgen.graph.passes.order import CLEANING
 
-STANDARD: tuple[Pass, ...] = (*CLEANING, kept(AFFINE), FOLD, DEAD, kept(FUSE))
+STANDARD: tuple[Pass, ...] = (*CLEANING, kept(AFFINE), kept(AHEAD), FOLD, DEAD, kept(FUSE))
