@@ -60,18 +60,16 @@ from opgen.schedule.auto.nests import (
     Nest,
     conditional_loops,
     contiguous_loop,
-    depends,
-    divisibility,
     is_contiguous,
     loop_across,
     loops_instead,
     loops_of_reuse,
     places_read,
-    reduces,
     worth_lanes,
 )
 from opgen.schedule.auto.packed import Packed
 from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
@@ -208,7 +206,7 @@ class CpuNest:
         """
         known = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
         taps = [(n, e) for n, e in known if e is not None]
-        steps = prod(divisibility(self.nest).values())
+        steps = prod(self.nest.phases.values())
         if steps == 1 or len(taps) < len(known) or steps * prod(e for _, e in taps) > UNROLLED_PHASES:
             return {}
         phases = split_phases(self.nest, self.trial)
@@ -218,8 +216,7 @@ class CpuNest:
     @property
     def _sums(self) -> bool:
         """Whether the nest is one sum, of sizes that are known."""
-        constant = all(self.nest.extent(n) is not None for n in self.nest.names)
-        return constant and reduces(self.nest) and len(self.nest.allocations) == 1
+        return Roles.of(self.nest).is_sum
 
     def _lanes(self, extent: int | None) -> int:
         return lanes_of(self.nest, self.machine, extent)
@@ -233,7 +230,7 @@ class CpuNest:
             return False
         if not self.trial.attempt(lambda: self._reduction_packed(nest, vector, lanes)):
             return False
-        if any(not depends(e.indices, vector) for e in nest.summed):  # windows decide themselves
+        if not Roles.of(nest, vector).is_window:  # windows decide themselves
             past_caches(nest, vector, self.trial, self.machine, FOUND_SUMS)
         return True
 
@@ -276,10 +273,10 @@ class CpuNest:
             return False
         again = replace(self, trial=Trial(marks.kernel))
         trial, nest = again.trial, again.trial.nest(vector)
-        rows = [e for e in nest.summed if depends(e.indices, vector)]
+        rows = Roles.of(nest, vector).vectors
         if all(2 * elements(nest, e.buffer) * e.dtype.compute_type.bytes < self.machine.l2.size for e in rows):
             return False
-        for copy in widen_reused(nest, vector, trial, [e for e in nest.summed if not depends(e.indices, vector)]):
+        for copy in widen_reused(nest, vector, trial, Roles.of(nest, vector).scalars):
             again._alone(trial.nest(copy))
         return again._in_panels(vector, lanes) and self.trial.adopt(trial, marks.before)
 
@@ -299,7 +296,7 @@ class CpuNest:
 
     def _in_wide_sums(self, nest: Nest, vector: str, lanes: int, only: tuple[type[LaneNest], ...] = ()) -> bool:
         """Narrow operands as wide ones: scalars in a wide copy, rows in wide panels; sums wait in wide results."""
-        scalars = [e for e in dict.fromkeys(nest.summed) if not depends(e.indices, vector)]
+        scalars = Roles.of(nest, vector).scalars
         results = nest.results
         if len(scalars) != 1 or len(results) != 1 or scalars[0].dtype == scalars[0].dtype.compute_type:
             return False
@@ -347,7 +344,7 @@ class CpuNest:
         the second cache is far from holding all scalars, or all that taps read again.
         """
         others = [n for n in nest.names if n != vector]
-        scalars = [e for e in nest.summed if not depends(e.indices, vector)]
+        scalars = Roles.of(nest, vector).scalars
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
         read = dict.fromkeys(nest.summed if walks(nest) else scalars)
         far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR_READS * self.machine.l2.size
@@ -402,7 +399,7 @@ class CpuNest:
     def _along_rows(self, vector: str) -> bool:
         """Lanes along the rows of a map over which a window walks."""
         extent, lanes = self.nest.extent(vector), self._lanes(None)
-        phases = divisibility(self.nest).get(vector, 1)
+        phases = self.nest.phases.get(vector, 1)
         while extent is not None and lanes >= 2 * max(1, extent // phases):
             lanes //= 2  # a vector that a row does not fill needs masks, which cost less than a second vector
         constant = all(self.nest.extent(n) is not None for n in self.nest.names)
@@ -411,7 +408,7 @@ class CpuNest:
         return self.trial.attempt(RowTile(self.nest, self.trial, vector, lanes, self.machine).run)
 
     def _tiled(self, nest: Nest, vector: str, lanes: int) -> bool:
-        if all(depends(e.indices, vector) for e in nest.summed):
+        if Roles.of(nest, vector).is_window:
             return Window(nest, self.trial, vector, lanes, self.machine).run()
         if not loops_of_reuse(nest, vector):
             return False

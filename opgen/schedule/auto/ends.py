@@ -14,7 +14,7 @@ from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import BORDER
@@ -25,7 +25,7 @@ def set_apart(trial: Trial, nest: Nest, column: Walk, tiles: str, cut: Cut) -> b
     """Bodies of their own for the tiles of terms at the ends of a row, where conditions can fail or a tile is not full;
     rows stay branches.  Whether that was legal.
     """
-    if cut.tail == "exact" and not any(depends(c, column.term) for c in nest.conditions):
+    if cut.tail == "exact" and column.term not in nest.borders:
         return True
     taps = nest.extent(column.result) or 1
     reach = (taps - 1) * abs(column.step) // (2 * abs(column.apart))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 
 
@@ -19,6 +21,11 @@ class LaneNest(ABC):
     vector: str
     lanes: int
     machine: Machine
+
+    @cached_property
+    def roles(self) -> Roles:
+        """What operands and loops are for."""
+        return Roles.of(self.nest, self.vector)
 
     @abstractmethod
     def run(self) -> bool:

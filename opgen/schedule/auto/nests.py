@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
@@ -37,6 +37,8 @@ class Nest:
     shapes: Shapes
     guards: tuple[Expr, ...] = ()
     """Conditions between the loops, as tiles that do not divide leave them."""
+    roles: dict[str | None, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What `roles.py` found out, by the loop of lanes."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -88,6 +90,27 @@ class Nest:
     @cached_property
     def conditions(self) -> tuple[Expr, ...]:
         return (*self.guards, *(s.condition for s in skeleton(self.core) if isinstance(s, If)))
+
+    @cached_property
+    def borders(self) -> frozenset[str]:
+        """The variables of which conditions speak: those of loops that have a border, or phases."""
+        return frozenset(n for c in self.conditions for n in free_vars(c))
+
+    @cached_property
+    def phases(self) -> Mapping[str, int]:
+        """The loops whose value must be of some class modulo a constant, by conditions `e % c == 0`, with that
+        constant: the results of a strided window's gradient take turns so.
+        """
+        found: dict[str, int] = {}
+        for condition in self.conditions:
+            for e in walk_expr(condition):
+                match e:
+                    case Compare("eq", Binary("mod", inner, Const(int(step))), Const(0)):
+                        for name in self.names:
+                            form = linear(inner, name)
+                            if form is not None and form[0] in (Const(1), Const(-1)):
+                                found[name] = step
+        return found
 
 
 def nests(kernel: Kernel) -> list[Nest]:
@@ -239,7 +262,7 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read.
     """
     along = contiguous_loop(nest)
-    free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
+    free = [n for n in nest.names if n not in nest.borders]
     mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
     if along is not None and along in free:
         if filled(nest, along, lanes) > FULL:
@@ -274,7 +297,7 @@ def loops_instead(nest: Nest) -> list[str]:
     """The loops that only some reads follow, along a dimension of their own, and of which no condition speaks, the
     longest first: for lanes where those along which results lie would read with strides.
     """
-    free = [n for n in nest.names if not any(depends(c, n) for c in nest.conditions)]
+    free = [n for n in nest.names if n not in nest.borders]
     mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
     rows = [n for n in mixed if any(own_axis(e, n) is not None for e in nest.summed)]
     return sorted(rows, key=lambda n: -(nest.extent(n) or 0))
@@ -331,20 +354,6 @@ def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
     rows = [e for e in nest.summed if is_contiguous(e, vector, nest.shapes)]
     others = [n for n in reversed(nest.names) if n != vector]
     return [n for n in others if any(not depends(e.indices, n) for e in rows)]
-
-
-def divisibility(nest: Nest) -> dict[str, int]:
-    """The loops whose value must be of some class modulo a constant, by conditions `e % c == 0`, with that constant."""
-    found: dict[str, int] = {}
-    for condition in nest.conditions:
-        for e in walk_expr(condition):
-            match e:
-                case Compare("eq", Binary("mod", inner, Const(int(step))), Const(0)):
-                    for name in nest.names:
-                        form = linear(inner, name)
-                        if form is not None and form[0] in (Const(1), Const(-1)):
-                            found[name] = step
-    return found
 
 
 def touched_bytes(nest: Nest) -> int:

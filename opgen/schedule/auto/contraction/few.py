@@ -25,12 +25,12 @@ from opgen.schedule.auto.nests import (
     Nest,
     contiguous_loop,
     depends,
-    divisibility,
     filled,
     is_contiguous,
     loop_across,
     own_axis,
 )
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FILLED_BY_POSITIONS, OPERANDS, PACKED_TERMS, POSITIONS, SWEPT, UNROLLED_TAPS
 from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
@@ -51,7 +51,7 @@ class Few:
 
     def pack(self) -> bool:
         """Have what follows the row read consecutively; whether it is."""
-        touched = dict.fromkeys(e for e in self.nest.summed if depends(e.indices, self.row))
+        touched = Roles.of(self.nest, self.row).vectors
         for load in touched:
             if not pack_last(load, axis_along(load, self.row), self.trial, self.machine.vector_bytes):
                 return False
@@ -84,7 +84,7 @@ class Few:
         if joint is not None and self.trial.attempt(lambda: joint.tile(self.block)):
             return True
         quotient, phases = self.row, []
-        if self.row in divisibility(self.nest):
+        if self.row in self.nest.phases:
             split = split_phases(self.trial.nest(self.row), self.trial, only=self.row)
             quotient, phases = split.quotients.get(self.row, self.row), list(split.remainders)
         return self._tiled(quotient, phases)
@@ -181,7 +181,7 @@ def _mixed(nest: Nest, loop: str) -> bool:
 
 def _share(nest: Nest, row: str, lanes: int) -> float:
     """The share of lanes at work along the positions of one class."""
-    extent = -(-(nest.extent(row) or 0) // divisibility(nest).get(row, 1))
+    extent = -(-(nest.extent(row) or 0) // nest.phases.get(row, 1))
     return extent / max(1, -(-extent // lanes) * lanes)
 
 
@@ -199,7 +199,7 @@ def held_loop(nest: Nest, row: str, most: int) -> str | None:
     rest = [e for e in nest.summed if not depends(e.indices, row)]
     for n in reversed(nest.names):
         if n != row and not any(depends(e.indices, n) for e in rows) and any(depends(e.indices, n) for e in rest):
-            free = not any(depends(c, n) for c in nest.conditions)
+            free = n not in nest.borders
             return n if free and (nest.extent(n) or most + 1) <= most else None
     return None
 

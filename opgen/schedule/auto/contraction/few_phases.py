@@ -18,7 +18,8 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PHASE_VECTORS, SCALARS_ANYWHERE
 from opgen.schedule.steps import Pack, Parallel, Partition, Regroup, Reorder, Split, Unroll, Vectorize
@@ -46,7 +47,7 @@ class Phases:
     def tile(self, block: tuple[str, int] | None) -> bool:
         """Take the steps, in blocks of so many iterations of a loop if given; whether that was legal."""
         fresh, across = self.trial.fresh, self.across
-        steps, outer = divisibility(self.nest), [n for n in self.nest.names if n not in (self.row, self.held)]
+        steps, outer = self.nest.phases, [n for n in self.nest.names if n not in (self.row, self.held)]
         if block is not None:
             loop, size = block
             outer_b, inner_b = fresh(f"{loop}_b"), fresh(f"{loop}_i")
@@ -85,7 +86,7 @@ class Phases:
     def _gather(self) -> None:
         """Have the scalars of one term next to each other, if all of them take much of the first cache."""
         inputs = {i.name for i in self.trial.kernel.inputs}
-        for load in dict.fromkeys(e for e in self.nest.summed if not depends(e.indices, self.row)):
+        for load in Roles.of(self.nest, self.row).scalars:
             if elements(self.nest, load.buffer) * load.dtype.bytes * SCALARS_ANYWHERE <= self.l1:
                 continue
             last = [d for d, e in enumerate(load.indices) if free_vars(e) & {self.taps, self.held}]
@@ -95,7 +96,7 @@ class Phases:
 
     def _set_apart(self, tiles: str, rows: str) -> None:
         """Bodies of their own where not all lanes, or not all phases, have a part."""
-        steps, nest = divisibility(self.nest), self.nest
+        steps, nest = self.nest.phases, self.nest
         size = self.vectors * self.lanes * steps[self.row]
         extent = nest.extent(self.row) or 0
         count = -(-extent // size)
@@ -113,7 +114,7 @@ def _extent(nest: Nest, loop: str) -> int:
 
 def joint_phases(nest: Nest, trial: Trial, machine: Machine, lanes: int, row: str, held: str) -> Phases | None:
     """The tile for a nest, if two of its loops have phases and their taps are loops by themselves."""
-    steps = divisibility(nest)
+    steps = nest.phases
     others = [n for n in nest.names if n in steps and n != row]
     if row not in steps or len(others) != 1 or any((nest.extent(n) or 1) % steps[n] for n in (row, *others)):
         return None
@@ -125,6 +126,6 @@ def joint_phases(nest: Nest, trial: Trial, machine: Machine, lanes: int, row: st
     vectors = min(most // ((nest.extent(held) or 1) * prod(steps[n] for n in (row, across))), -(-extent // lanes))
     if any(len(found) != 1 for found in met) or met[0] == met[1] or not rest or vectors < PHASE_VECTORS:
         return None
-    if any(depends(c, n) for c in nest.conditions for n in rest):
+    if not nest.borders.isdisjoint(rest):
         return None
     return Phases(nest, trial, lanes, row, across, held, met[1][0], met[0][0], rest, vectors, machine.l1.size)

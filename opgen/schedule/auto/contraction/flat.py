@@ -19,6 +19,7 @@ from opgen.schedule.auto.copies.prepare import pack_last
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
 from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.cost.calibration import (
     FLAT_TURNS,
     FOUND_SUMS,
@@ -123,13 +124,9 @@ def _operands(nest: Nest, flat: str) -> tuple[Load, Load, str] | None:
     """What lanes along the flat loop read, what is the same for all of them, and the loop over results that this
     follows; None if the nest is not a product of these two.
     """
-    rows = [e for e in dict.fromkeys(nest.summed) if depends(e.indices, flat)]
-    scalars = [e for e in dict.fromkeys(nest.summed) if not depends(e.indices, flat)]
-    if len(rows) != 1 or len(scalars) != 1 or not is_contiguous(rows[0], flat, nest.shapes):
+    roles = Roles.of(nest, flat)
+    if roles.pair is None or not roles.along(roles.pair[0], flat):
         return None
-    if any(e.dtype != e.dtype.compute_type for e in (*rows, *scalars)):
+    if any(e.dtype != e.dtype.compute_type for e in roles.pair) or len(roles.rows) != 1 or roles.batch:
         return None
-    across = [n for n in nest.names if depends(scalars[0].indices, n)]
-    if len(across) != 1 or depends(rows[0].indices, across[0]):
-        return None
-    return rows[0], scalars[0], across[0]
+    return *roles.pair, roles.rows[0]

@@ -22,6 +22,7 @@ from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.prepare import Phases, elements
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse, own_axis, read_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     ACCUMULATORS_ALONG,
@@ -134,7 +135,7 @@ class Contraction:
         the second one for few positions: no panel is written to the second cache then, or little beside all else there
         where one unit multiplies and adds.
         """
-        rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
+        rows = {e.buffer: e.dtype.bytes for e in Roles.of(self.nest, self.vector).vectors}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
         best = next((p for p in ranked if p.order[:1] == (self.vector,) and p.block is None), None)
         if best is None or len(best.order) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
@@ -241,7 +242,7 @@ class Contraction:
         """
         inner = [n for n in self.tile if n not in (tile, self.vector)]
         moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
-        rows = [e for e in self.nest.summed if depends(e.indices, self.vector)]
+        rows = Roles.of(self.nest, self.vector).vectors
         first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
         changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
         rest = [n for n in moving if n not in first and n not in changing]

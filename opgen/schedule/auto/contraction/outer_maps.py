@@ -19,7 +19,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.products import apart, balanced
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, own_axis, read_bytes, with_last
+from opgen.schedule.auto.nests import own_axis, read_bytes, with_last
 from opgen.schedule.cost.calibration import OPERANDS_OUTER, OUTER_MAP_TILES, PANEL_MAPS, PLACES_WAITING
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
@@ -34,15 +34,13 @@ class OuterMaps(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        loads = tuple(dict.fromkeys(self.nest.summed))
-        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        names, last = self.nest.names, self.nest.inner_loops[-1].var if self.nest.inner_loops else ""
-        if len(rows) != 2 or len(names) != 2 or not last or any(e.dtype != e.dtype.compute_type for e in rows):
+        roles, rows = self.roles, self.roles.pair
+        if rows is None or len(roles.positions) != 1 or not roles.terms:
+            return ()
+        if roles.batch or any(e.dtype != e.dtype.compute_type for e in rows):
             return ()
         own = all(own_axis(e, n) is not None for e, n in zip(rows, (self.vector, self._loop), strict=True))
-        crossed = depends(rows[0].indices, self._loop) or depends(rows[1].indices, self.vector)
-        along = all(is_contiguous(e, last, self.nest.shapes) for e in rows)
-        return rows if own and along and not crossed else ()
+        return rows if own and all(roles.along(e, roles.terms[-1]) for e in rows) else ()
 
     @property
     def _loop(self) -> str:
@@ -55,8 +53,8 @@ class OuterMaps(LaneNest):
         nest = self.nest
         if not self._reads or any(constant_extent(s) is None for s in nest.inner_loops) or nest.conditions:
             return False
-        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
-        return kept and not divisibility(nest) and self._tile is not None and read_bytes(nest) > self.machine.l2.size
+        kept = nest.sums_wait and self.roles.stores_vectors
+        return kept and not nest.phases and self._tile is not None and read_bytes(nest) > self.machine.l2.size
 
     @cached_property
     def _tile(self) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, read_bytes
+from opgen.schedule.auto.nests import is_contiguous, read_bytes
 from opgen.schedule.cost.calibration import (
     BLOCK_PAIRS,
     KEPT,
@@ -59,19 +59,17 @@ class OuterPairs(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        nest = self.nest
-        loads = tuple(dict.fromkeys(nest.summed))
-        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        if len(rows) != 2 or len(nest.names) != 2 or any(e.dtype != BFLOAT16 for e in rows):
+        roles, rows = self.roles, self.roles.pair
+        if rows is None or len(roles.positions) != 1 or any(e.dtype != BFLOAT16 for e in rows):
             return ()
-        along = zip(rows, (self.vector, self._loop), (self._loop, self.vector), strict=True)
-        return rows if all(is_contiguous(e, n, nest.shapes) and not depends(e.indices, m) for e, n, m in along) else ()
+        along = all(roles.along(e, n) for e, n in zip(rows, (self.vector, self._loop), strict=True))
+        return rows if along and not roles.batch else ()
 
     @property
     def _fits(self) -> bool:
         """Whether the nest is such a sum, of a small table and of operands that the second cache does not hold."""
         nest, second = self.nest, self.machine.l2.size
-        if not self._reads or nest.conditions or len(nest.results) != 1 or not nest.inner_loops or divisibility(nest):
+        if not self._reads or nest.conditions or len(nest.results) != 1 or not nest.inner_loops or nest.phases:
             return False
         if any(constant_extent(s) is None for s in nest.inner_loops) or read_bytes(nest) <= second:
             return False

@@ -11,7 +11,6 @@ from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
 from opgen.schedule.cost.calibration import (
     EXPOSED_GROUPS,
     EXPOSED_ROWS,
@@ -37,8 +36,8 @@ class OuterShape(LaneNest, ABC):
     @cached_property
     def loop(self) -> str:
         """The loop over scalars that lie together; empty if there is none."""
-        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
-        along = [n for n in self.nest.names if all(is_contiguous(e, n, self.nest.shapes) for e in scalars)]
+        scalars = self.roles.scalars
+        along = [n for n in self.nest.names if all(self.roles.along(e, n) for e in scalars)]
         return along[0] if scalars and len(along) == 1 and along[0] != self.vector else ""
 
     @cached_property
@@ -53,26 +52,21 @@ class OuterShape(LaneNest, ABC):
     @cached_property
     def reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        loads = tuple(dict.fromkeys(self.nest.summed))
-        if len(loads) != 2 or not self.loop:
+        rows = self.roles.pair
+        if rows is None or not self.loop or rows[1].dtype != rows[1].dtype.compute_type:
             return ()
-        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        if rows[1].dtype != rows[1].dtype.compute_type:
-            return ()
-        apart_from = ((self.loop, *self.others), (self.vector,))
-        if any(depends(e.indices, n) for e, names in zip(rows, apart_from, strict=True) for n in names):
-            return ()
-        return rows if is_contiguous(rows[0], self.vector, self.nest.shapes) else ()
+        alone = self.roles.columns == (self.vector,) and not self.roles.batch
+        return rows if alone and self.roles.along(rows[0], self.vector) else ()
 
     @property
     def fits(self) -> bool:
         """Whether the nest is such a sum, its results wait near enough if at all, and tiles pay for panels."""
         nest, m = self.nest, self.machine
-        if not self.reads or any(constant_extent(s) is None for s in self.places) or divisibility(nest):
+        if not self.reads or any(constant_extent(s) is None for s in self.places) or nest.phases:
             return False
-        if any(depends(c, n) for c in nest.conditions for n in (self.vector, self.loop)):
+        if not nest.borders.isdisjoint((self.vector, self.loop)):
             return False
-        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        kept = nest.sums_wait and self.roles.stores_vectors
         enough = (
             m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
             and self.scalars >= TILES_OF_PANEL * PRODUCT_POSITIONS

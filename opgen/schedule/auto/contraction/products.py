@@ -65,9 +65,8 @@ class Products(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
-        loads = tuple(dict.fromkeys(self.nest.summed))
-        rows = tuple(sorted(loads, key=lambda e: not depends(e.indices, self.vector)))
-        if len(rows) != 2 or depends(rows[1].indices, self.vector) or rows[1].dtype != rows[1].dtype.compute_type:
+        rows = self.roles.pair
+        if rows is None or rows[1].dtype != rows[1].dtype.compute_type:
             return ()
         if any(depends(rows[0].indices, n) for n in self._loops):
             return ()
@@ -99,7 +98,7 @@ class Products(LaneNest):
             return False
         large = prod(self._extents[-2:]) >= USES_OF_PANEL and self._extents[-1] >= 2 * PRODUCT_POSITIONS
         panel = self._terms * PRODUCT_VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
-        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results) or self._crosswise
+        rows = self.roles.stores_vectors or self._crosswise
         enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1 and 0 < 2 * panel <= m.l2.size
         return large and rows and enough and self._width % (PRODUCT_VECTORS * self.lanes) == 0
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, depends
+from opgen.schedule.auto.nests import Nest
 from opgen.schedule.cost.calibration import PRODUCT_VECTORS, WHOLE_TILES
 from opgen.schedule.steps import Partition, Reorder
 
@@ -55,5 +54,4 @@ class Ragged(LaneNest):
     @property
     def _afar(self) -> bool:
         """Whether what lanes read comes from beyond the second cache."""
-        rows = {e.buffer: e.dtype.bytes for e in self.nest.summed if depends(e.indices, self.vector)}
-        return any(elements(self.nest, name) * size > self.machine.l2.size for name, size in rows.items())
+        return any(self.roles.bytes(e) > self.machine.l2.size for e in self.roles.vectors)

@@ -18,7 +18,7 @@ from opgen.loop.nodes import Load, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, is_contiguous
+from opgen.schedule.auto.nests import depends
 from opgen.schedule.auto.partial import in_partial_sums
 from opgen.schedule.cost.calibration import (
     BLOCKS_TRANSPOSED,
@@ -74,13 +74,12 @@ class ScalarRows(LaneNest):
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """The table, and what places read; empty if there is anything else."""
-        loads = sorted(dict.fromkeys(self.nest.summed), key=lambda e: not depends(e.indices, self.vector))
-        if len(loads) != 2 or any(e.dtype != e.dtype.compute_type for e in loads):
+        loads = self.roles.pair
+        if loads is None or any(e.dtype != e.dtype.compute_type for e in loads):
             return ()
-        table, scalars = loads
-        apart = not depends(scalars.indices, self.vector) and not any(depends(table.indices, n) for n in self._loops)
-        along = all(is_contiguous(e, self._sum, self.nest.shapes) for e in loads)
-        return (table, scalars) if apart and along else ()
+        apart = not any(depends(loads[0].indices, n) for n in self._loops)
+        along = all(self.roles.along(e, self._sum) for e in loads)
+        return loads if apart and along else ()
 
     @cached_property
     def _tile(self) -> tuple[int, int]:
@@ -105,7 +104,7 @@ class ScalarRows(LaneNest):
         nest, m = self.nest, self.machine
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
-        rows = all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        rows = self.roles.stores_vectors
         if (
             len(nest.results) != 1
             or not rows

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from opgen.loop.nodes import Load
 from opgen.loop.walk import free_vars
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, is_contiguous
+from opgen.schedule.auto.nests import depends, is_contiguous
 from opgen.schedule.cost.calibration import (
     BLOCKS_STREAMED,
     EXPOSED_BESIDE_COPIES,
@@ -62,7 +61,7 @@ class Streamed(LaneNest):
         """Take all steps if the nest is of this kind, or none."""
         if not self._suits() or self._terms is None or self._vectors is None:
             return False
-        rows = self._loads[0][0].dtype
+        rows = self.roles.vectors[0].dtype
         if self._rows // rows.bytes * rows.compute_type.bytes <= self.machine.l2.size:
             return False
         if not (self._in_order or self._positions_are_many()):
@@ -78,22 +77,15 @@ class Streamed(LaneNest):
     def _reductions(self) -> dict[str, int]:
         return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
 
-    @cached_property
-    def _loads(self) -> tuple[list[Load], list[Load]]:
-        """What depends on the lanes, and what does not."""
-        found = list(dict.fromkeys(self.nest.summed))
-        lanes = [e for e in found if depends(e.indices, self.vector)]
-        return lanes, [e for e in found if e not in lanes]
-
     def _suits(self) -> bool:
         """Whether one operand lies in rows along the lanes and is the same for all positions, the others are not along
         the lanes, and sums can wait in the results.
         """
-        rows, scalars = self._loads
+        rows, scalars = self.roles.vectors, self.roles.scalars
         nest, results = self.nest, self.nest.results
         if len(rows) != 1 or not scalars or len(results) != 1 or not all(self._reductions.values()):
             return False
-        if not self._positions or accesses(nest) is None or divisibility(nest):
+        if not self._positions or accesses(nest) is None or nest.phases:
             return False
         if any(depends(rows[0].indices, n) for n in self._positions) or not nest.sums_wait:
             return False
@@ -106,19 +98,19 @@ class Streamed(LaneNest):
     def _rows(self) -> int:
         """Bytes of the rows."""
         width = self.nest.extent(self.vector) or 1
-        return prod(self._reductions.values()) * width * self._loads[0][0].dtype.bytes
+        return prod(self._reductions.values()) * width * self.roles.vectors[0].dtype.bytes
 
     @cached_property
     def _in_order(self) -> bool:
         """Whether reading rows is exposed, and no sums wait or the second cache holds them."""
-        count, element = prod(self._positions.values()), self._loads[0][0].dtype.compute_type.bytes
+        count, element = prod(self._positions.values()), self.roles.vectors[0].dtype.compute_type.bytes
         waiting = 0 if self._whole else 2 * count * (self.nest.extent(self.vector) or 1) * element
         return waiting <= self.machine.l2.size and self._rows_are_exposed
 
     @cached_property
     def _rows_are_exposed(self) -> bool:
         """Whether reading the rows takes long beside computing."""
-        m, rows, count = self.machine, self._loads[0][0].dtype, prod(self._positions.values())
+        m, rows, count = self.machine, self.roles.vectors[0].dtype, prod(self._positions.values())
         arithmetic = self._rows * count / rows.bytes / self.lanes / m.fma_per_second
         share = EXPOSED_BESIDE_COPIES * EXPOSED_ROWS if self._conditional and count > FEW_POSITIONS else EXPOSED_ROWS
         memory = Memory(m, STREAMED)
@@ -134,7 +126,7 @@ class Streamed(LaneNest):
     @cached_property
     def _conditional(self) -> bool:
         """Whether conditions speak of positions."""
-        return any(depends(c, n) for c in self.nest.conditions for n in self._positions)
+        return not self.nest.borders.isdisjoint(self._positions)
 
     @cached_property
     def _vectors(self) -> int | None:
@@ -188,7 +180,7 @@ class Streamed(LaneNest):
     @cached_property
     def _terms(self) -> int | None:
         """Terms of the innermost reduction in a block: what they read is near."""
-        extent, element = list(self._reductions.values())[-1], self._loads[0][0].dtype.compute_type.bytes
+        extent, element = list(self._reductions.values())[-1], self.roles.vectors[0].dtype.compute_type.bytes
         most = IN_PLACE_TERMS if self._in_place else extent
         vectors, share = self._vectors or 1, KEPT if self._conditional else KEPT_IN_ORDER
         if self._whole:
@@ -269,7 +261,7 @@ class Streamed(LaneNest):
         """Whether tiles read rows where they are: copies of what only a few tiles of each row of positions read would
         not pay, where one unit multiplies and adds, and so hides what comes from the second cache.
         """
-        rows = self._loads[0][0].dtype
+        rows = self.roles.vectors[0].dtype
         few = self._conditional and prod(self._positions.values()) <= FEW_POSITIONS
         return few and Execution(self.machine).hides_loads and rows == rows.compute_type
 
@@ -288,7 +280,7 @@ class Streamed(LaneNest):
         """
         if self._in_place:
             return True
-        name, steps = rows_in_lanes(self.trial, self._loads[0][0], at, self.lanes)
+        name, steps = rows_in_lanes(self.trial, self.roles.vectors[0], at, self.lanes)
         copied = self.trial.take(*steps)
         if copied and not self._conditional:
             self.trial.take(Fill(name, terms))
@@ -312,4 +304,4 @@ class Streamed(LaneNest):
         steps: list[Step] = [] if rate == 1 else [Split(terms, rate, "exact", outer, inner)]
         if rate > 1 and not self._conditional:
             steps.append(Unroll(inner))
-        self.trial.take(*steps, Prefetch(self._loads[0][0].buffer, around, terms if rate == 1 else outer))
+        self.trial.take(*steps, Prefetch(self.roles.vectors[0].buffer, around, terms if rate == 1 else outer))

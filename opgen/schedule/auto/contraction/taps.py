@@ -20,7 +20,7 @@ from opgen.schedule.auto.contraction.products import apart
 from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.nests import is_contiguous, loops_of_reuse
 from opgen.schedule.cost.calibration import KEPT, OPERANDS, POSITIONS, TAP_VECTORS, TURNS, USES_OF_TAPS
 from opgen.schedule.cost.traffic import Access, Loop, region
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
@@ -36,15 +36,13 @@ class Taps(LaneNest):
     def _held(self) -> tuple[str, ...]:
         """The loops over the scalars of a row, the outer one first; none if these do not lie together."""
         reuse = loops_of_reuse(self.nest, self.vector)[:2]
-        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
-        near = any(all(is_contiguous(e, n, self.nest.shapes) for e in scalars) for n in reuse)
+        near = any(all(self.roles.along(e, n) for e in self.roles.scalars) for n in reuse)
         return tuple(reversed(reuse)) if len(reuse) == 2 and near else ()
 
     @cached_property
     def _rows(self) -> Load | None:
         """What lanes read."""
-        loads = dict.fromkeys(e for e in self.nest.summed if depends(e.indices, self.vector))
-        return next(iter(loads)) if len(loads) == 1 else None
+        return self.roles.vectors[0] if len(self.roles.vectors) == 1 else None
 
     @cached_property
     def _places(self) -> tuple[For, ...]:
@@ -60,9 +58,9 @@ class Taps(LaneNest):
     def _fits(self) -> bool:
         """Whether the nest is such a sum: of as many scalars as one vector each leaves registers for."""
         nest = self.nest
-        if not self._held or self._rows is None or divisibility(nest) or len(self._places) < 2:
+        if not self._held or self._rows is None or nest.phases or len(self._places) < 2:
             return False
-        kept = nest.sums_wait and all(is_contiguous(s, self.vector, nest.shapes) for s in nest.results)
+        kept = nest.sums_wait and self.roles.stores_vectors
         known = all(constant_extent(s) is not None for s in self._places)
         few = POSITIONS < prod(self._extents) <= self.machine.registers - OPERANDS
         return kept and known and few and is_contiguous(self._rows, self.vector, nest.shapes) and self._tile[1] > 1

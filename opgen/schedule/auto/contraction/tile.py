@@ -11,7 +11,8 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.prepare import Phases
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.nests import Nest, is_contiguous, loops_of_reuse
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.cost.calibration import (
     ACCUMULATORS_ALONG,
     EXPOSED_TALL,
@@ -80,8 +81,8 @@ class TileRule:
 
     def along_scalars(self, loop: str) -> bool:
         """Whether all scalars that a tile reads lie consecutively along a loop of its positions."""
-        scalars = [e for e in self.nest.summed if not depends(e.indices, self.vector)]
-        return all(is_contiguous(e, loop, self.nest.shapes) for e in scalars) and not self.phases.quotients
+        roles = Roles.of(self.nest, self.vector)
+        return all(roles.along(e, loop) for e in roles.scalars) and not self.phases.quotients
 
     def _extent(self, loop: str) -> int:
         extent = self.nest.extent(loop)

@@ -21,7 +21,7 @@ from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, width_in_bytes, with_last
+from opgen.schedule.auto.nests import Nest, count_of_terms, is_contiguous, own_axis, width_in_bytes, with_last
 from opgen.schedule.cost.calibration import WORTH_MAPS
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
@@ -96,7 +96,7 @@ class TurnedMaps(LaneNest):
     @cached_property
     def _scalars(self) -> Load | None:
         """The scalars, if those of one sum lie apart."""
-        found = [e for e in dict.fromkeys(self.nest.summed) if not depends(e.indices, self.vector)]
+        found = self.roles.scalars
         given = {i.name for i in self.trial.kernel.inputs}
         if len(found) != 1 or found[0].buffer not in given or not self._term:
             return None

@@ -13,7 +13,8 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.copies.prepare import elements
-from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous
+from opgen.schedule.auto.nests import Nest, count_of_terms, is_contiguous
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import ALIGNED_COPY, COPY_ALIGNED, LINE
 from opgen.schedule.cost.traffic import Loop, region
@@ -45,7 +46,7 @@ def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, mac
 
 def _rows(trial: Trial, before: int, nest: Nest, vector: str) -> Load | None:
     """What lanes read, if it is an input as it was given, and vectors of its rows."""
-    found = list(dict.fromkeys(e for e in nest.summed if depends(e.indices, vector)))
+    found = Roles.of(nest, vector).vectors
     packed = {s.buffer for s in trial.steps[before:] if isinstance(s, Pack)}
     tiled = any(isinstance(s, Split) and s.loop == vector for s in trial.steps[before:])
     if len(found) != 1 or found[0].buffer in packed or not tiled or len(found[0].indices) < 2:

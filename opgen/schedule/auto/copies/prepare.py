@@ -11,14 +11,13 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import (
     Nest,
-    depends,
-    divisibility,
     is_contiguous,
     nest_around,
     own_axis,
     reduces,
     with_last,
 )
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import USES, USES_NOT_SUMMED
 from opgen.schedule.split import Tail
@@ -29,12 +28,12 @@ def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Ne
     """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
     if not reduces(nest):
         return nest
-    scalar = any(not depends(e.indices, vector) for e in nest.summed)
-    for load in dict.fromkeys(e for e in nest.summed if depends(e.indices, vector)):
+    roles = Roles.of(nest, vector)
+    for load in roles.vectors:
         axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
-        if not scalar and _reads(nest) < USES * elements(nest, load.buffer):
+        if not roles.scalars and _reads(nest) < USES * elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
             _pack(load.buffer, axis, vector_bytes, trial)
@@ -67,9 +66,10 @@ def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | N
     Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
     """
     copies: list[str] = []
-    if all(depends(e.indices, vector) for e in nest.summed):
+    roles = Roles.of(nest, vector)
+    if roles.is_window:
         return copies
-    for load in dict.fromkeys(nest.summed if only is None else only):
+    for load in roles.operands if only is None else only:
         narrow = load.dtype != load.dtype.compute_type
         if narrow and reused(nest, load.buffer):
             name = trial.fresh(f"{load.buffer}_wide")
@@ -134,7 +134,7 @@ def split_phases(nest: Nest, trial: Trial, only: str | None = None) -> Phases:
     """
     quotients: dict[str, str] = {}
     remainders: list[str] = []
-    for loop, step in divisibility(nest).items():
+    for loop, step in nest.phases.items():
         outer, inner = trial.fresh(f"{loop}_q"), trial.fresh(f"{loop}_p")
         extent = nest.extent(loop)
         tail: Tail = "exact" if extent is not None and extent % step == 0 else "guard"

@@ -20,6 +20,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.copies.panel import Marks, rows_in_lanes
 from opgen.schedule.auto.nests import Nest, depends, in_steps, is_contiguous, nests
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
 from opgen.schedule.cost.memory import REREAD, Memory
@@ -59,10 +60,10 @@ def _panels(
     """Of each operand of a tile, if it has two: what a block of the loop along it reads; in one iteration of what is
     carried outside of the block, where all is too much for the second cache.
     """
-    loads = dict.fromkeys(nest.summed)
+    roles = Roles.of(nest, vector)
     splits = [s for s in made if isinstance(s, Split) and s.loop in nest.names and s.tail == "exact"]
     for lanes in (True, False):
-        rows = [e for e in loads if depends(e.indices, vector) == lanes]
+        rows = roles.vectors if lanes else roles.scalars
         along = [s for s in splits if len(rows) == 1 and is_contiguous(rows[0], s.loop, nest.shapes)]
         if len(along) == 1 and (along[0].loop == vector) == lanes:
             panel = RowPanel(nest, rows[0], along[0], machine, lanes)

@@ -14,7 +14,8 @@ from opgen.machine import Machine
 from opgen.schedule.auto.contraction.few import axis_along, held_loop, is_row
 from opgen.schedule.auto.generic.borders import Border, borders, paddings
 from opgen.schedule.auto.generic.panels import Panel
-from opgen.schedule.auto.nests import Nest, depends, divisibility, reduces, width_in_bytes
+from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import OPEN_LANES
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
@@ -49,7 +50,7 @@ class GenericFew:
         held = held_loop(self.nest, row, self.machine.registers // 2)
         if not is_row(self.nest, row) or held != self.held:
             return False
-        if divisibility(self.nest).get(row, 1) != stride or (stride > 1 and not border.backward):
+        if self.nest.phases.get(row, 1) != stride or (stride > 1 and not border.backward):
             return False
         return self.trial.attempt(lambda: self._version(border))
 
@@ -65,7 +66,7 @@ class GenericFew:
         return self._tiled(border, f"_{suffix}", vectors)
 
     def _followed(self, row: str) -> list[Load]:
-        return list(dict.fromkeys(e for e in self.nest.summed if depends(e.indices, row)))
+        return list(Roles.of(self.nest, row).vectors)
 
     def _packed(self, load: Load, row: str, at: str) -> bool:
         """Have what follows the row read consecutively."""

@@ -23,13 +23,13 @@ from opgen.schedule.auto.generic.tiles import Chosen, Lanes, Tiled
 from opgen.schedule.auto.nests import (
     Nest,
     depends,
-    divisibility,
     is_contiguous,
     own_axis,
     reduces,
     width_in_bytes,
     worth_lanes,
 )
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     MASKED_BYTES,
@@ -82,7 +82,7 @@ class GenericNest:
         inputs = {i.name: i for i in self.trial.kernel.inputs}
         if not mixes(nest, self.vector):
             return []
-        for load in dict.fromkeys(e for e in nest.summed if depends(e.indices, self.vector)):
+        for load in Roles.of(nest, self.vector).vectors:
             axis = own_axis(load, self.vector)
             if axis is None or load.buffer not in inputs or any(load.buffer == p.buffer.name for p in found):
                 return []
@@ -119,7 +119,7 @@ def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | Non
 def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> Iterator[Chosen]:
     """The calls that get a version."""
     at_borders = borders(nest)
-    steps = divisibility(nest)
+    steps = nest.phases
     if not set(steps) <= set(at_borders) or (steps and _taps(nest) > OPEN_UNROLLED):
         return  # nothing would decide the phases
     tile = tile_loop(nest, vector)
@@ -145,7 +145,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
                 yield Chosen(b.both(b.both(condition, divided), wide), 2 * POSITIONS, chosen)
         for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
             yield Chosen(b.both(condition, wide), positions, chosen)
-    elif tile is not None and not steps and not any(depends(c, tile) for c in nest.conditions):
+    elif tile is not None and not steps and tile not in nest.borders:
         size = next(s.stop for s in nest.loops if s.var == tile)
         side_by_side = _side_by_side(nest, vector, tile)
         if side_by_side:
@@ -194,7 +194,7 @@ def _multiple(nest: Nest, vector: str, step: int) -> Expr:
 
 def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
     """Whether what is read once for all lanes lies consecutively along the tile."""
-    scalars = [e for e in nest.summed if not depends(e.indices, vector) and depends(e.indices, tile)]
+    scalars = [e for e in Roles.of(nest, vector).scalars if depends(e.indices, tile)]
     return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
 
 

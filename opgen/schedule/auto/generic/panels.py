@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.nodes import Buffer, Load
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, with_last
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.loops import loop_names
 from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Transpose, Vectorize, Version
@@ -20,12 +21,12 @@ from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Transpose, Vect
 
 def mixes(nest: Nest, vector: str) -> bool:
     """Whether some reads are the same for all lanes."""
-    return any(not depends(e.indices, vector) for e in nest.summed)
+    return not Roles.of(nest, vector).is_window
 
 
 def rows(nest: Nest, vector: str) -> list[Load]:
     """What the lanes read: consecutively, or along a dimension of its own, so that a copy can be read consecutively."""
-    touched = dict.fromkeys(e for e in nest.summed if depends(e.indices, vector))
+    touched = Roles.of(nest, vector).vectors
     packable = (e for e in touched if is_contiguous(e, vector, nest.shapes) or _strided(e, vector))
     return list(packable)
 

@@ -11,7 +11,7 @@ from opgen.loop.walk import free_vars
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.generic.borders import Padding
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes, rows
-from opgen.schedule.auto.nests import Nest, depends, divisibility
+from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import OPEN_CARRIED_ROWS, OPEN_UNROLLED, PARALLEL
 from opgen.schedule.split import Tail
@@ -89,7 +89,7 @@ class Tiled:
     def _phases(self, nest: Nest) -> list[str] | None:
         """Loops split so that divisibility is decided; the inner parts."""
         remainders = []
-        for loop, step in divisibility(nest).items():
+        for loop, step in nest.phases.items():
             outer, inner = self.trial.fresh(f"{loop}_q"), self.trial.fresh(f"{loop}_p")
             if not any(self.trial.take(Split(loop, step, tail, outer, inner)) for tail in ("exact", "guard")):
                 return None

@@ -11,7 +11,7 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
-from opgen.schedule.auto.nests import Nest, depends, divisibility, read_bytes, touched_bytes
+from opgen.schedule.auto.nests import Nest, depends, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
     COPIED_PLACE,
@@ -85,7 +85,7 @@ class TileChoice:
 
         One of more results than usual is the best only if it is better than others by what is not as good.
         """
-        steps = divisibility(self.nest)
+        steps = self.nest.phases
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
         most = self._most if unit * unit_down == 1 else RESULTS_CROWDED // 2
@@ -188,7 +188,7 @@ class TileChoice:
 
     def _read(self, walk: Walk) -> int:
         """How many places along a walk all results read."""
-        unit = divisibility(self.nest).get(walk.result, 1)
+        unit = self.nest.phases.get(walk.result, 1)
         return walk.places(self._extent(walk.result) // unit, self.terms[walk.term], unit)
 
     @property

@@ -9,7 +9,7 @@ from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, read_bytes, touched_bytes
+from opgen.schedule.auto.nests import read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
@@ -134,7 +134,7 @@ class ResultTile(LaneNest):
 
     def _set_apart(self, loop: str, cut: Cut) -> None:
         """Columns at the border; and rows only where a tile reaches over the end of the results."""
-        if cut.tail == "exact" and not any(depends(c, loop) for c in self.nest.conditions):
+        if cut.tail == "exact" and loop not in self.nest.borders:
             return
         reach = 0
         if loop == self.column.result:

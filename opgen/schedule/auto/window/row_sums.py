@@ -17,7 +17,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends, divisibility, is_contiguous, read_bytes
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, read_bytes
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED, TREES, TURNS
@@ -117,7 +117,7 @@ class RowSums:
         if self._vectors > 1:
             self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
         row = self._row.term if self._row is not None else ""
-        bounded = any(depends(c, row) for c in self.nest.conditions)
+        bounded = row in self.nest.borders
         if cut.count > 1 and (bounded or cut.tail != "exact"):
             cuts = (1, -1) if cut.count > 2 else (1,)
             at = needed(self.nest, row, cuts, cut.size) if cut.tail == "exact" else cuts
@@ -128,7 +128,7 @@ class RowSums:
 
     def _suits(self, column: Walk) -> bool:
         """Whether all that is read lies along the row, and is worth it."""
-        if any(depends(c, n) for n in divisibility(self.nest) for c in self.nest.conditions):
+        if self.nest.phases:
             return False
         along = [e for e in self.nest.summed if depends(e.indices, column.term)]
         if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):

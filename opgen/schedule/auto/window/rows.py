@@ -17,7 +17,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, divisibility, touched_bytes
+from opgen.schedule.auto.nests import depends, touched_bytes
 from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.slices import sliced_loop
@@ -95,7 +95,7 @@ class RowTile(LaneNest):
         apart = self._rows_apart(high)
         ahead = order if not apart else order[:-1]
         self.trial.fused_prefix(ahead[: 2 if few < TURNS * self.machine.cores else 1], Parallel)
-        if any(depends(c, self.vector) for c in self.nest.conditions):
+        if self.vector in self.nest.borders:
             reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
             at = self._across.border(reach)
             if self._across.tail == "exact":
@@ -116,7 +116,7 @@ class RowTile(LaneNest):
         row = self._row
         if high is None or row is None or high.count == 1:
             return ()
-        bounded = any(depends(c, row.result) for c in self.nest.conditions)
+        bounded = row.result in self.nest.borders
         reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
         if self._crowded or self._filled:
             return high.border(reach)
@@ -167,7 +167,7 @@ class RowTile(LaneNest):
 
     @cached_property
     def _phases(self) -> int:
-        return divisibility(self.nest).get(self.vector, 1)
+        return self.nest.phases.get(self.vector, 1)
 
     @cached_property
     def _width(self) -> int:
@@ -204,7 +204,7 @@ class RowTile(LaneNest):
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
-        unit = divisibility(self.nest).get(row.result, 1)
+        unit = self.nest.phases.get(row.result, 1)
         most = ROWS_STREAMED if self._streams(row) else RESULTS_CROWDED
         if self._filled:
             few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (ROWS_BESIDE_TAPS, RESULTS_CROWDED))
@@ -218,7 +218,7 @@ class RowTile(LaneNest):
         machine, touched = self.machine, touched_bytes(self.nest)
         if self._crowded or touched <= machine.l2.size:
             return False
-        if abs(row.step) > 1 or divisibility(self.nest):
+        if abs(row.step) > 1 or self.nest.phases:
             return True
         vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
         read = (ROWS_STREAMED + self._terms[row.term] - 1) / ROWS_STREAMED
