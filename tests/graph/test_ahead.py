@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import numpy as np
@@ -98,7 +99,21 @@ def test_sixteen_bits_stay() -> None:
     assert AHEAD.run(graph) is graph
 
 
-@pytest.mark.parametrize("number", range(12))
+def test_rows_and_columns_of_which_there_is_one() -> None:
+    """Both run with the only axis of the weights that has one place: only one of them can be it, and it stays."""
+    steps = Steps()
+    x = steps("Mul", steps.input(1, 1), steps.random(1, 1))
+    assert folded(steps.graph(steps("MatMul", x, steps.random(1, 4)))) == ["MulMatMul"]
+    steps = Steps()
+    x = steps("Times", steps.input(1, 1, 1, 1), steps.random(1, 1, 1, 1))
+    y = steps("Conv2D", x, steps.random(1, 1, 1, 3), module=NN, strides=(1, 1, 1, 1), padding="SAME")
+    folded(steps.graph(y))
+
+
+CHAINS = int(os.environ.get("OPGEN_GRAPHS", 12))
+
+
+@pytest.mark.parametrize("number", range(CHAINS))
 def test_random_chains(number: int) -> None:
     """Steps by constants before products, some of which can be folded."""
     print(f"OPGEN_SEED={SEED}")

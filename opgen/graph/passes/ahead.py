@@ -129,13 +129,14 @@ class _Ahead:
         return edited(self.graph, nodes, made=self.changes.values)
 
     def _axes(self, read: m.Read, weight: m.Read, e: m.Expr) -> dict[str, int] | None:
-        """For each index of an expression the axis of the weights that runs with it in the sum."""
+        """For each index of an expression the axis of the weights, one of its own, that runs with it in the sum."""
         shape = self.graph.value[self.node.inputs[self.summed.positions[weight.tensor]]].shape
         found: dict[str, int] = {}
         for name in sorted(index_names(e)):
             dim = self.done.names.index(name)
             place, size = self.places.form(read.indices[dim]), self.graph.value[self.value].shape[dim]
-            axis = next((a for a, i in enumerate(weight.indices) if self.places.form(i) == place), None)
+            free = [(a, i) for a, i in enumerate(weight.indices) if a not in found.values()]
+            axis = next((a for a, i in free if self.places.form(i) == place), None)
             if axis is None or place is None or shape[axis] != size:
                 return None
             found[name] = axis
