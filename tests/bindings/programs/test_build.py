@@ -102,6 +102,26 @@ def words() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
 
+def rows() -> onnx.ModelProto:
+    """Products of rows, one of which is added to a later one, whose result is written over it."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Softmax", ["h"], ["s"]),
+        helper.make_node("MatMul", ["s", "w"], ["p"]),
+        helper.make_node("Add", ["p", "h"], ["sum"]),
+        helper.make_node("MatMul", ["sum", "w"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(rng.standard_normal((32, 32), np.float32), "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
 def table() -> onnx.ModelProto:
     """Rows of a table at places that an input tells."""
     nodes = [
@@ -142,7 +162,7 @@ def program_text(name: str, inputs: dict[str, Array], outputs: dict[str, Array])
     return MAIN.format(name=name, arguments=given, **joined)
 
 
-@pytest.mark.parametrize("model", [images(), words()], ids=["images", "words"])
+@pytest.mark.parametrize("model", [images(), words(), rows()], ids=["images", "words", "rows"])
 def test_a_cpp_program_gives_the_bits_of_python(model: onnx.ModelProto, tmp_path: Path) -> None:
     name = model.graph.name
     onnx.save(model, tmp_path / f"{name}.onnx")
@@ -152,6 +172,7 @@ def test_a_cpp_program_gives_the_bits_of_python(model: onnx.ModelProto, tmp_path
     inputs = drawn({i.name: (i.dtype, tuple(s if isinstance(s, int) else 1 for s in i.shape or ()))
                     for i in load(model).inputs})  # fmt: skip
     expected = compiled.run(inputs)
+    assert bool(compiled.programs[0].runnable.in_place) == (name != "words")
 
     # Nothing but the built folder and a C++ compiler from here on.
     empty = tmp_path / "empty"
