@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", "folder", required=True, type=FOLDER, help="The folder to write to.")
 @click.option("--target", "targets", help="Levels of CPUs, with commas: x86-64-v2, x86-64-v3, x86-64-v4, aarch64.")
 @click.option("--ops", help="Build only these ops, with commas.")
+@click.option("--form", "forms", multiple=True,
+              help="Forms of generic ops: [NAME=]OP:INPUT=?,?:..., or a file with one a line.")  # fmt: skip
 @click.option("--specialize", "specials", multiple=True,
               help="Calls that get kernels of their own: OP:NAME=VALUE:..., or a file with one a line.")  # fmt: skip
 @click.option("--prefix", help="What every name begins with; the spec's name if not given.")
@@ -40,6 +42,7 @@ def command(
     folder: Path,
     targets: str | None,
     ops: str | None,
+    forms: tuple[str, ...],
     specials: tuple[str, ...],
     prefix: str | None,
     java: bool,
@@ -51,11 +54,20 @@ def command(
     """Compiles the ops of each spec file, or a model, into a shared and a static library with a C interface.
 
     SPECS are files or folders of `.op` files.  Kernels are built for all sizes and types, for several levels of CPUs
-    in one library; kernels that were built before come from the cache.  Or it is one model in ONNX's format: its
-    library holds the program for one combination of sizes, for CPUs like this machine's, and its weights lie in a file.
+    in one library; kernels that were built before come from the cache.  Of a generic op there are the forms that are
+    asked for: `--form OP:INPUT=?,?` is that of matrices, `--form NAME=OP:INPUT=?,?` gives it a name of its own, and
+    `--form OP` is that of its first example.  Or it is one model in ONNX's format: its library holds the program
+    for one combination of sizes, for CPUs like this machine's, and its weights lie in a file.
     """
     if any(is_model(path.name) for path in specs):
-        unfit = {"--target": targets, "--ops": ops, "--specialize": specials, "--jobs": jobs, "--java": java}
+        unfit = {
+            "--target": targets,
+            "--ops": ops,
+            "--form": forms,
+            "--specialize": specials,
+            "--jobs": jobs,
+            "--java": java,
+        }
         _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
         return
     if shapes or dims:
@@ -64,6 +76,7 @@ def command(
         raise UserError("--java-package is for --java")
     from opgen.bindings.c.build import Options
     from opgen.bindings.libraries import build_libraries
+    from opgen.cli.built_forms import with_forms
     from opgen.grad.load import load
 
     options = Options(
@@ -74,11 +87,11 @@ def command(
     if jobs is not None:
         options = replace(options, jobs=jobs)
     for path in spec_files(specs):
-        module = load(path)
+        module = with_forms(load(path), forms)
         if not module.ops and not module.generics:
             continue
-        if module.ops and module.generics and ops is None:
-            click.echo(f"{path}: {len(module.generics)} generic ops are left out: they have no ranks", err=True)
+        if module.ops and module.generics and ops is None and not forms:
+            click.echo(f"{path}: {len(module.generics)} generic ops are left out: --form asks for some", err=True)
         begin = time.perf_counter()
         with bar("reading specs") as progress:
             found = list(_specials(module, specials))

@@ -10,7 +10,7 @@ from opgen.diagnostics import UserError
 from opgen.dtypes import lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
-from opgen.spec.generic import Argument, instance
+from opgen.spec.generic import Argument, Instance, instance
 from opgen.spec.generic.examples import examples_of
 from opgen.spec.report import Report
 from opgen.spec.shapes import AttrArgument
@@ -35,9 +35,10 @@ def read_form(module: m.Module, op: m.GenericOp, given: Given) -> tuple[m.Module
 
     Raises UserError, naming the option, and CallError for a call that the op does not take.
     """
-    form = _Form(op, given)
+    form = Form(op, given)
+    form.require_all()
     arguments = form.arguments()
-    made = instance(module, op.name, arguments, form.attributes(), given.results)
+    made = form.instance(module, given.results)
     alone = m.Module(module.name, (made.op,), made.functions)
     shapes = form.flat_shapes(arguments)
     known = {i.name: shapes[at] for i, at in zip(made.op.inputs, made.inputs, strict=True)}
@@ -47,7 +48,7 @@ def read_form(module: m.Module, op: m.GenericOp, given: Given) -> tuple[m.Module
     return alone, Arguments(made.op, types, {} if form.open else known, {}, attrs)
 
 
-class _Form:
+class Form:
     """What the options say of a generic op."""
 
     def __init__(self, op: m.GenericOp, given: Given) -> None:
@@ -59,7 +60,6 @@ class _Form:
         self.attrs = _several("--attr", given.attrs, [a.name.name for a in op.attrs])
         self.types = _types(op, given.dtypes)
         self._once(("--shape", self.shapes), ("--sizes", self.values), ("--attr", self.attrs))
-        self._require_all()
         marks = [OPEN in text for texts in self.shapes.values() for text in texts if text]
         self.open = bool(marks) and all(marks)
         if any(marks) and not self.open:
@@ -72,16 +72,25 @@ class _Form:
                 if len(texts) > 1 and name not in several:
                     raise UserError(f"{option} {name} is given twice")
 
-    def _require_all(self) -> None:
+    def require_all(self) -> None:
         """Says what a call of the op needs, if something is missing."""
-        needed = [f"--shape {n}=..." for n in _needed(self.op, static=False) if n not in self.shapes]
-        needed += [f"--sizes {n}=..." for n in _needed(self.op, static=True) if n not in self.values]
-        needed += [f"--attr {a.name.name}=..." for a in self.op.attrs if _is_missing(a, self.attrs)]
+        needed = self.missing()
         if needed:
-            example = _example(self.op)
+            example = " ".join(f"{option} {text}" for option, text in first_example(self.op))
             such = f"; such a call is {example}" if example else ""
             message = f"'{self.op.name}' is generic: its kernels are those of calls"
-            raise UserError(f"{message}, and this one lacks {' '.join(needed)}{such}")
+            listed = " ".join(f"{option} {name}=..." for option, name in needed)
+            raise UserError(f"{message}, and this one lacks {listed}{such}")
+
+    def missing(self) -> list[tuple[str, str]]:
+        """What a call of the op needs and is not given: the option, and the name of it."""
+        needed = [("--shape", n) for n in _needed(self.op, static=False) if n not in self.shapes]
+        needed += [("--sizes", n) for n in _needed(self.op, static=True) if n not in self.values]
+        return needed + [("--attr", a.name.name) for a in self.op.attrs if _is_missing(a, self.attrs)]
+
+    def instance(self, module: m.Module, results: int | None) -> Instance:
+        """The plain op of the call."""
+        return instance(module, self.op.name, self.arguments(), self.attributes(), results)
 
     def arguments(self) -> list[Argument | None]:
         """The call's arguments, in order."""
@@ -198,25 +207,23 @@ def _floats(name: str, text: str, option: str = "--sizes") -> tuple[float, ...]:
 # Examples ---------------------------------------------------------------------------------------
 
 
-def _example(op: m.GenericOp) -> str:
-    """The first example of an op as options; empty if it has none."""
+def first_example(op: m.GenericOp) -> Iterator[tuple[str, str]]:
+    """What the first example of an op says of each argument: the option, and NAME=VALUE; nothing if it has none."""
     found = next(iter(examples_of(Report(), op)), None)
-    if found is None:
-        return ""
-    values = found[1].values
-    options: list[str] = []
+    values = {} if found is None else found[1].values
     for decl in op.inputs:
         name = decl.name.name
         value = values.get(name)
         if value is None:
             continue
         if isinstance(decl, s.StaticDecl):
-            options.append(f"--sizes {name}={_text(value)}")
+            yield "--sizes", f"{name}={_text(value)}"
         else:
             each = value if isinstance(decl, s.SeveralDecl) and isinstance(value, tuple) else (value,)
-            options += [f"--shape {name}={_text(_shape(v))}" for v in each]
-    options += [f"--attr {a.name.name}={_text(values[a.name.name])}" for a in op.attrs if a.name.name in values]
-    return " ".join(options)
+            yield from (("--shape", f"{name}={_text(_shape(v))}") for v in each)
+    for attr in op.attrs:
+        if attr.name.name in values:
+            yield "--attr", f"{attr.name.name}={_text(values[attr.name.name])}"
 
 
 def _shape(value: m.ExampleValue) -> tuple[int, ...]:

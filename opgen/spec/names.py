@@ -90,21 +90,29 @@ def check_word(report: Report, word: str, span: Span) -> bool:
 
 def check_function_name(report: Report, op: str, span: Span) -> None:
     """Notes an op whose function, or class, would hide a name that code relies on, and so would get another one."""
+    message = _why_no_function(op)
+    if message is not None:
+        report.add("S010", message, span, "choose another name")
+
+
+def why_no_op(name: str) -> str | None:
+    """Why an op cannot have a name; None if it can."""
+    reason = why_illegal(name)
+    return _why_no_function(name) if reason is None else f"'{name}' is {reason}"
+
+
+def _why_no_function(op: str) -> str | None:
     function = snake_case(op)
     if function in _BUILTINS and why_illegal_outside(function) is None:
-        message = f"the function of '{op}' would hide Python's built-in '{function}'"
-    elif function in words.MODULE and why_illegal_outside(function) is None:
-        message = f"the function of '{op}' would have a name that the generated module uses itself, '{function}'"
-    elif function in words.C_API | words.CPP_API and why_illegal(function) is None:
-        message = f"the function of '{op}' would have a name of the C or C++ interface's own, '{function}'"
-    elif op in words.MODULE | words.CPP_API | words.CPP_MEMBERS | words.JAVA_LANG and why_illegal(op) is None:
-        message = f"the class of '{op}' would hide one that generated code uses"
-    else:
-        reason = None if function == op else why_illegal_outside(function)
-        if reason is not None:
-            report.add("S010", f"'{function}' is {reason}", span, "choose another name")
-        return
-    report.add("S010", message, span, "choose another name")
+        return f"the function of '{op}' would hide Python's built-in '{function}'"
+    if function in words.MODULE and why_illegal_outside(function) is None:
+        return f"the function of '{op}' would have a name that the generated module uses itself, '{function}'"
+    if function in words.C_API | words.CPP_API and why_illegal(function) is None:
+        return f"the function of '{op}' would have a name of the C or C++ interface's own, '{function}'"
+    if op in words.MODULE | words.CPP_API | words.CPP_MEMBERS | words.JAVA_LANG and why_illegal(op) is None:
+        return f"the class of '{op}' would hide one that generated code uses"
+    reason = None if function == op else why_illegal_outside(function)
+    return None if reason is None else f"'{function}' is {reason}"
 
 
 def snake_case(name: str) -> str:

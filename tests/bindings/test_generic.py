@@ -178,9 +178,9 @@ def test_capture_records_the_plain_op(ops: ModuleType) -> None:
 
 def test_libraries_refuse_generic_ops() -> None:
     module = load(SPEC)
-    with pytest.raises(UserError, match="all ops of 'generic' are generic: a library has ops of fixed ranks"):
+    with pytest.raises(UserError, match="all ops of 'generic' are generic: a library has forms of fixed ranks"):
         chosen(module, None)
-    with pytest.raises(UserError, match="'softmax' is generic: a library has ops of fixed ranks"):
+    with pytest.raises(UserError, match="'softmax' is generic: a library has forms of fixed ranks"):
         chosen(module, ("softmax",))
 
 

@@ -127,8 +127,6 @@ def _fail(condition: str) -> list[str]:
 
 
 def _check(scope: OpScope, attr: Attr) -> Iterator[str]:
-    if attr.compatibility and attr.kind == "bool":
-        return
     if attr.shape:
         yield from _check_list(scope, attr)
     elif attr.kind in ("enum", "layout"):
@@ -196,7 +194,7 @@ def _check_scalar(scope: OpScope, attr: Attr) -> Iterator[str]:
     field = scope.field(attr.name)
     if attr.kind == "bool":
         yield f"{field} = {given} != 0;"
-        if not attr.has_default:
+        if not (attr.has_default or attr.compatibility):
             yield from _fail(
                 f"{scope.library.helper}_check_flag(op, {string(attr.name)}, {string(expected(attr))}, {given})"
             )

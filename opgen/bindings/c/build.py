@@ -83,12 +83,13 @@ def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
     generics = {n for g in module.generics for n in (g.name, g.function_name)}
     if names is None:
         if module.generics and not module.ops:
-            raise UserError(f"all ops of '{module.name}' are generic: {_GENERIC}")
+            named = _GENERIC.format(name=module.generics[0].name)
+            raise UserError(f"all ops of '{module.name}' are generic: {named}")
         return module
     known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
     for name in names:
-        if name in generics:
-            raise UserError(f"'{name}' is generic: {_GENERIC}")
+        if name in generics and name not in known:
+            raise UserError(f"'{name}' is generic: {_GENERIC.format(name=name)}")
         if name not in known:
             hint = did_you_mean(name, known) or f"there is {', '.join(o.name for o in module.ops)}"
             raise UserError(f"no such op '{name}'; {hint}")
@@ -96,7 +97,7 @@ def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
     return replace(module, ops=tuple(o for o in module.ops if o.name in wanted))
 
 
-_GENERIC = "a library has ops of fixed ranks (`opgen build MODEL` makes one of a model's calls)"
+_GENERIC = "a library has forms of fixed ranks (say which with --form, such as --form {name}:INPUT=?,?)"
 
 
 def public_names(module: Module, prefix: str) -> list[str]:

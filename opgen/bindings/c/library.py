@@ -292,8 +292,7 @@ def _fields(scope: OpScope) -> Iterator[str]:
     for v in scope.types.values():
         yield f"{scope.library.helper}_type {v};"
     for attr in scope.op.attrs:
-        if not (attr.compatibility and attr.kind == "bool"):
-            yield from attributes.call_fields(scope, attr)
+        yield from attributes.call_fields(scope, attr)
     for i in scope.op.inputs:
         if isinstance(i, Sizes):
             yield f"int64_t {scope.sizes[i.name]}[{max(1, *(len(form) for form in i.forms))}];"

@@ -69,7 +69,9 @@ static void Direct() {
   CHECK(made.ok() && made->flat<float>()(0) == 10);
   CHECK((*conv2d(image, taps, {1, 1, 1, 1}, "SAME", ops::Conv2D::Dilations({1, 2, 2, 1}))).NumElements() == 4);
   const auto wrong = conv2d(image, taps, {1, 1, 1, 1}, std::string_view("SAME\0X", 6));
-  CHECK_TEXT(wrong.status().message().substr(0, 26), "Conv2D: argument 'padding'");
+  CHECK_TEXT(wrong.status().message(),
+             "Conv2D: argument 'padding': expected one of SAME, VALID, EXPLICIT (did you mean 'SAME'?), given 'SAME\\x00X'");
+  CHECK(conv2d(image, taps, {1, 1, 1, 1}, std::string_view("VALIDATED", 5)).ok());  // no NUL where the word ends
   CHECK_TEXT(Thrown([&] { wrong.value(); }), "no value: " + wrong.status().ToString());
   CHECK_TEXT(conv2d(image, taps, {}, "SAME").status().message().substr(0, 26), "Conv2D: argument 'strides'");
   CHECK_TEXT(conv2d(Tensor(), taps, {1, 1, 1, 1}, "SAME").status().message(),
