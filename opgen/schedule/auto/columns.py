@@ -14,7 +14,7 @@ from math import prod
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes, reduces
-from opgen.schedule.cost.calibration import COLUMN_ROWS, COLUMN_VECTORS, MASKED_BYTES, PARALLEL, PARTS, TURNS
+from opgen.schedule.cost.calibration import ALL, COLUMN_ROWS, COLUMN_VECTORS, MASKED_BYTES, PARALLEL, PARTS, TURNS
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Flatten,
@@ -73,7 +73,7 @@ class Columns(LaneNest):
     def _far(self) -> bool:
         """Whether rows come from beyond the second cache, and all sums fit into the first."""
         sums = self._vectors * self.machine.vector_bytes
-        return read_bytes(self.nest) > self.machine.l2.size and sums <= self.machine.l1.size // 2
+        return not self.memory.holds(read_bytes(self.nest), 2, ALL) and self.memory.holds(sums, 1)
 
     @property
     def _others(self) -> list[str]:

@@ -78,6 +78,7 @@ from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices, sliced_loop
 from opgen.schedule.cost.calibration import FAR_READS, FOUND_SUMS, PARALLEL, UNROLLED_PHASES
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.focus import focus_on_loops
 from opgen.schedule.steps import Carry, Parallel, Prefetch, Unroll, Widen
 
@@ -274,7 +275,7 @@ class CpuNest:
         again = replace(self, trial=Trial(marks.kernel))
         trial, nest = again.trial, again.trial.nest(vector)
         rows = Roles.of(nest, vector).vectors
-        if all(2 * elements(nest, e.buffer) * e.dtype.compute_type.bytes < self.machine.l2.size for e in rows):
+        if all(elements(nest, e.buffer) * e.dtype.compute_type.bytes < Memory(self.machine).usable(2) for e in rows):
             return False
         for copy in widen_reused(nest, vector, trial, Roles.of(nest, vector).scalars):
             again._alone(trial.nest(copy))
@@ -347,7 +348,7 @@ class CpuNest:
         scalars = Roles.of(nest, vector).scalars
         along = all(any(is_contiguous(e, n, nest.shapes) for n in others) for e in scalars)
         read = dict.fromkeys(nest.summed if walks(nest) else scalars)
-        far = sum(elements(nest, e.buffer) * e.dtype.bytes for e in read) > FAR_READS * self.machine.l2.size
+        far = not Memory(self.machine).holds(sum(elements(nest, e.buffer) * e.dtype.bytes for e in read), 2, FAR_READS)
         if not (scalars and along and far):
             return False
         start, wide = len(self.trial.steps), self.trial.fresh(f"{nest.results[0].buffer}_wide")

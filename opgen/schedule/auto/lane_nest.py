@@ -10,6 +10,8 @@ from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class LaneNest(ABC):
     def roles(self) -> Roles:
         """What operands and loops are for."""
         return Roles.of(self.nest, self.vector)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What bytes cost on the machine."""
+        return Memory(self.machine)
+
+    @cached_property
+    def execution(self) -> Execution:
+        """What arithmetic costs on the machine."""
+        return Execution(self.machine)
 
     @abstractmethod
     def run(self) -> bool:

@@ -86,6 +86,8 @@ KEPT_SUMS = 0.5
 FOUND = 1 / 2
 """share of a cache: all that is used together, if it is found there again; other things have the rest. [not
 recorded]"""
+ALL = 1
+"""share of a cache: what alone is larger is certainly not found there again [not recorded]"""
 FOUND_SUMS = 1 / 4
 """share of the last cache: as `FOUND`, of contractions and chains, whose inputs and results pass through it [E109]"""
 FAR_READS = 2

@@ -40,13 +40,13 @@ class Memory:
         """One of the caches."""
         return (self.machine.l1, self.machine.l2, self.machine.l3)[level - 1]
 
-    def usable(self, level: Level) -> float:
-        """The bytes of a cache that what is used together can count on."""
-        return self.shares[level - 1] * self.cache(level).size
+    def usable(self, level: Level, share: float | None = None) -> float:
+        """The bytes of a cache that what is used together can count on: its share, or the one given."""
+        return (self.shares[level - 1] if share is None else share) * self.cache(level).size
 
-    def holds(self, size: float, level: Level) -> bool:
-        """Whether a cache keeps so many bytes that are used together."""
-        return size <= self.usable(level)
+    def holds(self, size: float, level: Level, share: float | None = None) -> bool:
+        """Whether a cache keeps so many bytes that are used together: within its share, or the one given."""
+        return size <= self.usable(level, share)
 
     def is_far(self, size: float) -> bool:
         """Whether so many bytes come from memory, or nearly at its rate: the last cache does not keep them."""

@@ -28,7 +28,6 @@ from opgen.schedule.cost.calibration import (
     OPERANDS,
     ROWS_OF_MAPS,
 )
-from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import Flatten, Parallel, Partition, Prefetch, Reorder, Split, Stage, Unroll, Vectorize
 
 
@@ -69,7 +68,7 @@ class Flat(LaneNest):
             return False
         f, names = self.trial.fresh, {n: self.trial.fresh(f"{flat}_{n}") for n in "bropvli"}
         k_o, k_i = f(f"{across}_o"), f(f"{across}_i")
-        tiles = (names["o"], k_o) if Execution(self.machine).hides_loads else (k_o, names["o"])
+        tiles = (names["o"], k_o) if self.execution.hides_loads else (k_o, names["o"])
         order = (names["b"], *tiles, term.var, k_i, names["v"], names["l"])
         left = size % block
         first = (flat, *others, across)
@@ -88,9 +87,7 @@ class Flat(LaneNest):
         if not tiled:
             return False
         asking = Prefetch(rows.buffer, names["o"], term.var)
-        if not (
-            self.trial.take(asking) if Execution(self.machine).hides_loads else self._copied(rows, flat, names["b"])
-        ):
+        if not (self.trial.take(asking) if self.execution.hides_loads else self._copied(rows, flat, names["b"])):
             return False
         past_caches(nest, flat, self.trial, self.machine, FOUND_SUMS)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
@@ -111,7 +108,7 @@ class Flat(LaneNest):
         """
         tiles, cores = size // wide, self.machine.cores
         row = terms * wide * width_in_bytes(self.nest)
-        room = tiles if Execution(self.machine).hides_loads else self.machine.l2.size // ROWS_OF_MAPS // row
+        room = tiles if self.execution.hides_loads else self.machine.l2.size // ROWS_OF_MAPS // row
         most = min(room, tiles * images // (FLAT_TURNS * cores), tiles)
         for count in range(most, 0, -1):
             even = images >= FLAT_TURNS * cores or (tiles // count) % cores == 0

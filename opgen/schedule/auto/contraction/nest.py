@@ -26,6 +26,7 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     ACCUMULATORS_ALONG,
+    ALL,
     BLOCKS,
     FAR_READS,
     FEW_POSITIONS,
@@ -39,6 +40,7 @@ from opgen.schedule.cost.calibration import (
     USES_ANEW,
 )
 from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Traffic
 from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll
 
@@ -118,7 +120,7 @@ class Contraction:
         if (
             self.phases.remainders
             or not self._carries
-            or size <= FAR_READS * self.machine.l2.size
+            or Memory(self.machine).holds(size, 2, FAR_READS)
             or len(extents) < LOOPS_OF_TERMS
         ):
             return []
@@ -142,7 +144,7 @@ class Contraction:
             return []
         ((buffer, element),), terms = rows.items(), [*reductions][-1]
         given = {i.name for i in self.trial.kernel.inputs}
-        if buffer in given or elements(self.nest, buffer) * element <= self.machine.l2.size:
+        if buffer in given or Memory(self.machine).holds(elements(self.nest, buffer) * element, 2, ALL):
             return []
         room = self.machine.l2.size // PANEL_TERMS if Execution(self.machine).hides_loads else self.machine.l1.size // 3
         fit = room // (self.tile[self.vector] * element)
@@ -183,7 +185,7 @@ class Contraction:
         ):
             return None
         results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
-        if 2 * results > self.machine.l2.size:
+        if not Memory(self.machine).holds(results, 2):
             return loops[0]
         return max(loops, key=self._extent)
 
@@ -213,7 +215,7 @@ class Contraction:
         given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
         for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
             narrow = e.dtype != e.dtype.compute_type and not depends(e.indices, self.vector)
-            far = elements(self.nest, e.buffer) * e.dtype.bytes > self.machine.l2.size
+            far = not Memory(self.machine).holds(elements(self.nest, e.buffer) * e.dtype.bytes, 2, ALL)
             if narrow and far and own_axis(e, term) == len(e.indices) - 1:
                 self.trial.take(Prefetch(e.buffer, arrangement.around[-1], term))
 

@@ -20,8 +20,7 @@ from opgen.schedule.auto.contraction.products import apart, balanced
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import own_axis, read_bytes, with_last
-from opgen.schedule.cost.calibration import OPERANDS_OUTER, OUTER_MAP_TILES, PANEL_MAPS, PLACES_WAITING
-from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.calibration import ALL, OPERANDS_OUTER, OUTER_MAP_TILES, PANEL_MAPS, PLACES_WAITING
 from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 
@@ -29,7 +28,7 @@ from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Un
 class OuterMaps(LaneNest):
     def run(self) -> bool:
         """All steps, or none."""
-        return Execution(self.machine).hides_loads and self._fits and self.trial.attempt(self._joined)
+        return self.execution.hides_loads and self._fits and self.trial.attempt(self._joined)
 
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
@@ -54,7 +53,7 @@ class OuterMaps(LaneNest):
         if not self._reads or any(constant_extent(s) is None for s in nest.inner_loops) or nest.conditions:
             return False
         kept = nest.sums_wait and self.roles.stores_vectors
-        return kept and not nest.phases and self._tile is not None and read_bytes(nest) > self.machine.l2.size
+        return kept and not nest.phases and self._tile is not None and not self.memory.holds(read_bytes(nest), 2, ALL)
 
     @cached_property
     def _tile(self) -> tuple[int, int] | None:

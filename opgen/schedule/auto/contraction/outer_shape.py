@@ -12,6 +12,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.cost.calibration import (
+    ALL,
     EXPOSED_GROUPS,
     EXPOSED_ROWS,
     FOUND_SUMS,
@@ -27,7 +28,6 @@ from opgen.schedule.cost.calibration import (
     TILES_OF_PANEL,
     TURNS,
 )
-from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.traffic import Loop, region
 
 
@@ -97,7 +97,7 @@ class OuterShape(LaneNest, ABC):
     @property
     def many(self) -> bool:
         """Whether results are too many to wait in the second cache."""
-        return 2 * self.products * self.element > self.machine.l2.size
+        return not self.memory.holds(self.products * self.element, 2)
 
     @property
     def products(self) -> int:
@@ -144,12 +144,12 @@ class OuterShape(LaneNest, ABC):
         """Bytes of a panel in the second cache, if that serves: half as many where operands come from afar, and there
         is no room for those of two blocks and the results.
         """
-        m, most = self.machine, int(PANEL_STREAMED * self.machine.l2.size)
-        if not Execution(m).hides_loads:
+        most = int(self.memory.usable(2, PANEL_STREAMED))
+        if not self.execution.hides_loads:
             return 0
         places = most // (PRODUCT_VECTORS * self.lanes * self.element)
         held = 2 * places * (self.scalars + self.width) + self.products
-        return most // 2 if self.afar and held * self.element > m.l2.size else most
+        return most // 2 if self.afar and not self.memory.holds(held * self.element, 2, ALL) else most
 
     @property
     def rows(self) -> For:
@@ -183,7 +183,7 @@ class OuterShape(LaneNest, ABC):
         if self.others or self.block in (0, count):
             return self.block > 0 and not self.others
         panel = self.bytes(self.reads[0]) // (self.width // (PRODUCT_VECTORS * self.lanes))
-        return self.many and panel <= PANEL_ALL_PLACES * self.machine.l2.size
+        return self.many and self.memory.holds(panel, 2, PANEL_ALL_PLACES)
 
     @property
     def even(self) -> bool:
@@ -214,25 +214,24 @@ class OuterShape(LaneNest, ABC):
             return 1
         places = [Loop(s.var, constant_extent(s) or 1) for s in self.places]
         size = prod(p.extent for p in places) * (PRODUCT_VECTORS * self.lanes * self.element + LINE)
-        afar = 2 * self.bytes(self.reads[1]) > m.l2.size
-        if region(scalars, [*places, Loop(self.loop, PRODUCT_POSITIONS)]).fits(m.l1) or (
-            size > KEPT * m.l1.size and not afar
-        ):
+        afar = not self.memory.holds(self.bytes(self.reads[1]), 2)
+        tile = region(scalars, [*places, Loop(self.loop, PRODUCT_POSITIONS)])
+        if self.memory.fits(tile, 1) or not (afar or self.memory.holds(size, 1, KEPT)):
             return 1
         most = self.scalars // (TILES_OF_PANEL * PRODUCT_POSITIONS)
         counts = [n for n in range(m.cores, most + 1, m.cores) if self.scalars % (n * self.lanes) == 0]
-        return next((n for n in counts if self.bytes(self.reads[1]) // n <= PANEL_ALL_PLACES * m.l2.size), 1)
+        return next((n for n in counts if self.memory.holds(self.bytes(self.reads[1]) // n, 2, PANEL_ALL_PLACES)), 1)
 
     @cached_property
     def late(self) -> bool:
         """Whether fetching both operands from where they lie takes long beside the arithmetic."""
         size = sum(map(self.bytes, self.reads))
-        return size > KEPT / 2 * self.machine.l2.size and self.fetching(size) > EXPOSED_ROWS
+        return not self.memory.holds(2 * size, 2, KEPT) and self.fetching(size) > EXPOSED_ROWS
 
     @cached_property
     def afar(self) -> bool:
         """Whether the operands come from beyond the caches."""
-        return sum(map(self.bytes, self.reads)) > FOUND_SUMS * self.machine.l3.size
+        return not self.memory.holds(sum(map(self.bytes, self.reads)), 3, FOUND_SUMS)
 
     def fetching(self, size: int) -> float:
         """The time of fetching so many bytes from where the operands lie, as a part of the arithmetic's."""

@@ -20,6 +20,7 @@ from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PAIR_BYTES, TURNS
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
@@ -159,7 +160,7 @@ class Pairs:
     def _large(self, e: Load) -> bool:
         """Whether lanes read it, and a whole copy leaves no room in the second cache; else the order of loops stays."""
         size = elements(self.nest, e.buffer) * e.dtype.bytes
-        return depends(e.indices, self.vector) and size > self.machine.l2.size // 2
+        return depends(e.indices, self.vector) and not Memory(self.machine).holds(size, 2)
 
     def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
         """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
@@ -186,7 +187,7 @@ class Pairs:
         """Whether a block of the copy leaves room in the second cache."""
         buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
         pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
-        return 0 < pairs * PAIR_BYTES <= self.machine.l2.size // 2
+        return pairs > 0 and Memory(self.machine).holds(pairs * PAIR_BYTES, 2)
 
 
 def _nest(trial: Trial, copy: str) -> Nest | None:

@@ -19,8 +19,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import widened
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, own_axis, with_last
-from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS, TURNS, USES_OF_PANEL
-from opgen.schedule.cost.execution import Execution
+from opgen.schedule.cost.calibration import ALL, PRODUCT_POSITIONS, PRODUCT_VECTORS, TURNS, USES_OF_PANEL
 from opgen.schedule.steps import (
     Fill,
     Pack,
@@ -70,7 +69,7 @@ class Products(LaneNest):
             return ()
         if any(depends(rows[0].indices, n) for n in self._loops):
             return ()
-        along = (self._sum, *self._loops[-1:]) if Execution(self.machine).hides_loads else (self._sum,)
+        along = (self._sum, *self._loops[-1:]) if self.execution.hides_loads else (self._sum,)
         return rows if any(is_contiguous(rows[1], n, self.nest.shapes) for n in along) else ()
 
     @property
@@ -99,14 +98,18 @@ class Products(LaneNest):
         large = prod(self._extents[-2:]) >= USES_OF_PANEL and self._extents[-1] >= 2 * PRODUCT_POSITIONS
         panel = self._terms * PRODUCT_VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
         rows = self.roles.stores_vectors or self._crosswise
-        enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1 and 0 < 2 * panel <= m.l2.size
+        enough = (
+            m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
+            and panel > 0
+            and self.memory.holds(panel, 2)
+        )
         return large and rows and enough and self._width % (PRODUCT_VECTORS * self.lanes) == 0
 
     @property
     def _crosswise(self) -> bool:
         """Whether results lie along places: those of some vectors are kept, and turned as they are copied out."""
         along = all(is_contiguous(s, self._loops[-1], self.nest.shapes) for s in self.nest.results)
-        return Execution(self.machine).hides_loads and len(self.nest.results) == 1 and along
+        return self.execution.hides_loads and len(self.nest.results) == 1 and along
 
     @cached_property
     def _blocks(self) -> int:
@@ -138,7 +141,7 @@ class Products(LaneNest):
         ]
         if not trial.take(*steps):
             return False
-        if 2 * self._bytes > self.machine.l2.size:
+        if not self.memory.holds(self._bytes, 2):
             trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
         return self._panel(blocks, others, filled)
 
@@ -168,7 +171,7 @@ class Products(LaneNest):
     @property
     def _apart(self) -> int:
         """How many loops stand outside of the vectors': the images, where all are too many to come again for each."""
-        return int(len(self._loops) > 2 and self._blocks > 1 and self._bytes > self.machine.l2.size)
+        return int(len(self._loops) > 2 and self._blocks > 1 and not self.memory.holds(self._bytes, 2, ALL))
 
     @property
     def _shares_vectors(self) -> bool:

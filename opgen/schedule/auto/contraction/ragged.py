@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest
-from opgen.schedule.cost.calibration import PRODUCT_VECTORS, WHOLE_TILES
+from opgen.schedule.cost.calibration import ALL, PRODUCT_VECTORS, WHOLE_TILES
 from opgen.schedule.steps import Partition, Reorder
 
 
@@ -54,4 +54,4 @@ class Ragged(LaneNest):
     @property
     def _afar(self) -> bool:
         """Whether what lanes read comes from beyond the second cache."""
-        return any(self.roles.bytes(e) > self.machine.l2.size for e in self.roles.vectors)
+        return any(not self.memory.holds(self.roles.bytes(e), 2, ALL) for e in self.roles.vectors)

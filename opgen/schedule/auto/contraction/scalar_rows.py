@@ -24,6 +24,7 @@ from opgen.schedule.cost.calibration import (
     BLOCKS_TRANSPOSED,
     CHAINS,
     EXPOSED_ROWS,
+    FOUND,
     LEFT_OVER_PLACES,
     OPERANDS,
     SCALAR_ROW_TILES,
@@ -120,7 +121,7 @@ class ScalarRows(LaneNest):
         return (
             exposed
             and table > max(m.l2.size, TABLE_LARGER * others)
-            and 2 * self._places * self._terms * element <= m.l2.size
+            and memory.holds(self._places * self._terms * element, 2, FOUND)
         )
 
     def _take(self) -> bool:

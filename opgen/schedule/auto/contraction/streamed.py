@@ -21,6 +21,7 @@ from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous
 from opgen.schedule.cost.calibration import (
+    ALL,
     BLOCKS_STREAMED,
     EXPOSED_BESIDE_COPIES,
     EXPOSED_ROWS,
@@ -37,7 +38,6 @@ from opgen.schedule.cost.calibration import (
     USES_OF_PANEL,
     WIDE,
 )
-from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import STREAMED, Memory
 from opgen.schedule.steps import (
     Carry,
@@ -62,7 +62,7 @@ class Streamed(LaneNest):
         if not self._suits() or self._terms is None or self._vectors is None:
             return False
         rows = self.roles.vectors[0].dtype
-        if self._rows // rows.bytes * rows.compute_type.bytes <= self.machine.l2.size:
+        if self.memory.holds(self._rows // rows.bytes * rows.compute_type.bytes, 2, ALL):
             return False
         if not (self._in_order or self._positions_are_many()):
             return False
@@ -105,7 +105,7 @@ class Streamed(LaneNest):
         """Whether reading rows is exposed, and no sums wait or the second cache holds them."""
         count, element = prod(self._positions.values()), self.roles.vectors[0].dtype.compute_type.bytes
         waiting = 0 if self._whole else 2 * count * (self.nest.extent(self.vector) or 1) * element
-        return waiting <= self.machine.l2.size and self._rows_are_exposed
+        return self.memory.holds(waiting, 2, ALL) and self._rows_are_exposed
 
     @cached_property
     def _rows_are_exposed(self) -> bool:
@@ -121,7 +121,7 @@ class Streamed(LaneNest):
         second cache.
         """
         count, each = prod(self._positions.values()), (self._vectors or 1) * self.machine.vector_bytes
-        return not self._conditional and count >= USES_OF_PANEL and 2 * count * each <= self.machine.l2.size
+        return not self._conditional and count >= USES_OF_PANEL and self.memory.holds(count * each, 2)
 
     @cached_property
     def _conditional(self) -> bool:
@@ -151,10 +151,15 @@ class Streamed(LaneNest):
     def _whole(self) -> bool:
         """Whether a block is of all terms, its panel in the second cache."""
         m, terms = self.machine, prod(self._reductions.values())
-        if not Execution(m).hides_loads or self._conditional or len(self._reductions) > 1 or not self._rows_are_exposed:
+        if (
+            not self.execution.hides_loads
+            or self._conditional
+            or len(self._reductions) > 1
+            or not self._rows_are_exposed
+        ):
             return False
         shared = self._shared_in(NARROW) and self._room(NARROW) >= WIDE
-        few = shared and terms * NARROW * m.vector_bytes <= PANEL_ALL_TERMS * m.l2.size
+        few = shared and self.memory.holds(terms * NARROW * m.vector_bytes, 2, PANEL_ALL_TERMS)
         return few and prod(self._positions.values()) > self._even
 
     @property
@@ -263,7 +268,7 @@ class Streamed(LaneNest):
         """
         rows = self.roles.vectors[0].dtype
         few = self._conditional and prod(self._positions.values()) <= FEW_POSITIONS
-        return few and Execution(self.machine).hides_loads and rows == rows.compute_type
+        return few and self.execution.hides_loads and rows == rows.compute_type
 
     @cached_property
     def _taps(self) -> list[str]:

@@ -88,14 +88,14 @@ class Taps(LaneNest):
         """How many rows a block has, so that a panel stays in the first cache, or else two blocks in the second; none
         if a row is too long.
         """
-        found, m = accesses(self.nest), self.machine
+        found = accesses(self.nest)
         rows, row = (constant_extent(s) or 1 for s in self._places[-2:])
         if found is None:
             return 0
         sizes = [d for d in range(1, rows + 1) if rows % d == 0]
         if self._in_panels:
-            return max(d for d in sizes if d * row * self._place <= KEPT * m.l1.size)
-        return max((d for d in sizes if self._bytes(found, d) <= KEPT / 2 * m.l2.size), default=0)
+            return max(d for d in sizes if self.memory.holds(d * row * self._place, 1, KEPT))
+        return max((d for d in sizes if self.memory.holds(2 * self._bytes(found, d), 2, KEPT)), default=0)
 
     @property
     def _place(self) -> int:
@@ -112,7 +112,7 @@ class Taps(LaneNest):
         blocks = (self.nest.extent(self.vector) or 0) // (self._tile[1] * self.lanes)
         even = blocks >= TURNS * m.cores or blocks % m.cores == 0
         scalars = prod(self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector)
-        return even and scalars >= USES_OF_TAPS and row * self._place <= KEPT * m.l1.size
+        return even and scalars >= USES_OF_TAPS and self.memory.holds(row * self._place, 1, KEPT)
 
     def _bytes(self, found: tuple[Access, ...], rows: int) -> int:
         """What so many rows of places read, for all results."""

@@ -109,7 +109,7 @@ class TileRule:
         if self.accesses is None or self._exposed(self.accesses):
             return False
         scalars = [a for a in self.accesses if loop in a.strides and self.vector not in a.strides]
-        return all(region(a, (Loop(loop, 2 * POSITIONS),)).fits(self.machine.l1) for a in scalars)
+        return all(Memory(self.machine).fits(region(a, (Loop(loop, 2 * POSITIONS),)), 1) for a in scalars)
 
     def _exposed(self, found: tuple[Access, ...]) -> bool:
         """Whether what comes from beyond the second cache takes long beside the arithmetic: a smaller tile is done

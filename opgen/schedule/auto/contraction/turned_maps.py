@@ -23,8 +23,6 @@ from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, count_of_terms, is_contiguous, own_axis, width_in_bytes, with_last
 from opgen.schedule.cost.calibration import WORTH_MAPS
-from opgen.schedule.cost.execution import Execution
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
 
@@ -39,7 +37,7 @@ class TurnedMaps(LaneNest):
         if not self._moved or self._arithmetic < WORTH_MAPS * self._copying:
             return False
         self._flatten()
-        if Execution(self.machine).hides_loads and self._product():
+        if self.execution.hides_loads and self._product():
             return True
         copies = [self._pack(access.buffer, loop) for access, loop in self._moved]
         if not all(copies):
@@ -82,7 +80,7 @@ class TurnedMaps(LaneNest):
         result, scalars = self._result, self._scalars
         if result is None or scalars is None:
             return []
-        images = [] if Execution(self.machine).hides_loads else [(scalars, self._term)]
+        images = [] if self.execution.hides_loads else [(scalars, self._term)]
         return [*images, (result, self.vector)]
 
     @cached_property
@@ -123,7 +121,7 @@ class TurnedMaps(LaneNest):
         m, width = self.machine, width_in_bytes(self.nest)
         size = sum(elements(self.nest, access.buffer) * _element(access) for access, _ in self._moved)
         rounds = (m.vector_bytes // width).bit_length() - 1
-        return 2 * Memory(m).seconds(size) + rounds * size / m.vector_bytes / (m.fma_per_second / 2)
+        return 2 * self.memory.seconds(size) + rounds * size / m.vector_bytes / (m.fma_per_second / 2)
 
 
 def _element(access: Load | Store) -> int:

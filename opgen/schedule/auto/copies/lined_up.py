@@ -16,7 +16,8 @@ from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.nests import Nest, count_of_terms, is_contiguous
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import ALIGNED_COPY, COPY_ALIGNED, LINE
+from opgen.schedule.cost.calibration import ALIGNED_COPY, ALL, COPY_ALIGNED, LINE
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Loop, region
 from opgen.schedule.steps import Pack, Parallel, Pitch, Split, Step
 
@@ -29,7 +30,7 @@ def lined_up(trial: Trial, before: int, nest: Nest, vector: str, lanes: int, mac
     size = elements(nest, rows.buffer) * rows.dtype.bytes
     copying = 2 * size / machine.l3.bytes_per_second
     if (
-        size > COPY_ALIGNED * machine.l2.size
+        not Memory(machine).holds(size, 2, COPY_ALIGNED)
         or copying > ALIGNED_COPY * count_of_terms(nest) / lanes / machine.fma_per_second
     ):
         return
@@ -63,7 +64,7 @@ def _room(rows: Load, nest: Nest, vector: str, width: int, name: str, machine: M
         return []
     loops = [Loop(s.var, constant_extent(s) or 1) for s in nest.inner_loops]
     pieces = region(access, [*loops, Loop(vector, width)])
-    if pieces.fits(machine.l1) or pieces.bytes > machine.l1.size:
+    if Memory(machine).fits(pieces, 1) or not Memory(machine).holds(pieces.bytes, 1, ALL):
         return []
     row = nest.shapes[rows.buffer][-1]
     room = LINE // rows.dtype.bytes

@@ -20,7 +20,8 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import PANEL_CROWDS, PANEL_OVERLAP, PANEL_PIECE, PREFETCHED_PANEL_TERMS, TURNS
+from opgen.schedule.cost.calibration import ALL, PANEL_CROWDS, PANEL_OVERLAP, PANEL_PIECE, PREFETCHED_PANEL_TERMS, TURNS
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
 
@@ -98,7 +99,7 @@ def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         return
     found = nest_of(marks.kernel, vector)
     blocks = (found.extent(vector) or 1) // split.factor
-    if _bytes(marks.kernel, copies[0]) // blocks <= machine.l2.size // 2:
+    if Memory(machine).holds(_bytes(marks.kernel, copies[0]) // blocks, 2):
         last = [e.indices[-1] for e in found.outside_loads if e.buffer == copies[0]]
         again = Trial(trial.kernel, list(trial.steps))
         panelled(again, marks, split.outer, machine, tuple(n for n in found.names if depends(tuple(last), n)))
@@ -122,11 +123,15 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         again = Trial(marks.kernel)
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
-            if shared and _size(_allocated(again.kernel, pack.name).buffer) > PANEL_CROWDS * machine.l2.size:
+            if shared and _size(_allocated(again.kernel, pack.name).buffer) > Memory(machine).usable(2, PANEL_CROWDS):
                 again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
             turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
-            if _size(panel) > machine.l2.size or not (shared or turned) or not again.take(*trial.steps[marks.ready :]):
+            if (
+                not Memory(machine).holds(_size(panel), 2, ALL)
+                or not (shared or turned)
+                or not again.take(*trial.steps[marks.ready :])
+            ):
                 return False
             return trial.adopt(again, marks.before)
     return False
@@ -175,7 +180,7 @@ def blocked_rows(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Ma
         sizes = [size for size in sizes if _shared_out(around * (extents[loop] // size), machine)]
         copied = cache(partial(_in_blocks, marks.kernel, made[0], loop))
         least = bisect_left(sizes, True, key=lambda size: copied(size)[1] <= most)  # larger blocks share more
-        if least < len(sizes) and copied(sizes[least])[0] <= machine.l2.size // 2:
+        if least < len(sizes) and Memory(machine).holds(copied(sizes[least])[0], 2):
             return loop, sizes[least]
     return None
 
@@ -212,7 +217,7 @@ def panelled(
     wide = len(between) < marks.ready - marks.packed
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
     bodies = next((k for k, s in enumerate(serial) if isinstance(s, Unroll)), len(serial))  # loops are whole until then
-    far = _bytes(marks.kernel, pack.buffer) > machine.l2.size
+    far = not Memory(machine).holds(_bytes(marks.kernel, pack.buffer), 2, ALL)
     early = [replace(s, buffer=pack.buffer) if isinstance(s, Prefetch) else s for s in asking if far]
     taken = again.take(*between, *serial[:bodies])
     again.take(*early)

@@ -67,7 +67,7 @@ def _panels(
         along = [s for s in splits if len(rows) == 1 and is_contiguous(rows[0], s.loop, nest.shapes)]
         if len(along) == 1 and (along[0].loop == vector) == lanes:
             panel = RowPanel(nest, rows[0], along[0], machine, lanes)
-            large = panel.pieces is not None and 2 * panel.pieces.bytes > machine.l2.size
+            large = panel.pieces is not None and not Memory(machine).holds(panel.pieces.bytes, 2)
             yield replace(panel, outside=_around(along[0].outer, unshared())) if large else panel
 
 
@@ -90,17 +90,16 @@ class RowPanel:
     """Loops around the block of which a panel is for one iteration."""
 
     def pays(self, steps: list[Step]) -> bool:
-        """Whether pieces crowd each other where they lie, fit the second cache together, and are read often enough."""
-        pieces, m = self.pieces, self.machine
-        if pieces is None or 2 * pieces.bytes > m.l2.size or pieces.fits(m.l1):
+        """Whether pieces evict each other where they lie, fit the second cache together, and are read often enough."""
+        pieces, memory = self.pieces, Memory(self.machine)
+        if pieces is None or not memory.holds(pieces.bytes, 2) or memory.fits(pieces, 1):
             return False
-        uses = self._uses(steps, pieces)
-        if uses < USES or (not self.lanes and uses * EXPOSED_SCALARS / m.l2.bytes_per_second < 1 / self._rate):
+        uses, second = self._uses(steps, pieces), self.machine.l2.bytes_per_second
+        if uses < USES or (not self.lanes and uses * EXPOSED_SCALARS / second < 1 / self._rate):
             return False
-        fetching = self._fetched(steps) / m.l2.bytes_per_second
-        return fetching > (HIDDEN_VECTORS if self.lanes else EXPOSED_SCALARS) * self._arithmetic(
-            steps
-        ) or not pieces.fits(m.l2)
+        share = HIDDEN_VECTORS if self.lanes else EXPOSED_SCALARS
+        fetching = self._fetched(steps) / second
+        return memory.exposed(fetching, self._arithmetic(steps), share) or not memory.fits(pieces, 2)
 
     def make(self, trial: Trial, how: How) -> bool:
         """The panel, made by the thread that uses it: `once`, outside of all loops but those that decide on it; others

@@ -14,6 +14,7 @@ from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, depends, read_bytes, touched_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
+    ALL,
     COPIED_PLACE,
     COPIED_VECTORS,
     KEPT_WINDOW,
@@ -119,9 +120,9 @@ class TileChoice:
         """Whether the map of one vector of lanes stays in the first cache, and all maps in the second: the taps are
         read once for all of a map.
         """
-        fits = self._results * self.machine.vector_bytes <= self.machine.l1.size // 2
+        fits = Memory(self.machine).holds(self._results * self.machine.vector_bytes, 1)
         held = self._places <= self.lines
-        return fits and held and self._touched <= self.machine.l2.size
+        return fits and held and Memory(self.machine).holds(self._touched, 2, ALL)
 
     def copied(self, vectors: int) -> int:
         """How many vectors of the map are copied together: so many that the first cache holds them, if it holds two."""
@@ -137,14 +138,14 @@ class TileChoice:
             each += tile.results * self.machine.vector_bytes
             whole = vectors * each <= self.machine.l1.size or self._touched > self.machine.l2.size
         else:
-            whole = read_bytes(self.nest) > KEPT_WINDOW * self.machine.l2.size
+            whole = not Memory(self.machine).holds(read_bytes(self.nest), 2, KEPT_WINDOW)
         if whole:
             return vectors
         return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
 
     def _several(self, tile: Tile) -> bool:
         """Whether the first cache holds what a tile reads for several vectors, if taps are read again for each."""
-        return self.resident(tile) or 2 * SEVERAL_VECTORS * self._each(tile) <= self.machine.l1.size
+        return self.resident(tile) or Memory(self.machine).holds(SEVERAL_VECTORS * self._each(tile), 1)
 
     def _each(self, tile: Tile) -> int:
         """The bytes that a tile reads for one vector."""

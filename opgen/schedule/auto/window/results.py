@@ -14,7 +14,6 @@ from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
 from opgen.schedule.cost.calibration import BLOCK_VECTORS, STORED_PAST_WINDOW, TILES_SEARCHED, TURNS
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
 
@@ -118,7 +117,7 @@ class ResultTile(LaneNest):
         """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
         read, touched = read_bytes(self.nest), touched_bytes(self.nest)
         whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
-        if whole and Memory(self.machine).is_far(touched) and touched - read >= read / STORED_PAST_WINDOW:
+        if whole and self.memory.is_far(touched) and touched - read >= read / STORED_PAST_WINDOW:
             self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
 
     def _spread(self) -> None:

@@ -22,6 +22,7 @@ from opgen.schedule.auto.past import past_caches
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.auto.window.slices import sliced_loop
 from opgen.schedule.cost.calibration import (
+    ALL,
     LANE_STEP,
     RESULTS_CROWDED,
     ROW_LANES,
@@ -216,7 +217,7 @@ class RowTile(LaneNest):
         or taller ones would share little more.
         """
         machine, touched = self.machine, touched_bytes(self.nest)
-        if self._crowded or touched <= machine.l2.size:
+        if self._crowded or Memory(machine).holds(touched, 2, ALL):
             return False
         if abs(row.step) > 1 or self.nest.phases:
             return True

@@ -64,7 +64,7 @@ class SumChoice:
         """How many vectors are done together where all is near; 0 where the sums of one vector had better stay in
         registers, as the first cache holds one vector of all places, or as lines crowd each other.
         """
-        if self.far or read_bytes(self.nest) > KEPT_WINDOW * self.machine.l2.size:
+        if self.far or not Memory(self.machine).holds(read_bytes(self.nest), 2, KEPT_WINDOW):
             return 0
         lines = self.machine.l1.lines_at(self.column.stride(self.nest))
         high, wide = self._best(SUM_TERMS_NEAR)

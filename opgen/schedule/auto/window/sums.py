@@ -15,8 +15,6 @@ from opgen.schedule.auto.nests import depends, read_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.lanes import Lanes
 from opgen.schedule.cost.calibration import COPIED_VECTORS, KEPT_WINDOW, TAPS, TERMS_SHARED
-from opgen.schedule.cost.execution import Execution
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
 
 
@@ -92,7 +90,7 @@ class SumTile(LaneNest):
         """Whether lines far apart are as good as neighbours: the second cache holds them, and one core multiplies and
         adds as fast as it brings them.
         """
-        return self._held and not Execution(self.machine).hides_loads
+        return self._held and not self.execution.hides_loads
 
     @cached_property
     def _crowded(self) -> bool:
@@ -107,18 +105,18 @@ class SumTile(LaneNest):
     @property
     def _held(self) -> bool:
         """Whether all that is read stays in the second cache, where lines far apart are as good as neighbours."""
-        return self._bytes <= KEPT_WINDOW * self.machine.l2.size
+        return self.memory.holds(self._bytes, 2, KEPT_WINDOW)
 
     @cached_property
     def _far(self) -> bool:
         """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
         and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
         """
-        if Memory(self.machine).is_far(self._bytes):
+        if self.memory.is_far(self._bytes):
             return True
         terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
         computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
-        return not self._held and Memory(self.machine).seconds(self._bytes) > computing
+        return not self._held and self.memory.seconds(self._bytes) > computing
 
     @property
     def _near(self) -> bool:
