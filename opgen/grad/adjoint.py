@@ -35,6 +35,7 @@ from opgen.spec.model import (
     SizeOf,
     Tensor,
 )
+from opgen.spec.recurrences import Recurrence, grouped
 from opgen.spec.walk import conjuncts, index_names, reads, reads_values, substitute_indices
 
 TERMS = 48
@@ -87,37 +88,47 @@ class _Adjoint:
         self._around = Surroundings(self._wanted.__contains__, self._types, self._whole)
         self._infinite = self._unbounded()
         self._nothing: set[str] = set()
+        self._stepwise: dict[str, Definition] = {}  # of what is computed step by step, by the name of its adjoint
 
     def run(self) -> tuple[Definition, ...]:
-        for definition in reversed(self._forward.values()):
-            if definition.tensor not in self._wanted:
+        groups = grouped(tuple(self._forward.values()))
+        for group in reversed(groups):
+            if isinstance(group, Recurrence):
+                self._steps(group)
                 continue
-            if not definition.is_output:
-                if definition.tensor not in self._pieces:
+            if group.tensor not in self._wanted:
+                continue
+            if not group.is_output:
+                if group.tensor not in self._pieces:
                     continue  # nothing uses it
-                self._finish_let(definition)
-            self._visit(definition)
+                self._finish_let(group)
+            self._visit(group)
         final = self._gathered(
             self._wrt, self._result.name, self._input_sizes(), self._result.dtype, self._actual_sizes(), is_output=True
         )
         available = [replace(d, is_output=False) for d in self._forward.values() if not d.is_output]
-        return _needed([*available, *self._new, final], final)
+        stepwise = any(isinstance(g, Recurrence) for g in groups)
+        return _needed([*available, *self._new, final], final, stepwise)
 
     # Which tensors matter ---------------------------------------------------------------------------
 
     def _dependents(self) -> frozenset[str]:
-        wanted = {self._wrt}
-        for d in self._forward.values():
-            if may_vary(d.dtype) and any(r.tensor in wanted for r in reads(d.value)):
-                wanted.add(d.tensor)
+        wanted, known = {self._wrt}, 0
+        while known < len(wanted):  # what is computed step by step may read what is defined later
+            known = len(wanted)
+            for d in self._forward.values():
+                if may_vary(d.dtype) and any(r.tensor in wanted for r in reads(d.value)):
+                    wanted.add(d.tensor)
         return frozenset(wanted)
 
     def _unbounded(self) -> frozenset[str]:
         """The lets that may be infinite or NaN though all inputs are finite."""
-        found: set[str] = set()
-        for d in self._forward.values():
-            if may_be_infinite(d.value, found):
-                found.add(d.tensor)
+        found, known = set[str](), -1
+        while known < len(found):
+            known = len(found)
+            for d in self._forward.values():
+                if may_be_infinite(d.value, found):
+                    found.add(d.tensor)
         return frozenset(found)
 
     # One definition ---------------------------------------------------------------------------------
@@ -219,6 +230,22 @@ class _Adjoint:
         if may_be_nothing(gathered, self._size, self._nothing):
             self._nothing.add(name)
 
+    def _steps(self, group: Recurrence) -> None:
+        """The adjoints of what is computed step by step: step by step, too, from the step that was the last."""
+        members = [d for d in group.members if d.tensor in self._wanted]
+        if not any(d.tensor in self._pieces for d in members):
+            return  # nothing uses it
+        for d in members:
+            name = self._adjoints[d.tensor] = self._fresh(f"grad_{d.tensor}")
+            self._types[name] = d.dtype
+            self._nothing.add(name)
+            self._stepwise[name] = d
+        for d in members:
+            self._visit(d)
+        for d in reversed(members):
+            actual = (None,) * len(d.dims)
+            self._keep(self._gathered(d.tensor, self._adjoints[d.tensor], d.dims, d.dtype, actual, is_output=False))
+
     def _gathered(
         self,
         tensor: str,
@@ -239,7 +266,8 @@ class _Adjoint:
                 for s, t, size, a in zip(piece.read.indices, targets, sizes, actual, strict=True)
             ]
             term = self._gather(piece, equations, {r.name: r for r in ranges})
-            if isinstance(term, Reduce) and all(isinstance(t, Index) for t in targets):
+            stepwise = name in self._stepwise
+            if isinstance(term, Reduce) and not stepwise and all(isinstance(t, Index) for t in targets):
                 like = Definition(name, ranges, targets, ZERO, dtype, dims, False, span=piece.read.span)
                 term = self._plainly(term, like)
             value = add(value, term)
@@ -328,7 +356,7 @@ class _Adjoint:
 
     def _size(self, tensor: str, axis: int) -> Expr:
         """The size of a dimension, stretched if it stretches."""
-        for known in (self._forward, self._made):
+        for known in (self._forward, self._made, self._stepwise):
             if tensor in known:
                 return known[tensor].dims[axis]
         if tensor in self._seeded:
@@ -431,9 +459,18 @@ def _name(e: Expr) -> str:
     return e.name
 
 
-def _needed(definitions: list[Definition], final: Definition) -> tuple[Definition, ...]:
-    """The definitions that the final one uses, in an order in which each comes after what it reads."""
+def _needed(definitions: list[Definition], final: Definition, stepwise: bool) -> tuple[Definition, ...]:
+    """The definitions that the final one uses, in an order in which each comes after what it reads (`stepwise`: at the
+    same step of what is computed step by step).
+    """
     known = {d.tensor: d for d in definitions}
+    if stepwise:
+        used, left_over = {final.tensor}, [final]
+        while left_over:
+            new = {n for n in _reads_of(left_over.pop()) if n in known} - used
+            used |= new
+            left_over += [known[n] for n in sorted(new)]
+        return tuple(d for d in definitions if d.tensor in used)
     done: dict[str, Definition] = {}
     left = [(final, _reads_of(final))]
     while left:  # a chain may be longer than calls may nest

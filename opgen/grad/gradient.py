@@ -14,13 +14,11 @@ from opgen.diagnostics import Diagnostic, DiagnosticError, did_you_mean
 from opgen.dtypes import DType, lookup
 from opgen.grad.adjoint import adjoint
 from opgen.grad.compose import compose
-from opgen.grad.equations import refused
 from opgen.spec.gradients import result_dims
 from opgen.spec.limits import GROWTH
 from opgen.spec.measure import size
 from opgen.spec.model import Algorithm, Definition, Expr, Gradient, Module, OpSpec, Sizes, Tensor, TypeVariable
 from opgen.spec.narrow import narrow_op, narrow_tensor
-from opgen.spec.recurrences import recurrences
 from opgen.spec.walk import reads
 
 
@@ -84,11 +82,7 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
 
 
 def _bounded(op: OpSpec, definitions: tuple[Definition, ...]) -> None:
-    """Refuses to derive mathematics whose derivative may be too large, or that go step by step."""
-    stepwise = next(recurrences(definitions), None)
-    if stepwise is not None:
-        first = stepwise.members[0]
-        raise refused(f"'{first.tensor}' is computed step by step: there is no gradient of it yet", first.span)
+    """Refuses to derive mathematics whose derivative may be too large."""
     growth = sum(size((d.value,), {}) ** 2 for d in definitions)
     if growth > GROWTH:
         message = f"the derivative would have up to {growth:,} expressions: at most {GROWTH:,} are taken on"

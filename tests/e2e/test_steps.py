@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pytest
 
 import opgen
-from opgen.diagnostics import DiagnosticError
 from opgen.grad import load_text
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
@@ -289,6 +288,8 @@ def test_model(name: str) -> None:
     assert again.definitions == op.definitions
 
 
-def test_there_is_no_gradient_yet() -> None:
-    with pytest.raises(DiagnosticError, match="'s' is computed step by step: there is no gradient of it yet"):
-        opgen.gradient(generated(STEPS).running, wrt="x")
+def test_the_gradient_of_running_sums_is_running_sums_from_the_other_end() -> None:
+    running = generated(STEPS).running
+    grad = np.arange(20, dtype=np.float32).reshape(2, 5, 2) ** 2
+    found = opgen.gradient(running, wrt="x")(np.ones_like(grad), grad)
+    np.testing.assert_array_equal(found, grad[:, ::-1].cumsum(1)[:, ::-1])
