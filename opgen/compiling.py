@@ -37,7 +37,7 @@ def compile(
     by node and reason.
     """
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
-        return _of_source(source, progress)
+        return of_source(source, progress)
     from opgen.graph.model import Model
     from opgen.graph.nodes import Graph
 
@@ -54,7 +54,7 @@ def compile(
     return of_model(load(source), progress)
 
 
-def _of_source(
+def of_source(
     source: str | os.PathLike[str] | bytes | bytearray | memoryview, progress: Progress | None
 ) -> StagedModel:
     """A model by its path or bytes, which is not read if it was made a program before."""
@@ -65,7 +65,7 @@ def _of_source(
 
     outline, recall = model.known()
     inputs = {i.name: i.dtype for i in outline.inputs}
-    return StagedModel(outline.name, inputs, model.resolve, progress, recall)
+    return StagedModel(outline.name, inputs, model.resolve, progress, recall, outline)
 
 
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
@@ -74,13 +74,16 @@ def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     from opgen.graph.staged import StagedModel
 
     inputs = {i.name: i.dtype for i in model.inputs}
-    return StagedModel(model.name, inputs, functools.partial(resolve, model), progress)
+    return StagedModel(model.name, inputs, functools.partial(resolve, model), progress, outline=model.outline)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:
     """A graph, which is for its sizes alone."""
     from opgen.graph.compiled import as_is
     from opgen.graph.staged import StagedModel
+    from opgen.graph.values import Input, Outline
 
     types = {v.name: v.dtype for v in graph.inputs}
-    return StagedModel(graph.name, types, lambda kinds, _: as_is(graph, kinds), progress)
+    declared = tuple(Input(v.name, v.dtype, v.shape) for v in graph.inputs)
+    outline = Outline(graph.name, declared, graph.result_names, len(graph.nodes))
+    return StagedModel(graph.name, types, lambda kinds, _: as_is(graph, kinds), progress, outline=outline)

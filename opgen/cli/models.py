@@ -11,8 +11,8 @@ import click
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from opgen.graph.bound import Kind
-    from opgen.graph.model import Input, Model
+    from opgen.graph.model import Model
+    from opgen.graph.values import Input, Kind, Outline
 
 _SIZE = re.compile(r"[0-9]{1,18}")
 
@@ -32,7 +32,7 @@ def read_model(path: str) -> Model:
     return load(path)
 
 
-def kinds_of(model: Model, shapes: Iterable[str], dims: Iterable[str]) -> dict[str, Kind]:
+def kinds_of(model: Model | Outline, shapes: Iterable[str], dims: Iterable[str]) -> dict[str, Kind]:
     """Types and shapes of the inputs: as the model has them, and what it leaves open as `--shape` and `--dim` say.
 
     The first dimension of an input is 1 if nobody says otherwise.

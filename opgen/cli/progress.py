@@ -26,12 +26,14 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def bar(what: str) -> Iterator[Told]:
     """A bar of how much is done; it begins with what is done before that is known."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as shown:
+    with Progress(*columns, console=Console(stderr=True)) as shown:
         task = shown.add_task(what, total=None)
 
         def told(done: int, total: int, doing: str) -> None:

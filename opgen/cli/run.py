@@ -13,15 +13,14 @@ import click
 
 from opgen import files
 from opgen.cli.as_json import JSON, print_json
-from opgen.cli.models import DIMS, SHAPES, declared, kinds_of, read_model
+from opgen.cli.models import DIMS, SHAPES, declared, kinds_of
 from opgen.cli.options import FILE
 from opgen.cli.progress import bar
 from opgen.diagnostics import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from opgen.graph.compiled import CompiledModel
-    from opgen.graph.model import Model
-    from opgen.graph.nodes import Array
+    from opgen.graph.values import Array, Outline
 
 LONG = 2.0
 """Seconds that repeated runs take in all, about."""
@@ -67,10 +66,10 @@ def command(
         set_num_threads(threads)
     begin = time.perf_counter()
     with bar(f"reading {model.name}") as progress:
-        read = read_model(str(model))
+        compiled = opgen.compile(model, progress=progress)
+        read = compiled.outline
         given = tensors(read, inputs, random, shapes, dims, seed)
         targets = _targets(read, outputs)
-        compiled = opgen.compile(read, progress=progress)
         results = compiled.run(given)
     ready = time.perf_counter() - begin
     for name, path in targets.items():
@@ -85,7 +84,7 @@ def command(
 
 
 def tensors(
-    model: Model, inputs: Sequence[str], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
+    model: Outline, inputs: Sequence[str], random: bool, shapes: Sequence[str], dims: Sequence[str], seed: int
 ) -> dict[str, Array]:
     """The values of all inputs, from files and else at random."""
     from opgen.graph.drawn import drawn
@@ -137,7 +136,7 @@ def _npy(array: Array) -> bytes:
     return stream.getvalue()
 
 
-def _targets(model: Model, outputs: Sequence[str]) -> dict[str, Path]:
+def _targets(model: Outline, outputs: Sequence[str]) -> dict[str, Path]:
     """The file for each output that is to be written."""
     found: dict[str, Path] = {}
     for text in outputs:
@@ -164,7 +163,7 @@ def times(run: Callable[[], object], most: int) -> list[float]:
 
 
 def _show(
-    model: Model,
+    model: Outline,
     given: Mapping[str, Array],
     results: Mapping[str, Array],
     ready: float,
@@ -175,13 +174,14 @@ def _show(
     from opgen.runtime.threads import get_num_threads
 
     threads = get_num_threads()
-    program = compiled.programs[-1].program
+    loaded = compiled.programs[-1]
+    program = loaded.runnable
     for name, a in given.items():
         click.echo(f"input    {name}: {a.dtype}{list(a.shape)}")
     for name, a in results.items():
         click.echo(f"output   {name}: {a.dtype}{list(a.shape)}")
-    click.echo(f"ready    {ready:.2f} s: {count(len(model.calls), 'call')} of the model became "
-               f"{count(len(program.nodes), 'step')} by {count(len(program.kernels), 'kernel')}")  # fmt: skip
+    click.echo(f"ready    {ready:.2f} s: {count(model.calls, 'call')} of the model became "
+               f"{count(len(program.nodes), 'step')} by {count(loaded.kernels, 'kernel')}")  # fmt: skip
     middle = statistics.median(seconds) * 1e3
     click.echo(f"time     {middle:.3f} ms by {count(threads, 'thread')} (median of {len(seconds)} runs)")
     for line in memory(program, threads):
@@ -201,7 +201,8 @@ def _as_json(
     def arrays(of: Mapping[str, Array]) -> list[Mapping[str, object]]:
         return [{"name": name, "dtype": str(a.dtype), "shape": list(a.shape)} for name, a in of.items()]
 
-    threads, program = get_num_threads(), compiled.programs[-1].program
+    threads, loaded = get_num_threads(), compiled.programs[-1]
+    program = loaded.runnable
     return {
         "inputs": arrays(given),
         "outputs": arrays(results),
@@ -210,7 +211,7 @@ def _as_json(
         "runs": len(seconds),
         "threads": threads,
         "steps": len(program.nodes),
-        "kernels": len(program.kernels),
+        "kernels": loaded.kernels,
         "weight_bytes": weight_bytes(program),
         "arena_bytes": program.arena_bytes(threads),
         "arena_bound_bytes": program.bound,

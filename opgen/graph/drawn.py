@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opgen.graph.bound import Kind
-from opgen.graph.nodes import Array
+from opgen.graph.values import Array, Kind
 from opgen.runtime.buffers import numpy_dtype
 
 

@@ -56,6 +56,11 @@ class LoadedProgram:
         self._weight_table = _table(0 if a is None else address(a) for a in map(array_of, self.rows))
 
     @property
+    def kernels(self) -> int:
+        """How many different kernels it runs."""
+        return len(self._kernels)
+
+    @property
     def program(self) -> Program:
         """What it is made of."""
         return self._made_of()

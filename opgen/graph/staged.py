@@ -11,7 +11,7 @@ from opgen.dtypes import DType
 from opgen.graph.compiled import CompiledModel
 from opgen.graph.programs import Prepare
 from opgen.graph.recall import Recall
-from opgen.graph.values import Array, Kind
+from opgen.graph.values import Array, Kind, Outline
 from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
 from opgen.runtime.threads import get_num_threads
 
@@ -47,14 +47,23 @@ class StagedModel(CompiledModel):
         resolve: Prepare,
         progress: Progress | None = None,
         recall: Recall | None = None,
+        outline: Outline | None = None,
     ) -> None:
-        """`resolve` gives the graph before all passes."""
+        """`resolve` gives the graph before all passes, `outline` what callers know of the model."""
 
         def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
             return passed(resolve(kinds, known))
 
         super().__init__(name, inputs, prepare, progress, recall)
         self._resolve = resolve
+        self._outline = outline
+
+    @property
+    def outline(self) -> Outline:
+        """Its inputs and outputs, as it declares them.  Raises UserError for a captured function: it declares none."""
+        if self._outline is None:
+            raise UserError(f"{self.name} was captured from a function, which declares no inputs and outputs")
+        return self._outline
 
     def _results(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
         """Also of a call in a function that is captured: the model's nodes become the function's."""

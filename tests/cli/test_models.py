@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opgen.cli import inspect_model, models, run
+from opgen import compiling
+from opgen.cli import inspect_model, models
 from opgen.dtypes import FLOAT32
 from opgen.graph.model import Call, Input, Model
 from opgen.graph.nodes import Data
@@ -49,7 +50,7 @@ def small(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`opgen ...` where `small.onnx` is `SMALL`."""
     (tmp_path / "small.onnx").touch()
     np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr(run, "read_model", lambda path: SMALL)
+    monkeypatch.setattr(compiling, "of_source", lambda path, progress: compiling.of_model(SMALL, progress))
     monkeypatch.setattr(inspect_model, "read_model", lambda path: SMALL)
     return here
 
