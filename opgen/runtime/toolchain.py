@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,12 +159,24 @@ def compiler_fingerprint() -> str:
 
 @functools.lru_cache(maxsize=16)
 def fingerprint(*rooms: str) -> str:
-    """A hash over the files of some rooms (or single files): their names and contents."""
-    root = Path(__file__).parent.parent
+    """A hash over the files of some rooms (or single files; `.`: all): their names and contents."""
     digest = hashlib.sha256()
-    inside = (p for room in rooms for p in (root / room, *(root / room).rglob("*")))
-    for path in sorted(p for p in inside if p.suffix in (".py", ".lark", ".json")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode())
-        digest.update(content)
+    for path, content in _sources().items():
+        if any(room in (".", path) or path.startswith(f"{room}/") for room in rooms):
+            digest.update(f"{path}:".encode() + content)
     return digest.hexdigest()
+
+
+@functools.cache
+def _sources() -> dict[str, bytes]:
+    """The sha256 of each file of opgen's own, by its path, in order: each is read once."""
+    root = Path(__file__).parent.parent
+    found: dict[str, bytes] = {}
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        inside = Path(folder).relative_to(root).as_posix()
+        for name in names:
+            if name.endswith((".py", ".lark", ".json")):
+                path = name if inside == "." else f"{inside}/{name}"
+                found[path] = hashlib.sha256(Path(folder, name).read_bytes()).digest()
+    return dict(sorted(found.items()))
