@@ -10,6 +10,7 @@ import pytest
 
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph
+from opgen.graph.passes import ahead
 from opgen.graph.passes.ahead import AHEAD
 from opgen.graph.passes.base import Report, run_passes
 from opgen.graph.passes.dead import DEAD
@@ -127,6 +128,13 @@ def test_random_chains(number: int) -> None:
     if rng.random() < 0.2:
         x = steps("Relu", x)
     folded(steps.graph(steps("MatMul", x, steps.random(depth, 4))))
+
+
+def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were factors and terms left out, the chains above would say so."""
+    monkeypatch.setattr(ahead, "is_number", lambda *_: True)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test_rows_are_scaled_and_moved_before_a_product()
 
 
 @campaign(40)

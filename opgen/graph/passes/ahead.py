@@ -12,7 +12,7 @@ Roundings are others.  16 bits stay as they are: a weight times a factor may be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as changed
 
 from opgen.grad.algebra import add, is_number
@@ -47,15 +47,11 @@ def _apply(graph: Graph, report: Report) -> Graph:
 def _folded(graph: Graph, node: Node, report: Report) -> Graph | None:
     """The graph with what is done ahead of a sum in its constants; None if there is nothing of the kind."""
     try:
-        summed = sum_of(graph, node) if len(node.outputs) == 1 else None
-        for value in dict.fromkeys(node.inputs) if summed is not None else ():
-            before = graph.producer.get(value)
-            alone = len(graph.readers.get(value, ())) == 1 and node.inputs.count(value) == 1
-            if summed is None or before is None or len(before.outputs) != 1 or not alone or value in graph.outputs:
-                continue
-            for source in before.inputs:
-                done = None if source in graph.constant else _done(graph, before, source)
-                made = None if done is None else _Ahead(graph, node, summed, before, source, done, report).run()
+        for before, source in _candidates(graph, node):
+            done = _done(graph, before, source)
+            summed = None if done is None else sum_of(graph, node)
+            if done is not None and summed is not None:
+                made = _Ahead(graph, node, summed, before, source, done, report).run()
                 if made is not None:
                     return made
     except CannotComposeError:
@@ -63,11 +59,22 @@ def _folded(graph: Graph, node: Node, report: Report) -> Graph | None:
     return None
 
 
+def _candidates(graph: Graph, node: Node) -> Iterator[tuple[Node, str]]:
+    """Nodes that make something for a node alone, each with something of the same size that it takes."""
+    for value in dict.fromkeys(node.inputs if len(node.outputs) == 1 else ()):
+        before = graph.producer.get(value)
+        alone = len(graph.readers.get(value, ())) == 1 and node.inputs.count(value) == 1
+        if before is None or len(before.outputs) != 1 or not alone or value in graph.outputs:
+            continue
+        for source in before.inputs:
+            if source not in graph.constant and graph.value[source].shape == graph.value[value].shape:
+                yield before, source
+
+
 def _done(graph: Graph, node: Node, source: str) -> Map | None:
     """What a node does with a value, element by element by constants, if it does so."""
     done = map_of(graph, node, source)
-    aligned = done is not None and facts_of(graph, node).readings[source].aligned
-    return done if aligned and graph.value[source].shape == graph.value[node.outputs[0]].shape else None
+    return done if done is not None and facts_of(graph, node).readings[source].aligned else None
 
 
 class _Ahead:
