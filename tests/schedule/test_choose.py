@@ -47,8 +47,8 @@ class SideBySide:
     name: str = "side by side"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
-        vector = site.vector
-        if vector is None or not site.known or site.nest.inner_loops:
+        vector = site.roles.lanes
+        if vector is None or not site.roles.known or site.nest.inner_loops:
             return
         extent, lanes = site.nest.extent(vector) or 1, lanes_of(site.nest, machine, None)
         for vectors in (2, 4):

@@ -35,9 +35,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What there was to choose from for a nest, the cheapest first; `chosen` was taken, by some `steps`, if any was."""
+    """What there was to choose from for a nest, the cheapest first; `chosen` was taken, by some `steps`, if any was, as
+    the decision of that number.
+    """
 
     nest: str
+    number: int
     steps: tuple[Step, ...]
     chosen: Candidate | None
     ranked: tuple[Candidate, ...]
@@ -63,14 +66,15 @@ class Chooser:
         refused = tuple(c for c in candidates if c.refusal)
         legal = [c for c in candidates if not c.refusal]
         if not legal:
-            decisions.tell(Choice(loops, (), None, (), refused))
+            decisions.tell(Choice(loops, 0, (), None, (), refused))
             return False
         ranked = self._ranked(legal) if len(legal) > 1 or decisions.thorough else legal
+        number = len(decisions.options)
         chosen = decisions.choose(ranked[:CANDIDATES], f"the plan of {loops}")
         if chosen.plan.kind != CASCADE:
             decisions.forget(told)  # what the cascade chose for copies that it made
         steps = tuple(chosen.trial.steps[len(self.trial.steps) :])
-        decisions.tell(Choice(loops, steps, chosen, tuple(ranked), refused))
+        decisions.tell(Choice(loops, number, steps, chosen, tuple(ranked), refused))
         self.trial.follow(chosen.trial)
         return True
 

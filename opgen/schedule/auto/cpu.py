@@ -65,6 +65,7 @@ from opgen.schedule.auto.nests import (
     loops_instead,
     loops_of_reuse,
     places_read,
+    reduces,
     worth_lanes,
 )
 from opgen.schedule.auto.packed import Packed
@@ -109,6 +110,8 @@ class CpuNest:
         return replace(self, trial=trial)._first(contiguous_loop(self.nest))
 
     def _first(self, vector: str | None) -> bool:
+        if not reduces(self.nest):
+            return vector is not None and self._packed(vector, self.trial)
         if self.machine.tiles and vector is not None and self._on_tiles(vector):
             return True
         if self._few() or (vector is not None and self._flat(vector)):

@@ -41,6 +41,10 @@ class Decisions:
         """What was begun could not be done: there was nothing to decide, nor was there in the course of it."""
         self.options[number:] = [1] * (len(self.options) - number)
 
+    def take_back(self, number: int) -> None:
+        """Decisions from that number on are made again."""
+        del self.options[number:], self.names[number:]
+
     def others(self) -> Iterator[Path]:
         """The paths that leave this one after its end, for another option of one decision."""
         for number in range(len(self.path), len(self.options)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 
 from opgen.loop.nodes import Stmt
 from opgen.loop.walk import loads, stores
 from opgen.machine import Machine
-from opgen.schedule.auto.nests import Nest, contiguous_loop, nest_around, width_in_bytes
+from opgen.schedule.auto.nests import Nest, nest_around, width_in_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Widen
 
@@ -41,15 +41,10 @@ class Site:
             frozenset(s.buffer for s in trial.steps if isinstance(s, Widen)),
         )
 
-    @cached_property
-    def vector(self) -> str | None:
-        """The innermost loop along which all results lie consecutively."""
-        return contiguous_loop(self.nest)
-
-    @cached_property
-    def known(self) -> bool:
-        """Whether all extents are."""
-        return all(self.nest.extent(n) is not None for n in self.nest.names)
+    @property
+    def roles(self) -> Roles:
+        """What operands and loops are for, where lanes go along results."""
+        return Roles.of(self.nest)
 
 
 def _accesses(s: Stmt) -> Counter[str]:

@@ -65,7 +65,7 @@ class Trial:
         run(part)
         kernel = found.put_back(part.kernel) if all(map(found.holds_all_of, part.steps)) else None
         if kernel is None:
-            del self.decisions.options[decided:]  # they are made again
+            self.decisions.take_back(decided)
             return False
         if part.steps:
             self.kernel = kernel

@@ -34,8 +34,8 @@ class Elementwise:
     name: str = "elementwise"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
-        if site.vector is not None:
-            yield from self._along(site, site.vector, machine)
+        if site.roles.lanes is not None:
+            yield from self._along(site, site.roles.lanes, machine)
         elif (across := self._across(site)) is not None:
             loop, turned = across
             yield from self._along(site, loop, machine, turned)
@@ -59,8 +59,8 @@ class Elementwise:
                 cuts=(Cut(vector, lanes, outer, lane, tail),),
                 order=(*others, outer),
                 results=self._stored(site, vector, lanes, machine) if turned is None else (turned,),
-                threads=(others if whole else (*others, outer))[: PARALLEL if turned is None else 1],
-                otherwise=reduces(nest) or tail != tails[0] or (turned is None and vector != site.vector),
+                threads=(others if whole else (*others, outer))[: PARALLEL if vector == site.roles.lanes else 1],
+                otherwise=reduces(nest) or tail != tails[0] or (turned is None and vector != site.roles.lanes),
             )
 
     @staticmethod
@@ -71,7 +71,7 @@ class Elementwise:
     def _across(site: Site) -> tuple[str, Result] | None:
         """The loop along which all that is read lies side by side, and a result that is turned for it."""
         nest = site.nest
-        if reduces(nest) or not site.known or not nest.results:
+        if reduces(nest) or not site.roles.known or not nest.results:
             return None
         loop = loop_of_reads(nest)
         result = nest.results[0]

@@ -27,7 +27,7 @@ class Transposed:
     name: str = "transposed"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
-        row = site.vector
+        row = site.roles.lanes
         column = None if row is None else _column(site, row)
         if row is None or column is None:
             return
@@ -45,7 +45,7 @@ class Transposed:
 def _column(site: Site, row: str) -> str | None:
     """The loop along which all lies side by side that is read across the results' rows."""
     nest = site.nest
-    if reduces(nest) or nest.conditions or nest.allocations or len(nest.results) != 1 or not site.known:
+    if reduces(nest) or nest.conditions or nest.allocations or len(nest.results) != 1 or not site.roles.known:
         return None
     read = across(nest, row)
     if not read or own_axis(nest.results[0], row) is None:

@@ -24,7 +24,7 @@ class Whole:
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
         nest = site.nest
-        if site.vector is not None or len(nest.results) != 1 or not isinstance(nest.core, Store):
+        if site.roles.lanes is not None or len(nest.results) != 1 or not isinstance(nest.core, Store):
             return
         (result,), loop = nest.results, nest.names[-1]
         few = prod(nest.extent(n) or REDUCED_AT_ONCE for n in nest.names) < REDUCED_AT_ONCE

@@ -1,0 +1,108 @@
+"""How well prices rank the plans of a nest: those that stand to choice are built and timed in turn with the one chosen.
+
+    python -m tools.ranking                     the ops of tools/common_ops.op at their sizes
+    python -m tools.ranking softmax column_sums some of them
+
+For each nest with several candidates (`opgen inspect --stage why` shows them), the ten cheapest: their prices, and
+their times in shares of the whole kernel's time with the plan that is chosen.  Then the share of nests whose plan is
+within 5 % of the best.  One thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from opgen.grad import load
+from opgen.pipeline import Pipeline, variant_of
+from opgen.runtime import toolchain
+from opgen.runtime.threads import set_num_threads
+from opgen.runtime.tuner import Candidate, Runner, decided
+from opgen.schedule.auto.decisions import Decisions
+from opgen.schedule.cost.calibration import CANDIDATES
+from opgen.schedule.why import choices
+from opgen.spec import solve
+from tools.bench_ops import CASES, SPEC
+
+ROUNDS = 15
+WITHIN = 1.05
+"""A plan is as good as another that takes so much less."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A nest of a row: of each candidate its kind, its price in seconds, and the kernel's time with it, in shares of
+    the time with the first.
+    """
+
+    row: str
+    loops: str
+    candidates: tuple[tuple[str, float, float], ...]
+
+    @property
+    def behind(self) -> float:
+        """How many times as long as with the best candidate the kernel takes."""
+        return 1 / min(share for _, _, share in self.candidates)
+
+
+def pipelines(names: tuple[str, ...]) -> Iterator[tuple[str, Pipeline]]:
+    """The rows, each on its way to this machine's code."""
+    module = load(SPEC)
+    ops = {op.function_name: op for op in module.ops}
+    for name, shapes in CASES:
+        if names and name not in names:
+            continue
+        op = ops[name]
+        call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
+        variant = variant_of(op, {"T": "int32" if name.endswith("int32") else "float32"}, {})
+        yield f"{name} {shapes}", Pipeline(module, op, variant, call, toolchain.host())
+
+
+def measured(row: str, line: Pipeline, rounds: int = ROUNDS) -> Iterator[Nest]:
+    """Each nest of a kernel that has several candidates."""
+    target = toolchain.host()
+    numbers = [] if line.call is None else [v for v in line.values(line.call).values() if isinstance(v, float)]
+    runner = Runner(line.kernel, numbers, target, 0)
+    for choice in choices(line.kernel, target.machine):
+        if len(choice.ranked) < 2:
+            continue
+        built: list[tuple[str, float, Candidate]] = []
+        for option, candidate in enumerate(choice.ranked[:CANDIDATES]):
+            path = (*(0 for _ in range(choice.number)), option)
+            made = runner.try_to_build(decided(line.kernel, target.machine, Decisions(path, thorough=True)).kernel)
+            if made is not None and candidate.price is not None:
+                built.append((candidate.plan.kind, candidate.price.seconds, made))
+        least = _least([made for _, _, made in built], rounds)
+        found = [(kind, cost, t / least[0]) for (kind, cost, _), t in zip(built, least, strict=True)]
+        yield Nest(row, choice.nest, tuple(found))
+
+
+def _least(made: list[Candidate], rounds: int) -> list[float]:
+    """The least time of each, all in turns: others on the machine only add to them."""
+    turns = [[m.seconds() for m in made] for _ in range(rounds)]
+    return [min(times) for times in zip(*turns, strict=True)]
+
+
+def report(nests: list[Nest]) -> Iterator[str]:
+    """The nests, those whose plan is furthest behind first, and the share of good ones."""
+    for nest in sorted(nests, key=lambda n: -n.behind):
+        yield f"{nest.behind:5.2f}  {nest.row}: nest over {nest.loops}"
+        for kind, cost, share in nest.candidates:
+            yield f"         {kind:12} price {1e6 * cost:9.1f} us  time {share:6.2f}"
+    good = sum(n.behind <= WITHIN for n in nests)
+    yield f"{good} of {len(nests)} nests have a plan within {WITHIN - 1:.0%} of the best of their candidates"
+
+
+@click.command(help=__doc__)
+@click.argument("ops", nargs=-1)
+def main(ops: tuple[str, ...]) -> None:
+    set_num_threads(1)
+    nests = [nest for row, line in pipelines(ops) for nest in measured(row, line)]
+    for line in report(nests):
+        click.echo(line)
+
+
+if __name__ == "__main__":
+    main()
