@@ -191,7 +191,7 @@ class CpuNest:
             panelled_items(self.trial, marks, others, self.machine)
         else:
             at = f"{block[0]}_b"
-            panelled(self.trial, marks, at, self.machine, asking=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
+            panelled(self.trial, marks, at, self.machine, ahead=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
         tile.finish()
         return True
 
@@ -270,7 +270,7 @@ class CpuNest:
         return True
 
     def _in_wide_panels(self, marks: Marks, vector: str, lanes: int) -> bool:
-        """Where a copy of rows in a wider type crowds the second cache: none but panels, of what a block of the tile
+        """Where a copy of rows in a wider type fills the second cache: none but panels, of what a block of the tile
         reads.
         """
         if not marks.before == marks.packed < marks.ready:

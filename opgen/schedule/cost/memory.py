@@ -24,9 +24,8 @@ class Shares(NamedTuple):
 ANYTHING = Shares(FOUND, FOUND, FOUND)
 """What is used together, among other things."""
 STREAMED = Shares(0, 0, inf)
-"""What is read in order beside other operands: it comes from the last cache, which is not asked whether it keeps it."""
-REREAD = Shares(0, 1, inf)
-"""What tiles read again and again: as `STREAMED`, unless the second cache has room for all of it."""
+"""What is read once, in order and early: at the rate of the last cache, also from memory.  With memory's rate, eight
+images of a first layer by its filter in float64 would be streamed, at 0.97 of the speed that they have."""
 
 
 @dataclass(frozen=True)

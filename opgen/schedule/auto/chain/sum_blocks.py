@@ -64,7 +64,7 @@ class SumBlocks(Blocks):
     @cached_property
     def _parts(self) -> int:
         """How many parts of the terms have sums of their own, one for each core: threads meet once, not after each nest
-        of each block, and use what they made.  1 if blocks are few, or sums crowd the second cache.
+        of each block, and use what they made.  1 if blocks are few, or sums fill the second cache.
         """
         assert self.best is not None
         (level, size), cores = self.best, self.machine.cores

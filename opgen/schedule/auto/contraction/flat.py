@@ -5,7 +5,7 @@
 The rows lie so far apart that each is in a page of its own, and a tile's piece of each is too short to be fetched
 ahead: a block's positions of all rows are copied side by side first.  Results are stored in runs as long as a block.
 Where one unit multiplies and adds, which hides the pages, a tile's pieces are read in place by all tiles of results,
-one after the other, while those of the next tile are asked for.
+one after the other, while those of the next tile are prefetched.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Flat(LaneNest):
         )
         if not tiled:
             return False
-        asking = Prefetch(rows.buffer, names["o"], term.var)
-        if not (self.trial.take(asking) if self.execution.hides_loads else self._copied(rows, flat, names["b"])):
+        ahead = Prefetch(rows.buffer, names["o"], term.var)
+        if not (self.trial.take(ahead) if self.execution.hides_loads else self._copied(rows, flat, names["b"])):
             return False
         past_caches(nest, flat, self.trial, self.machine, FOUND_SUMS)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)

@@ -200,15 +200,15 @@ class Contraction:
         arrangement = arranger.run(plan)
         if not self.trial.take(*arrangement.steps):
             return False
-        self._asked(arrangement, plan)
+        self._prefetched(arrangement, plan)
         edges = self._edges(arrangement)
         self.trial.fused_prefix(self._shared(plan, arrangement, edges), Parallel)
         self.trial.take(*edges)
         return True
 
-    def _asked(self, arrangement: Arrangement, plan: Plan) -> None:
+    def _prefetched(self, arrangement: Arrangement, plan: Plan) -> None:
         """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
-        multiply-adds, so that the next is not asked for in time.
+        multiply-adds, so that the next is not fetched in time.
         """
         if not Execution(self.machine).hides_loads or not arrangement.around or plan.carried or self.phases.remainders:
             return

@@ -3,9 +3,9 @@ for each tap.
 
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
-tiles of scalars, and meanwhile, if it comes from afar, what the next block reads is asked for.  Few places are one
-block: no result waits, and there may be many; where rows of scalars crowd few sets, groups of them have panels, too.
-The last tile of scalars is shorter.
+tiles of scalars, and meanwhile, if it comes from afar, what the next block reads is prefetched.  Few places are one
+block: no result waits, and there may be many; where rows of scalars conflict in few sets, groups of them have panels,
+too.  The last tile of scalars is shorter.
 """
 
 from __future__ import annotations

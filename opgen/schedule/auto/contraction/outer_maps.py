@@ -5,7 +5,7 @@ one map and of the other, to a table of results.
 
 The rows of both operands are maps, which lie far apart and consecutively along their places.  A block's places of some
 vectors are turned into a panel, scalars are read where they are; the table waits in the results.  Places are joined, so
-that blocks may be of any size, and while one is done the next is asked for.
+that blocks may be of any size, and while one is done the next is prefetched.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ two rows to a table of results.
     for parts of the places: for blocks of pairs: copy the pairs; for tiles of the table: for pairs: scalars by vectors
 
 The two elements of a pair lie a row apart, so that both operands are copied, pair by pair: a block at a time, which the
-second cache holds beside the table, while the next one is asked for.  Places are joined: no row has an odd last one.
+second cache holds beside the table, while the next one is prefetched.  Places are joined: no row has an odd last one.
 Each part has a table of its own, so that threads meet once.
 """
 

@@ -24,6 +24,6 @@ def panel_of_vectors(trial: Trial, rows: Load, blocks: str, lanes: int, filled: 
 
 
 def panel_of_scalars(trial: Trial, rows: Load, groups: str, lanes: int, width: int) -> bool:
-    """What a group reads, `width` elements of each row; with a line between rows, so that they crowd no sets."""
+    """What a group reads, `width` elements of each row; with a line between rows, so that they conflict in no sets."""
     name, copied = rows_in_lanes(trial, rows, groups, lanes, unrolled=False)
     return trial.take(*copied, Pitch(name, len(rows.indices) - 1, width + LINE // rows.dtype.bytes))

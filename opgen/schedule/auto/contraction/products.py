@@ -3,7 +3,7 @@
 A tile of six places by four vectors loads least for what it computes; rows are joined where they lie one after the
 other, so that only the last tile of all is shorter.  Vectors are outermost: what four of them read is copied by the
 first tile while it computes, or turned before, into a panel that lies together in the second cache for all places, and
-meanwhile what the next tile or row of places reads is asked for.
+meanwhile what the next tile or row of places reads is prefetched.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def balanced(extent: int, most: int) -> int:
 
 def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool = False) -> list[Step]:
     """A loop in tiles, the last of which may be shorter and is then a loop of its own; so is the first if that is
-    asked for.
+    prefetched.
     """
     even = extent % size == 0
     cuts = (*((1,) if first else ()), *(() if even else (-1,)))

@@ -4,7 +4,7 @@
 
 Elsewhere lanes go along the results of a place, for which a table that lies along the sum is turned.  Where the table
 is larger than all else together, what the places read is turned instead, once, and their results, block by block.  The
-table is read as scalars, where it is and in the order in which it lies, while the next rows of it are asked for.
+table is read as scalars, where it is and in the order in which it lies, while the next rows of it are prefetched.
 Places that fill no vector have lanes along the sum.
 """
 
@@ -31,7 +31,6 @@ from opgen.schedule.cost.calibration import (
     TABLE_LARGER,
     TURNS,
 )
-from opgen.schedule.cost.memory import STREAMED, Memory
 from opgen.schedule.steps import (
     Pack,
     Partition,
@@ -116,7 +115,7 @@ class ScalarRows(LaneNest):
         element = self._reads[0].dtype.bytes
         table, others = self._terms * self._width * element, self._places * (self._terms + self._width) * element
         arithmetic = self._terms * self._width * self._places / self.lanes / m.fma_per_second
-        memory = Memory(m, STREAMED)
+        memory = self.memory
         exposed = memory.exposed(memory.seconds(table), arithmetic, EXPOSED_ROWS)
         return (
             exposed

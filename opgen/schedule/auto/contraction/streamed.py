@@ -222,7 +222,7 @@ class Streamed(LaneNest):
         if not taken or not self._panel(block if in_order else carried[-1], terms[0]):
             return False
         if self._whole or (carried and self._waits):
-            self._asked(carried[-1] if carried else block, terms[0])
+            self._prefetched(carried[-1] if carried else block, terms[0])
         return self.trial.take(Parallel(part if in_order else block))
 
     def _joined(self) -> str:
@@ -298,7 +298,7 @@ class Streamed(LaneNest):
         positions = last if self._conditional else self._room(self._vectors or 1)
         return IN_PIECES * m.vector_bytes / m.l3.bytes_per_second > positions / m.fma_per_second
 
-    def _asked(self, around: str, terms: str) -> None:
+    def _prefetched(self, around: str, terms: str) -> None:
         """Ask early for what the next block of terms reads, evenly: a line every so many terms, whose bodies stand side
         by side unless those of taps do.
         """

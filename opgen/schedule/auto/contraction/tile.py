@@ -21,7 +21,7 @@ from opgen.schedule.cost.calibration import (
     POSITIONS_SEARCHED,
     POSITIONS_SHORT,
 )
-from opgen.schedule.cost.memory import STREAMED, Memory
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Loop, region
 
 
@@ -119,7 +119,7 @@ class TileRule:
         loops = [Loop(n, e) for n, e in (*((n, self._extent(n)) for n in self.nest.names), *inner)]
         touched, m = sum(region(a, loops).bytes for a in found), self.machine
         arithmetic = prod(s.extent for s in loops) / self.lanes / m.fma_per_second
-        memory = Memory(m, STREAMED)
+        memory = Memory(m)
         return touched > m.l2.size and memory.exposed(memory.seconds(touched), arithmetic, EXPOSED_TALL)
 
 

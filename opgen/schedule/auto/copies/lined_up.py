@@ -2,7 +2,7 @@
 lines, which is two accesses of the first cache.
 
 What the lanes of a contraction read again and again is copied once, if that is little beside the arithmetic; where the
-rows that a tile reads crowd few sets of the first cache, with room between them.
+rows that a tile reads conflict in few sets of the first cache, with room between them.
 """
 
 from __future__ import annotations

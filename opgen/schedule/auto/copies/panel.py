@@ -65,7 +65,7 @@ def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str
 
 def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays; where terms
-    are in blocks inside of that, one for each of these, while what the next of the former reads is asked for.
+    are in blocks inside of that, one for each of these, while what the next of the former reads is prefetched.
     """
     tile = trial.steps[marks.ready :]
     split = next((s for s in tile if isinstance(s, Split) and s.loop == vector), None)
@@ -79,12 +79,12 @@ def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) 
         panelled(trial, marks, split.outer, machine)
         return
     several, one = trial.fresh(f"{terms.inner}_o"), trial.fresh(f"{terms.inner}_i")
-    asking = (
+    ahead = (
         Split(terms.inner, PREFETCHED_PANEL_TERMS, "exact", several, one),
         Prefetch("", split.outer, several),
         Unroll(one),
     )
-    panelled(trial, marks, terms.outer, machine, asking=asking)
+    panelled(trial, marks, terms.outer, machine, ahead=ahead)
 
 
 def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
@@ -200,10 +200,10 @@ def panelled(
     blocks: str,
     machine: Machine,
     covered: tuple[str, ...] = (),
-    asking: Sequence[Step] = (),
+    ahead: Sequence[Step] = (),
 ) -> None:
     """Replace the copy of an input by panels, one for each iteration of `blocks` and all of the loops `covered`, if the
-    input is large and threads can share them out.  Steps of `asking` ask early for what lies beyond the second cache.
+    input is large and threads can share them out.  Steps of `ahead` prefetch what lies beyond the second cache.
     """
     steps = trial.steps
     made = [s for s in steps[marks.before : marks.packed] if isinstance(s, Pack)]
@@ -218,7 +218,7 @@ def panelled(
     serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
     bodies = next((k for k, s in enumerate(serial) if isinstance(s, Unroll)), len(serial))  # loops are whole until then
     far = not Memory(machine).holds(_bytes(marks.kernel, pack.buffer), 2, ALL)
-    early = [replace(s, buffer=pack.buffer) if isinstance(s, Prefetch) else s for s in asking if far]
+    early = [replace(s, buffer=pack.buffer) if isinstance(s, Prefetch) else s for s in ahead if far]
     taken = again.take(*between, *serial[:bodies])
     again.take(*early)
     if taken and again.take(*serial[bodies:]) and _made(again, pack, blocks, wide, machine, covered):

@@ -1,4 +1,4 @@
-"""How far apart the parts of an intermediate lie, so that they do not crowd few sets of a cache.
+"""How far apart the parts of an intermediate lie, so that they do not conflict in few sets of a cache.
 
 A transform writes many results at each place, as far apart as the intermediate's inner dimensions are large, and a
 tile reads a few elements of each of many rows: at powers of two all of these share a few sets, whose ways they are too
@@ -31,7 +31,7 @@ Region = np.ndarray
 
 
 def pitched(trial: Trial, machine: Machine) -> None:
-    """Make room in the intermediates of a scheduled kernel whose parts crowd few sets."""
+    """Make room in the intermediates of a scheduled kernel whose parts conflict in few sets."""
     large: dict[str, tuple[int, Shape]] = {}
     for buffer in (o for o in buffers_in(trial.kernel.body) if o.space == "heap"):
         shape = tuple(int(e.value) for e in buffer.shape if isinstance(e, Const))
@@ -57,12 +57,12 @@ class _Pitches:
 
     def best(self) -> Shape:
         """The sizes of the dimensions for which fewest lines find no place, beside the memory they take."""
-        least, best = self._crowded(self.shape, inf) - CONFLICTS, self.shape
+        least, best = self._conflicts(self.shape, inf) - CONFLICTS, self.shape
         for shape in sorted(dict.fromkeys(self._candidates()), key=prod):
             memory = prod(shape) / prod(self.shape) - 1
             if memory >= min(least, PADDING):
                 break
-            cost = memory + self._crowded(shape, least - memory)
+            cost = memory + self._conflicts(shape, least - memory)
             if cost < least:
                 least, best = cost, shape
         return best
@@ -78,7 +78,7 @@ class _Pitches:
                     shape[-1] += last
                     yield tuple(shape)
 
-    def _crowded(self, shape: Shape, most: float) -> float:
+    def _conflicts(self, shape: Shape, most: float) -> float:
         """The share of lines that find no place, summed over regions and caches; or at least `most`, if it is more."""
         strides = np.array([self.element * prod(shape[d + 1 :]) for d in range(len(shape))])
         total = 0.0

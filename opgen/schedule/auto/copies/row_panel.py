@@ -1,8 +1,8 @@
 """Panels of rows: what a tile of a contraction reads, copied block by block so that it lies together.
 
 Each block of vectors, or of scalars that lie side by side, reads a piece of many rows.  Where the rows lie so far apart
-that the pieces crowd few sets of the caches, and each is in a page of its own, every tile fetches them anew; a copy is
-fetched once, and is near for all.
+that the pieces conflict in few sets of the caches, and each is in a page of its own, every tile fetches them anew; a
+copy is fetched once, and is near for all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opgen.schedule.auto.nests import Nest, depends, in_steps, is_contiguous, ne
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
-from opgen.schedule.cost.memory import REREAD, Memory
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Loop, Region, region
 from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
 
@@ -197,9 +197,9 @@ class RowPanel:
 
     @property
     def _rate(self) -> float:
-        """Bytes a second from where the rows lie: the second cache, if it holds all of them, or the last one."""
+        """Bytes a second from where the rows lie."""
         whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
-        return Memory(self.machine, REREAD).rate(whole * self._element)
+        return Memory(self.machine).rate(whole * self._element)
 
     def _fetched(self, steps: list[Step]) -> int:
         """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""

@@ -28,7 +28,7 @@ from opgen.schedule.cost.calibration import (
     TAPS,
     WINDOWS_ALIKE,
 )
-from opgen.schedule.cost.memory import STREAMED, Memory
+from opgen.schedule.cost.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class TileChoice:
         """The bytes that a tile reads for one vector."""
         return (tile.rows * tile.columns + prod(self.terms.values())) * self.machine.vector_bytes
 
-    def crowded(self, tile: Tile) -> bool:
+    def conflicts(self, tile: Tile) -> bool:
         """Whether the lines that a tile reads and writes push each other out of the first cache."""
         return tile.rows * tile.columns + tile.results > self.lines
 
@@ -166,9 +166,8 @@ class TileChoice:
         from memory, or from a last cache that takes longer than the arithmetic by far.
         """
         touched = touched_bytes(self.nest)
-        memory = Memory(self.machine, STREAMED)
-        slow = memory.exposed(memory.seconds(touched), self._arithmetic, SLOW_MAPS)
-        if slow or Memory(self.machine).is_far(touched):
+        memory = Memory(self.machine)
+        if memory.is_far(touched) or memory.exposed(memory.seconds(touched), self._arithmetic, SLOW_MAPS):
             return touched
         first = min(self.nest.names.index(w.result) for w in self._walks)
         return touched / prod(self._extent(n) for n in self.nest.names[:first])
@@ -227,7 +226,7 @@ class TileChoice:
             reads = 0 if self.small else taps
         work = tall * wide.size * taps / (unit * unit_down)
         waste = wide.waste * (1 if high is None else high.waste)
-        copies = COPIED_PLACE * tile.results * self._places / self._results if self.crowded(tile) else 0
+        copies = COPIED_PLACE * tile.results * self._places / self._results if self.conflicts(tile) else 0
         return Tile(high, wide, rows, columns, (READ_TWICE * rows * columns + reads + copies) / work * waste)
 
 

@@ -68,7 +68,7 @@ class ResultTile(LaneNest):
     @cached_property
     def _lanes(self) -> Lanes:
         """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
-        blocks around them and one by one within where the lines of a row crowd each other, or what a tile reads does.
+        blocks around them and one by one within where the lines of a row evict each other, or what a tile reads does.
         """
         fresh = self.trial.fresh
         v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
@@ -94,7 +94,7 @@ class ResultTile(LaneNest):
         if self._choice.lines >= 2 * self._tile.rows * self._tile.columns:
             together = 1 if self._choice.small else self._choice.together(self._tile, vectors)
             return together if together < vectors else 1
-        if self._choice.crowded(self._tile):
+        if self._choice.conflicts(self._tile):
             return self._choice.copied(vectors)
         return largest_divisor(vectors, BLOCK_VECTORS)
 
@@ -148,13 +148,13 @@ class ResultTile(LaneNest):
     # Copies -----------------------------------------------------------------------------------------
 
     def _copies(self) -> list[Step]:
-        """The map of a block of vectors, where its lines crowd each other; what the taps read, in registers.
+        """The map of a block of vectors, where its lines evict each other; what the taps read, in registers.
 
         Gives the steps still to be taken for the copies.
         """
         steps: list[Step] = []
         lanes, tile = self._lanes, self._tile
-        if lanes.block is not None and self._choice.crowded(tile):
+        if lanes.block is not None and self._choice.conflicts(tile):
             most = self.machine.l2.size // 2
             steps += stage_on_stack(self.trial, self.column.load, lanes.block, self.vector, self.lanes, most)
         if self._choice.resident(tile):

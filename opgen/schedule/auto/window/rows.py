@@ -119,14 +119,14 @@ class RowTile(LaneNest):
             return ()
         bounded = row.result in self.nest.borders
         reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
-        if self._crowded or self._filled:
+        if self._conflicts or self._filled:
             return high.border(reach)
         if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
             return needed(self.nest, row.result, high.border(reach), high.size)
         return (-1,) if high.tail != "exact" else (1,) if bounded and high.count == 2 else ()
 
     @property
-    def _crowded(self) -> bool:
+    def _conflicts(self) -> bool:
         """Whether the taps do not stay in registers beside the results."""
         return self._many and not self._filled
 
@@ -148,12 +148,12 @@ class RowTile(LaneNest):
     def _sliced(self) -> bool:
         """Whether slices do better: each vector of a row would fetch taps for itself alone, or many lanes be idle."""
         idle = -(-self._width // self.lanes) * self.lanes > ROW_LANES * self._width
-        return (self._crowded and self._vectors == 1) or (self._filled and idle)
+        return (self._conflicts and self._vectors == 1) or (self._filled and idle)
 
     @cached_property
     def _vectors(self) -> int:
         """How many vectors of a row make a tile: taps that are fetched again and again are so for all of them."""
-        return ROW_VECTORS if self._crowded and self._width > self.lanes else 1
+        return ROW_VECTORS if self._conflicts and self._width > self.lanes else 1
 
     @cached_property
     def _across(self) -> Cut:
@@ -217,7 +217,7 @@ class RowTile(LaneNest):
         or taller ones would share little more.
         """
         machine, touched = self.machine, touched_bytes(self.nest)
-        if self._crowded or Memory(machine).holds(touched, 2, ALL):
+        if self._conflicts or Memory(machine).holds(touched, 2, ALL):
             return False
         if abs(row.step) > 1 or self.nest.phases:
             return True

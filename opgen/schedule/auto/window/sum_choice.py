@@ -22,7 +22,7 @@ from opgen.schedule.cost.calibration import (
     SUM_TERMS_NEAR,
     TURNS,
 )
-from opgen.schedule.cost.memory import STREAMED, Memory
+from opgen.schedule.cost.memory import Memory
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class SumChoice:
             return False
         if self.kept + terms + SUM_OPERANDS <= self.machine.registers:
             return True
-        return size > KEPT_WINDOW * l2 and NEIGHBOURS * Memory(self.machine, STREAMED).seconds(size) > self._arithmetic
+        return size > KEPT_WINDOW * l2 and NEIGHBOURS * Memory(self.machine).seconds(size) > self._arithmetic
 
     @cached_property
     def block(self) -> int:
         """How many vectors are done together where all is near; 0 where the sums of one vector had better stay in
-        registers, as the first cache holds one vector of all places, or as lines crowd each other.
+        registers, as the first cache holds one vector of all places, or as lines evict each other.
         """
         if self.far or not Memory(self.machine).holds(read_bytes(self.nest), 2, KEPT_WINDOW):
             return 0

@@ -58,7 +58,7 @@ class SumTile(LaneNest):
 
     @cached_property
     def _lanes(self) -> Lanes:
-        """Vectors outermost; in blocks where the lines of a row crowd each other."""
+        """Vectors outermost; in blocks where the lines of a row evict each other."""
         fresh = self.trial.fresh
         v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
         others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
@@ -83,7 +83,7 @@ class SumTile(LaneNest):
         if self._far:
             room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
             return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
-        return largest_divisor(vectors, COPIED_VECTORS) if self._crowded and not self._in_place else 1
+        return largest_divisor(vectors, COPIED_VECTORS) if self._conflicts and not self._in_place else 1
 
     @property
     def _in_place(self) -> bool:
@@ -93,7 +93,7 @@ class SumTile(LaneNest):
         return self._held and not self.execution.hides_loads
 
     @cached_property
-    def _crowded(self) -> bool:
+    def _conflicts(self) -> bool:
         """Whether the lines that a tile reads push each other out of the first cache."""
         rows = self._kept // self._extent(self.column.result)
         return rows * self._columns + self._cut.size > self._lines
@@ -154,14 +154,14 @@ class SumTile(LaneNest):
         return prod(self._extent(n) for n in self._sums)
 
     def _copies(self, at: str) -> list[Step]:
-        """What a block of vectors reads, where lines crowd each other; what does not depend on the sums, once a tile.
+        """What a block of vectors reads, where lines evict each other; what does not depend on the sums, once a tile.
 
         Gives the steps still to be taken for the copies.
         """
         steps: list[Step] = []
         reads = list(dict.fromkeys(self.nest.summed))
         beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
-        if self._lanes.block is not None and self._crowded and not self._near:
+        if self._lanes.block is not None and self._conflicts and not self._near:
             for load in (e for e in reads if e not in beside or not self._held):
                 most = self.machine.l2.size // 3
                 steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
