@@ -203,7 +203,7 @@ def test_other_sizes_are_other_programs_and_few_are_kept(monkeypatch: pytest.Mon
             largest = max(p.program.arena_bytes(get_num_threads()) for p in model.programs)
             assert sum(a.nbytes for a in model.pool.arenas) <= largest
     kernels = {k.key for p in model.programs for k in p.program.kernels}
-    assert len(kernels) == 1, "sizes beyond the first few share one kernel"
+    assert len(kernels) == 2, "sizes beyond the first few share a kernel for what is in place, and one for what is not"
 
 
 def test_a_model_calls_while_another_runs() -> None:
