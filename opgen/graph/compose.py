@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from opgen.graph.bound import bound
 from opgen.graph.equate import Equations, in_turn
@@ -17,7 +18,7 @@ from opgen.graph.intermediate import Intermediates
 from opgen.graph.nodes import Graph, Node, Op
 from opgen.graph.rename import Namer, declared, definition_with, renamed, rewritten
 from opgen.graph.rewrite import clear_indices, without_ones
-from opgen.graph.settle import CannotComposeError, Settled, settle
+from opgen.graph.settle import CannotComposeError, settle
 from opgen.spec import model as m
 from opgen.spec.dimensions import determined
 from opgen.spec.names import snake_case
@@ -34,33 +35,83 @@ def compose(graph: Graph, nodes: Sequence[Node], outside: Collection[str], inlin
     Values that are `inlined` are computed wherever they are read, as far as that changes nothing, and not stored.
     Raises CannotComposeError if there is no such op.
     """
-    return _Composition(graph, nodes, outside, inlined).run()
+    parts = tuple(_given(graph, node) for node in nodes)
+    made = _composed(_Whole(parts, frozenset(outside), frozenset(inlined)))
+    settled = [settle(graph, node) for node in nodes]
+    given = [dict(each.attributes) for each in settled]
+    attributes = tuple((name, given[part][own]) for name, part, own in made.attributes)
+    origin = ", ".join(dict.fromkeys(n.origin for n in nodes if n.origin))
+    return Node(nodes[-1].name, made.op, (), attributes, made.inputs, made.outputs, origin)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A node as far as a composed op depends on it: `ones` are the sizes that are 1, no other number is among it."""
+
+    whole: Op
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    ones: frozenset[str]
+
+    @property
+    def op(self) -> m.OpSpec:
+        return self.whole.spec
+
+
+def _given(graph: Graph, node: Node) -> _Given:
+    sizes = bound(graph, node).environment.symbols
+    ones = frozenset(name for name, size in sizes.items() if size == 1)
+    return _Given(settle(graph, node).whole, node.inputs, node.outputs, ones)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What is to be one node, and all that decides what that is."""
+
+    parts: tuple[_Given, ...]
+    outside: frozenset[str]
+    inlined: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An op of several, the values that it takes and gives, and for each attribute the part that it is of, and its name
+    there.
+    """
+
+    op: Op
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[tuple[str, int, str], ...]
 
 
 @dataclass
 class _Part:
     """A node on its way into the whole: `names` are of its op's tensors, attributes and sizes in the whole."""
 
-    node: Node
-    settled: Settled
+    given: _Given
     names: dict[str, str] = field(default_factory=dict)
     op: m.OpSpec = field(init=False)
 
     @property
     def tensors(self) -> Iterator[tuple[str, m.Tensor]]:
         """The values that it takes, with the inputs for which it takes them."""
-        return zip(self.node.inputs, self.settled.op.tensors, strict=True)
+        return zip(self.given.inputs, self.given.op.tensors, strict=True)
 
     @property
     def results(self) -> Iterator[tuple[str, m.Tensor]]:
-        return zip(self.node.outputs, self.settled.op.outputs, strict=True)
+        return zip(self.given.outputs, self.given.op.outputs, strict=True)
+
+
+@lru_cache(maxsize=1024)
+def _composed(whole: _Whole) -> _Made:
+    return _Composition(whole).run()
 
 
 class _Composition:
-    def __init__(self, graph: Graph, nodes: Sequence[Node], outside: Collection[str], inlined: Collection[str]) -> None:
-        self.graph = graph
-        self.inlined = inlined
-        self.outside = set(outside)
+    def __init__(self, whole: _Whole) -> None:
+        self.inlined = whole.inlined
+        self.outside = whole.outside
         self.namer = Namer()
         self.equations = Equations(self.namer)
         self.names: dict[str, str] = {}
@@ -69,9 +120,9 @@ class _Composition:
         self.made: dict[str, m.Tensor] = {}
         self.copies: dict[str, str] = {}
         self.checks: list[m.ShapeLet | m.Require] = []
-        self.parts = [_Part(n, settle(graph, n)) for n in nodes]
+        self.parts = [_Part(given) for given in whole.parts]
 
-    def run(self) -> Node:
+    def run(self) -> _Made:
         if not self.outside:
             raise CannotComposeError("nothing comes out")
         for part in self.parts:
@@ -79,20 +130,17 @@ class _Composition:
             self._join(part)
         self._check_determined()
         op = self._whole()
-        given = {part.names[name]: v for part in self.parts for name, v in part.settled.attributes}
+        own = {name: (number, n) for number, part in enumerate(self.parts) for n, name in part.names.items()}
         named = [a.name for a in op.attrs] + [i.name for i in op.inputs if isinstance(i, m.Sizes)]
-        attributes = tuple((name, given[name]) for name in named)
-        last = self.parts[-1].node
-        results = [v for part in self.parts for v, _ in part.results if v in self.outside]
-        origin = ", ".join(dict.fromkeys(p.node.origin for p in self.parts if p.node.origin))
+        results = tuple(v for part in self.parts for v, _ in part.results if v in self.outside)
         whole = Op(op, tuple(self.functions.values()))
-        return Node(last.name, whole, (), attributes, tuple(self.inputs), tuple(results), origin)
+        return _Made(whole, tuple(self.inputs), results, tuple((name, *own[name]) for name in named))
 
     # Names ----------------------------------------------------------------------------------------
 
     def _name(self, part: _Part) -> None:
         """Gives everything of a part a name in the whole; a value has one name."""
-        op = part.settled.op
+        op = part.given.op
         for value, tensor in part.tensors:
             if value not in self.names:
                 self.names[value] = self.namer.fresh(tensor.name)
@@ -103,10 +151,10 @@ class _Composition:
                 self.copies[part.names[tensor.name]] = self.namer.fresh(tensor.name)
         for name in dict.fromkeys(declared(op)):
             part.names[name] = self.namer.fresh(name)
-        part.op = renamed(op, part.names, {f.name: self._function(f) for f in part.node.op.functions})
+        part.op = renamed(op, part.names, {f.name: self._function(f) for f in part.given.whole.functions})
 
     def _is_read(self, value: str) -> bool:
-        return any(value in p.node.inputs for p in self.parts)
+        return any(value in p.given.inputs for p in self.parts)
 
     def _function(self, function: m.Function) -> str:
         """The name of a shape function in the whole."""
@@ -118,10 +166,9 @@ class _Composition:
 
     def _join(self, part: _Part) -> None:
         """Takes a part's inputs, sizes and checks in."""
-        call = bound(self.graph, part.node).environment
         lets = {n: c.value for c in part.op.checks if isinstance(c, m.ShapeLet) for n in c.names}
-        sizes = {part.names[n]: v for n, v in call.symbols.items() if n in part.names}
-        self.equations.add(set(_free(part.op)) - lets.keys(), lets, sizes)
+        ones = {part.names[n] for n in part.given.ones if n in part.names}
+        self.equations.add(set(_free(part.op)) - lets.keys(), lets, ones)
         for (value, _), tensor in zip(part.tensors, part.op.tensors, strict=True):
             known = self.made.get(value) or self.inputs.get(value)
             if known is None:
@@ -167,7 +214,7 @@ class _Composition:
             for (value, _), o in zip(p.results, p.op.outputs, strict=True)
             if value in self.outside
         )
-        name = "".join(p.settled.op.name[:1].upper() + p.settled.op.name[1:] for p in self.parts)[:_NAME]
+        name = "".join(p.given.op.name[:1].upper() + p.given.op.name[1:] for p in self.parts)[:_NAME]
         attrs = tuple(a for p in self.parts for a in p.op.attrs)
         op = m.OpSpec(
             name=name,
@@ -179,7 +226,7 @@ class _Composition:
             outputs=outputs,
             checks=tuple(self.checks),
             definitions=(),
-            doc=" and then ".join(f"`{p.settled.op.name}`" for p in self.parts) + ".",
+            doc=" and then ".join(f"`{p.given.op.name}`" for p in self.parts) + ".",
         )
         op = rewritten(op, self.equations.in_place)
         outputs = rewritten(op, self.equations.in_mathematics).outputs

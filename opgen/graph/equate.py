@@ -29,16 +29,16 @@ class Equations:
         self.values: dict[str, m.Expr] = {}
         self.free: set[str] = set()
         self.lets: dict[str, m.Expr] = {}
-        self.sizes: dict[str, int] = {}
+        self.ones: set[str] = set()
         self.aliases: list[tuple[m.Expr, m.Expr]] = []
         self.checks: list[m.ShapeLet | m.Require] = []
         self._namer = namer
 
-    def add(self, free: set[str], lets: Mapping[str, m.Expr], sizes: Mapping[str, int]) -> None:
-        """Takes in the symbols of an op, with their sizes in this call."""
+    def add(self, free: set[str], lets: Mapping[str, m.Expr], ones: set[str]) -> None:
+        """Takes in the symbols of an op, and which of them are 1 in this call."""
         self.free |= free
         self.lets |= lets
-        self.sizes |= sizes
+        self.ones |= ones
 
     def resolve(self, e: m.Expr) -> m.Expr:
         return with_sizes(self.values)(e)
@@ -96,7 +96,7 @@ class Equations:
 
     def _narrow(self, e: m.Expr) -> bool:
         """Whether a product has factors that are 1 in this call, which are 1 from now on."""
-        ones = [f for f in factors(e) if isinstance(f, str) and f in self.free and self.sizes.get(f) == 1]
+        ones = [f for f in factors(e) if isinstance(f, str) and f in self.free and f in self.ones]
         if len(factors(e)) < 2 or not ones:
             return False
         for name in ones:

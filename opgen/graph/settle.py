@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
-from opgen.graph.bound import bound
+from opgen.graph.bound import Types, bound
 from opgen.graph.idle import without_idle
-from opgen.graph.nodes import Graph, Node
+from opgen.graph.nodes import Graph, Node, Op
 from opgen.graph.rewrite import factors, folded, in_order, is_bool, with_children
 from opgen.spec import model as m
 from opgen.spec.arguments import logical_axes
@@ -29,32 +30,81 @@ class CannotComposeError(Exception):
 
 @dataclass(frozen=True)
 class Settled:
-    """`op` has no words, switches, layouts, type variables or stretching dimensions.
+    """`whole` has no words, switches, layouts, type variables or stretching dimensions; it is one object for all calls
+    that differ in numbers alone.
 
     `attributes` are the values of those it still has, lists in logical order.
     """
 
-    op: m.OpSpec
+    whole: Op
     attributes: tuple[tuple[str, AttrStored], ...]
+
+    @property
+    def op(self) -> m.OpSpec:
+        return self.whole.spec
 
 
 def settle(graph: Graph, node: Node) -> Settled:
     """The op of a node for calls like this one.  Raises CannotComposeError."""
-    return _Settling(node, bound(graph, node).environment).run()
+    call = bound(graph, node).environment
+    spec, given = node.op.spec, dict(node.attributes)
+    lengths = {i.name: _size_values(given, i) for i in spec.inputs if isinstance(i, m.Sizes)}
+    words = tuple((a.name, _word(call.attrs[a.name])) for a in spec.attrs)
+    fills = tuple(_fills(call, tensor) for tensor in spec.tensors)
+    whole = _settled(_Structure(node.op, node.types, words, fills, tuple((n, len(v)) for n, v in lengths.items())))
+    numbers = ((a.name, call.attrs[a.name]) for a in whole.spec.attrs)
+    return Settled(whole, (*numbers, *lengths.items()))
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """All of a call that its settled op depends on: no number is among it, so that calls of other sizes have the same.
+
+    `words` are attributes, 0 in the place of numbers; `fills` tells of each tensor which dimensions are as large as
+    what they stretch to; `lengths` are those of lists of sizes.
+    """
+
+    op: Op
+    types: Types
+    words: tuple[tuple[str, AttrStored], ...]
+    fills: tuple[tuple[bool, ...], ...]
+    lengths: tuple[tuple[str, int], ...]
+
+
+def _word(value: AttrStored) -> AttrStored:
+    return value if isinstance(value, str | bool) or value == () else 0
+
+
+def _fills(call: Environment, tensor: m.Tensor) -> tuple[bool, ...]:
+    if tensor.follows:
+        return (True,) * tensor.rank
+    sizes = zip(tensor.dims, call.shapes[tensor.name], strict=True)
+    return tuple(not dim.broadcast or size == call.symbols[str(dim.factors[0])] for dim, size in sizes)
+
+
+def _size_values(given: Mapping[str, AttrStored], sizes: m.Sizes) -> tuple[int, ...]:
+    value = given[sizes.name]
+    return tuple(int(v) for v in value) if isinstance(value, tuple) else ()
+
+
+@lru_cache(maxsize=2048)
+def _settled(structure: _Structure) -> Op:
+    return Op(_Settling(structure).run(), structure.op.functions)
 
 
 class _Settling:
-    def __init__(self, node: Node, call: Environment) -> None:
-        self.op = node.op.spec
-        self.node = node
-        self.call = call
-        self.types = dict(node.types)
+    def __init__(self, structure: _Structure) -> None:
+        self.op = structure.op.spec
+        self.words = dict(structure.words)
+        self.lengths = dict(structure.lengths)
+        self.types = dict(structure.types)
+        self.fills = {t.name: fills for t, fills in zip(self.op.tensors, structure.fills, strict=True)}
         self.axes = {
-            t.name: logical_axes(self.op, t.layout, call.attrs, t.rank) for t in (*self.op.tensors, *self.op.outputs)
+            t.name: logical_axes(self.op, t.layout, self.words, t.rank) for t in (*self.op.tensors, *self.op.outputs)
         }
         self.dims = {t.name: tuple(self._dimension(t, axis) for axis in range(t.rank)) for t in self.op.tensors}
 
-    def run(self) -> Settled:
+    def run(self) -> m.OpSpec:
         op = self.op
         if not op.definitions:
             raise CannotComposeError(f"{op.name} has no mathematics of its own")
@@ -73,9 +123,7 @@ class _Settling:
             specializations=(),
             algorithms=tuple(self._algorithms()),
         )
-        settled = without_idle(settled)
-        numbers = tuple((a.name, self.call.attrs[a.name]) for a in settled.attrs)
-        return Settled(settled, (*numbers, *self._given_sizes()))
+        return without_idle(settled)
 
     # The interface --------------------------------------------------------------------------------
 
@@ -86,9 +134,7 @@ class _Settling:
             return replace(dim, size=self.expression(dim.size), factors=factors(dim.size))
         if not dim.broadcast:
             return dim
-        whole = self.call.symbols[str(dim.factors[0])]
-        fills = self.call.shapes[tensor.name][axis] == whole
-        return replace(dim, broadcast=False) if fills else m.Dimension(m.Number(1), (1,))
+        return replace(dim, broadcast=False) if self.fills[tensor.name][axis] else m.Dimension(m.Number(1), (1,))
 
     def _tensor(self, tensor: m.Tensor) -> m.Tensor:
         """A tensor in the caller's order, of a plain type."""
@@ -103,26 +149,17 @@ class _Settling:
 
     def _sizes(self, sizes: m.Sizes) -> m.Sizes:
         """Sizes in the one form that is given, in the caller's order."""
-        value = self._size_values(sizes)
-        form = next(i for i, dims in enumerate(sizes.forms) if len(dims) == len(value))
-        axes = logical_axes(self.op, sizes.layouts[form], self.call.attrs, len(value))
+        length = self.lengths[sizes.name]
+        form = next(i for i, dims in enumerate(sizes.forms) if len(dims) == length)
+        axes = logical_axes(self.op, sizes.layouts[form], self.words, length)
         dims = _placed(axes, sizes.forms[form])
         bindings = (sizes.bindings[form],) if sizes.bindings and sizes.bindings[form] else ()
         return replace(sizes, forms=(dims,), layouts=(None,), bindings=bindings)
 
-    def _size_values(self, sizes: m.Sizes) -> tuple[int, ...]:
-        value = dict(self.node.attributes)[sizes.name]
-        return tuple(int(v) for v in value) if isinstance(value, tuple) else ()
-
-    def _given_sizes(self) -> Iterator[tuple[str, AttrStored]]:
-        for entry in self.op.inputs:
-            if isinstance(entry, m.Sizes):
-                yield entry.name, self._size_values(entry)
-
     def _attrs(self) -> Iterator[m.Attr]:
         """The attributes that stay: those of numbers that are given."""
         for a in self.op.attrs:
-            if a.kind in ("int", "float") and not a.compatibility and self.call.attrs[a.name] != ():
+            if a.kind in ("int", "float") and not a.compatibility and self.words[a.name] != ():
                 yield m.Attr(a.name, a.kind, a.shape, minimum=a.minimum, maximum=a.maximum, doc=a.doc, wide=a.wide)
 
     def _checks(self) -> Iterator[m.ShapeLet | m.Require]:
@@ -196,16 +233,16 @@ class _Settling:
     def _settled(self, e: m.Expr) -> m.Expr:
         match e:
             case m.EnumIs():
-                return m.Number(self.call.attrs[e.name] == e.value)
+                return m.Number(self.words[e.name] == e.value)
             case m.Present():
-                return m.Number(self.call.attrs[e.attr] != ())
+                return m.Number(self.words[e.attr] != ())
             case m.AttrValue():
                 return self._number(e)
             case m.SizeOf():
                 return self._size_of(e)
             case m.FunctionCall():
                 arguments = tuple(
-                    replace(a, name=None, value=str(self.call.attrs[a.name]))
+                    replace(a, name=None, value=str(self.words[a.name]))
                     if isinstance(a, m.EnumArgument) and a.name is not None
                     else a
                     for a in e.arguments
@@ -221,7 +258,7 @@ class _Settling:
         return self.dims[tensor.name][e.axis].size
 
     def _number(self, e: m.AttrValue) -> m.Expr:
-        value = self.call.attrs[e.attr]
+        value = self.words[e.attr]
         if isinstance(value, bool):
             return m.Number(value)
         return m.Number(0) if value == () else e

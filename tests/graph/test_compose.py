@@ -9,10 +9,13 @@ import pytest
 from hypothesis import strategies as st
 
 from opgen.dtypes import DTYPES
+from opgen.graph import compose as composing
+from opgen.graph import settle as settling
 from opgen.graph.bound import bound
 from opgen.graph.compose import compose
 from opgen.graph.interpret import interpret
 from opgen.graph.nodes import Graph, Node
+from opgen.graph.passes.fuse import FUSE
 from opgen.graph.replace import outside, with_node
 from opgen.graph.settle import CannotComposeError
 from opgen.graph.verify import verify
@@ -215,3 +218,23 @@ def test_every_stage_of_a_composed_op(stage: Stage) -> None:
     text = pipeline.text(stage)
     wanted = {"spec": "op Conv2DPlusRamp {", "model": "op Conv2DPlusRamp {", "schedule": "split", "ptx": ".entry"}
     assert wanted.get(stage, "conv2d_plus_ramp") in text, text[:500]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (3, 1), (1, 1), (0, 4), (30, 40)])
+def test_what_is_composed_is_the_same_whatever_was_composed_before(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An op of several is made once for all sizes: no number decides what it is but those that are 1."""
+
+    def graph(rows: int, columns: int) -> Graph:
+        s = Steps()
+        x, y, z = s.input(rows, columns), s.input(1, columns), s.input(rows, 1)
+        h = s("Add", s("Mul", x, y), z)
+        return s.graph(s("Relu", h), s("RowSum", h))
+
+    for size in ((5, 6), (1, 6), (5, 1), (2, 2)):
+        FUSE.run(graph(*size))
+    found = FUSE.run(graph(*shape))
+    monkeypatch.setattr(composing, "_composed", composing._composed.__wrapped__)
+    monkeypatch.setattr(settling, "_settled", settling._settled.__wrapped__)
+    assert FUSE.run(graph(*shape)) == found
