@@ -23,6 +23,7 @@ from opgen.graph.loaded import LoadedProgram
 from opgen.graph.programs import Prepare, Programs, Ready
 from opgen.graph.recall import Recall
 from opgen.graph.values import Array, Kind
+from opgen.runtime.algorithms import Mode, asked
 from opgen.runtime.checks import Checks
 from opgen.runtime.describe import describe
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
@@ -57,7 +58,8 @@ class CompiledModel:
         self.name = name
         self._inputs = dict(inputs)
         self._programs = Programs(name, inputs, prepare, progress, recall)
-        self._short: Short = _never
+        self._short: dict[Mode | None, Short] = {}
+        """The way of the last call, for each choice of algorithms that a block asks for."""
 
     @classmethod
     def of_graph(cls, graph: Graph, progress: Progress | None = None) -> CompiledModel:
@@ -95,17 +97,18 @@ class CompiledModel:
 
         Raises ArgumentError for a tensor that does not fit: which input, what was expected, what was given.
         """
-        result = self._short(*tensors, out)
+        short = self._short.get(asked(), _never)
+        result = short(*tensors, out)
         if result is not None:
             return result
-        if out is None and (seen := arrays(tensors)) is not None and (result := self._short(*seen, out)) is not None:
+        if out is None and (seen := arrays(tensors)) is not None and (result := short(*seen, out)) is not None:
             return lent(result) if isinstance(result, np.ndarray) else tuple(map(lent, result))
         results = self._results(tensors, out)
         return results[0] if len(results) == 1 else results
 
     def at_once(self, *tensors: object, out: object = None) -> Found:
         """The result of a call like the last one; None, and nothing is done, if it is not like it."""
-        return self._short(*tensors, out)
+        return self._short.get(asked(), _never)(*tensors, out)
 
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The results by name, given the inputs by name."""
@@ -158,7 +161,7 @@ class CompiledModel:
         results = plan.new(given, out)
         plan.run(read, results)
         if not self._programs.steering:  # else what the tensors hold decides which program it is
-            self._short = plan.launcher() if len(plan.results) == 1 else _several(plan)
+            self._short[asked()] = plan.launcher() if len(plan.results) == 1 else _several(plan)
         for t in (*tensors, *(out or ())):
             learn(t)
         return for_caller(results, out, bool(others(tensors)))

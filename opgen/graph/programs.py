@@ -31,6 +31,7 @@ from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
 from opgen.graph.variety import Variety
+from opgen.runtime.algorithms import Mode, mode
 from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.call import Call, Launch, Result
 from opgen.runtime.errors import ArgumentValueError
@@ -53,7 +54,8 @@ Prepare: TypeAlias = "Callable[[Mapping[str, Kind], Mapping[str, Array]], Graph]
 ArgumentError for inputs that do not fit, ModelError for what cannot be made.
 """
 
-_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[bytes, ...]]"
+_Key: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[bytes, ...], Mode]"
+"""The shapes of the inputs, the elements of those that decide, and the algorithms that kernels may be computed by."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class Programs:
             return found
 
     def _key(self, arrays: Mapping[str, Array]) -> _Key:
-        return tuple(a.shape for a in arrays.values()), tuple(arrays[name].tobytes() for name in self.steering)
+        steered = tuple(arrays[name].tobytes() for name in self.steering)
+        return tuple(a.shape for a in arrays.values()), steered, mode()
 
     def _made(self, arrays: Mapping[str, Array], elements: bool) -> Ready:
         kinds = {name: (self._inputs[name], a.shape) for name, a in arrays.items()}

@@ -216,7 +216,8 @@ def test_every_stage_of_a_composed_op(stage: Stage) -> None:
     target = None if stage in ("cuda", "ptx") else toolchain.host()
     pipeline = Pipeline(whole.op.module, whole.op.spec, call.variant, call.environment, target)
     text = pipeline.text(stage)
-    wanted = {"spec": "op Conv2DPlusRamp {", "model": "op Conv2DPlusRamp {", "schedule": "split", "ptx": ".entry"}
+    op = "op Conv2DPlusRamp {"
+    wanted = {"spec": op, "model": op, "schedule": "split", "why": "<- chosen", "ptx": ".entry"}
     assert wanted.get(stage, "conv2d_plus_ramp") in text, text[:500]
 
 

@@ -18,6 +18,7 @@ from opgen.graph.interpret import compiled, interpret
 from opgen.graph.nodes import Array, Graph
 from opgen.graph.prepare import load
 from opgen.graph.program import program
+from opgen.runtime.algorithms import Mode
 from opgen.runtime.errors import ArgumentError
 from opgen.runtime.threads import get_num_threads, set_num_threads
 from tests.graph.random_graphs import assert_same, campaign, random_inputs
@@ -234,3 +235,22 @@ def test_programs_of_one_model_share_their_weights() -> None:
         np.testing.assert_allclose(model(inputs["x0"]), interpret(graph, inputs, compiled)[0], rtol=1e-4)
     first, second = ({id(a) for a in map(array_of, p.rows) if a is not None} for p in model.programs)
     assert first == second
+
+
+def test_each_choice_of_algorithms_has_its_program() -> None:
+    """Whichever is asked for first, and however often they take turns."""
+    graph = convolutions(64, 56)
+    inputs = dict(uniform(graph.inputs))
+    modes: tuple[Mode, ...] = ("off", "default", "off", "default", "default", "off")
+    expected = {}
+    for each in modes[:2]:
+        with algorithms(each):
+            expected[each] = results(CompiledModel.of_graph(graph), inputs)[0].tobytes()
+    assert expected["off"] != expected["default"], "an algorithm rounds in another way"
+    with algorithms("default"):
+        model = CompiledModel.of_graph(graph)
+    for each in modes:
+        with algorithms(each):
+            assert results(model, inputs)[0].tobytes() == expected[each]
+            assert model.run(inputs)[model.programs[-1].program.outputs[0].name].tobytes() == expected[each]
+    assert len(model.programs) == 2

@@ -30,10 +30,16 @@ MACHINES = {
 
 
 def convolution(
-    wrt: str | None, images: int, size: tuple[int, int], taps: tuple[int, int, int, int], stride: int, dtype: str
+    wrt: str | None,
+    images: int,
+    size: tuple[int, int],
+    taps: tuple[int, int, int, int],
+    stride: int,
+    dtype: str,
+    padding: str = "SAME",
 ) -> Kernel:
     """A convolution, or its gradient by the image, channels first; `taps` is the filter's shape."""
-    attrs = {"strides": [1, 1, stride, stride], "padding": "SAME", "data_format": "NCHW"}
+    attrs = {"strides": [1, 1, stride, stride], "padding": padding, "data_format": "NCHW"}
     shapes = {"input": (images, taps[2], *size), "filter": taps}
     op = MODULE.op("Conv2D")
     if wrt is not None:
@@ -46,7 +52,7 @@ def convolution(
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", range(8))
 def test_images_and_results_are_turned(seed: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
     rng = random.Random(seed)
     size = rng.choice([(5, 7), (7, 5), (9, 6), (4, 10)])
     depths = rng.choice([(16, 32), (20, 16), (24, 36), (32, 17)])
@@ -73,7 +79,7 @@ def test_images_are_read_as_they_lie_where_one_unit_multiplies(
     latency: int, in_place: bool, wrt: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results are turned as a whole, of products of matrices block by block and image by image."""
-    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
     image, result = ("input", "output") if wrt is None else ("grad_output", "grad_input")
     machine = replace(typical(64), latency=latency)
     product = assert_right(convolution(wrt, 2, (14, 14), (1, 1, 64, 64), 1, "float32"), machine, 1)
@@ -85,7 +91,7 @@ def test_images_are_read_as_they_lie_where_one_unit_multiplies(
 
 
 def test_groups_are_turned_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turned_maps, "WORTH", 0)
+    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
     attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NCHW"}
     call = Call(MODULE, MODULE.op("Conv2D"), {"input": (1, 2, 14, 14), "filter": (7, 5, 1, 32)}, attrs, dtype="float32")
     lowered, parameters = call.kernel()
@@ -99,3 +105,14 @@ def test_what_would_take_long_beside_the_arithmetic_is_not_turned() -> None:
     for shape in ((1, 1, 16, 64), (3, 3, 2, 8)):
         kernel = convolution(None, 1, (14, 14), shape, 1, "float32")
         assert "_turned" not in str(scheduled(kernel, "cpu", typical(64))[0])
+
+
+@pytest.mark.parametrize("worth", [0, turned_maps.WORTH_MAPS])
+def test_strided_windows_without_borders_have_lanes(worth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where images would be read with strides, lanes follow the outputs; a way that is given up leaves nothing."""
+    monkeypatch.setattr(turned_maps, "WORTH_MAPS", worth)
+    small = convolution(None, 1, (19, 22), (7, 7, 3, 32), 2, "float32", "VALID")
+    assert "vectorize" in assert_right(small, MACHINES["small caches"], 1)
+    for vector in (16, 32, 64):
+        large = convolution(None, 1, (224, 224), (7, 7, 3, 96), 2, "float32", "VALID")
+        assert "vectorize" in str(scheduled(large, "cpu", typical(vector))[0])

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from opgen.loop.nodes import Load, Store
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Const, Load, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, count_of_terms, is_contiguous, own_axis, width_in_bytes, with_last
+from opgen.schedule.auto.nests import Nest, count_of_terms, depends, is_contiguous, own_axis, width_in_bytes, with_last
 from opgen.schedule.cost.calibration import WORTH_MAPS
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
@@ -100,8 +101,18 @@ class TurnedMaps(LaneNest):
             return None
         if any(e.dtype != e.dtype.compute_type for e in self.nest.summed):
             return None  # narrow ones are copied in another way
+        if not all(map(self._in_steps_of_one, dict.fromkeys(self.nest.summed))):
+            return None  # lanes would read with strides whatever is turned
         apart = own_axis(found[0], self._term) is not None
         return found[0] if apart and not is_contiguous(found[0], self._term, self.nest.shapes) else None
+
+    def _in_steps_of_one(self, load: Load) -> bool:
+        """Whether lanes read elements of a dimension one after the other, or all the same one."""
+        axis = own_axis(load, self.vector)
+        if axis is None:
+            return not depends(load.indices, self.vector)
+        form = linear(load.indices[axis], self.vector)
+        return form is not None and form[0] == Const(1)
 
     @cached_property
     def _term(self) -> str:
