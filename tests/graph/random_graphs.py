@@ -1,7 +1,8 @@
 """Random graphs: a Hypothesis strategy, and arrays for their inputs.
 
-`graphs()` draws graphs of the ops in `ops.op` with values that several nodes take, dead ends, several outputs (one
-perhaps twice, one perhaps an input or a constant), sizes of 0, and nodes that depend on constants alone.
+`graphs()` draws graphs of the ops in `ops.op` with values that several nodes take, nodes that are there twice (or
+nearly), dead ends, several outputs (one perhaps twice, one perhaps an input or a constant), sizes of 0, and nodes that
+depend on constants alone.
 
 How many are tried is `OPGEN_GRAPHS` (a test says its default), and the seed `OPGEN_SEED`: `@campaign(60)` on a test
 that takes `graph`.
@@ -34,16 +35,24 @@ FLOATS = (0.5, -1.25, 2.0)
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
-def campaign(count: int, **drawn: st.SearchStrategy[object]) -> Callable[[Test], Test]:
-    """Runs a test on `count` graphs (or OPGEN_GRAPHS), given as `graph`, and on what else is to be drawn."""
+def campaign(count: int, shrinks: bool = True, **drawn: st.SearchStrategy[object]) -> Callable[[Test], Test]:
+    """Runs a test on `count` graphs (or OPGEN_GRAPHS), given as `graph`, and on what else is to be drawn.
+
+    Unless it `shrinks`, the first graph for which the test fails is enough.
+    """
 
     def run(test: Test) -> Test:
         print(f"OPGEN_SEED={SEED}")
         examples = int(os.environ.get("OPGEN_GRAPHS", count))
-        phases = [p for p in Phase if p not in (Phase.reuse, Phase.explain)]
+        phases = [Phase.generate, *([Phase.explicit, Phase.target, Phase.shrink] if shrinks else [])]
         quiet = list(HealthCheck)
         limits = settings(
-            max_examples=examples, deadline=None, suppress_health_check=quiet, phases=phases, database=None
+            max_examples=examples,
+            deadline=None,
+            suppress_health_check=quiet,
+            phases=phases,
+            database=None,
+            report_multiple_bugs=False,
         )
         found: Test = seed(SEED)(limits(given(graph=graphs(), **drawn)(test)))
         return found
@@ -129,6 +138,23 @@ class _Builder:
         self.nodes.append(node)
         self.values += made
 
+    def again(self) -> None:
+        """A node once more, perhaps with other attributes."""
+        node = self.draw(st.sampled_from(self.nodes))
+        spec, number = node.op.spec, len(self.nodes)
+        attributes = dict(node.attributes)
+        if self.draw(st.booleans()):
+            attributes |= {a.name: self.draw(_attribute(a)) for a in spec.attrs}
+        known = {v.name: v for v in self.known}
+        names = [f"v{number}_{o.name}" for o in spec.outputs]
+        tensors = [known[name] for name in node.inputs]
+        try:
+            made = make_node(f"n{number}", node.op, tensors, names, attributes, dict(node.types), f"step {number}")
+        except CallError:
+            return
+        self.nodes.append(made[0])
+        self.values += made[1]
+
     def _start(self, spec: OpSpec) -> tuple[dict[str, int], dict[str, str]]:
         """Sizes and types of an op, those of the first input taken from a value that is there, if one fits."""
         types = {v.name: self.draw(st.sampled_from(v.allowed)).name for v in spec.type_variables}
@@ -193,7 +219,10 @@ def graphs(draw: st.DrawFn, ops: Sequence[Op] = OPS, steps: int = 9) -> Graph:
         rank = draw(st.integers(1, 3))
         builder.source((DTYPES[kind], tuple(draw(st.sampled_from(SIZES)) for _ in range(rank))))
     for _ in range(draw(st.integers(0, steps))):
-        builder.step()
+        if builder.nodes and draw(st.integers(0, 5)) == 0:
+            builder.again()
+        else:
+            builder.step()
     return builder.graph()
 
 
