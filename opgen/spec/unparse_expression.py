@@ -28,9 +28,11 @@ def named(name: str) -> s.Named:
 
 
 def constant(value: int | float | bool) -> s.Expression:
-    """A literal; a negative one is the negation of a literal."""
+    """A literal; a negative one is the negation of a literal, but for the least of 64 bits, which is of none."""
     if isinstance(value, bool):
         return s.Constant(NOWHERE, str(value).lower())
+    if isinstance(value, int) and value == -(2**63):
+        return s.Binary(NOWHERE, "-", constant(value + 1), constant(1))
     if value < 0:
         return s.Unary(NOWHERE, "-", s.Constant(NOWHERE, repr(-value)))
     return s.Constant(NOWHERE, repr(value))

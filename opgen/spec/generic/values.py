@@ -12,6 +12,9 @@ from opgen.spec import syntax as s
 CODE = "S065"
 """Of mistakes in what only generic ops have."""
 
+LEAST = -(2**63)
+"""The least integer of 64 bits."""
+
 
 class Mistake(DiagnosticError):
     """A mistake of whoever wrote a generic op, found while it is expanded."""
@@ -21,7 +24,9 @@ class Mistake(DiagnosticError):
 
 
 def integer(value: int, span: Span) -> s.Expression:
-    """An integer as a tree."""
+    """An integer as a tree; the least of 64 bits is no literal's negative."""
+    if value == LEAST:
+        return s.Binary(span, "-", integer(value + 1, span), integer(1, span))
     literal = s.Constant(span, str(abs(value)))
     return s.Unary(span, "-", literal) if value < 0 else literal
 
@@ -38,7 +43,10 @@ def boolean(value: bool, span: Span) -> s.Expression:
 
 
 def known_integer(tree: s.Expression) -> int | None:
-    """The value of a tree that is an integer literal, or the negative of one."""
+    """The value of a tree that `integer` made."""
+    if isinstance(tree, s.Binary) and tree.op == "-":
+        left, right = known_integer(tree.left), known_integer(tree.right)
+        return None if left is None or right is None else left - right
     if isinstance(tree, s.Unary) and tree.op == "-":
         inner = known_integer(tree.operand)
         return None if inner is None else -inner
