@@ -30,6 +30,10 @@ def compile(
     is captured when it is called.  A program is made when a call with new sizes comes; `progress` is told how many of
     its kernels are done, of how many, and what is being done.
 
+    Memory is bounded whatever sizes come: `opgen.graph.programs.PROGRAMS` programs are kept, those used last, and for
+    runs one arena each, none larger than the largest of these programs needs; weights are there once for all programs.
+    The first `opgen.graph.variety.SPECIAL` combinations of sizes get kernels of their own, further ones share kernels.
+
         model = opgen.compile("model.onnx")
         y = model(x)
 
