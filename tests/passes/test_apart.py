@@ -82,7 +82,20 @@ def test_what_is_not_taken() -> None:
     text = KERNEL.replace("copy[j, k_4] = x[j, k_4]", "turned[j, k_4] = x[j, k_4]")
     touching = parse_kernel(text.replace("* scaled", "* turned").replace("+ copy[j_2", "+ x[j_2"))
     assert taken_apart(touching, ("w", "s")) is None, "another nest writes to the buffer from what changes"
-    open_size = parse_kernel(
-        KERNEL.replace("    x: float32[3, 4],\n", "    x: float32[3, 4],\n    n: int64 in [0, inf],\n")
-    )
-    assert taken_apart(open_size, ("w",)) is None, "a kernel of open sizes is for all constants"
+
+
+def test_what_is_of_known_size_is_taken_from_kernels_of_open_ones() -> None:
+    """So that packed weights are there once, whatever else varies."""
+    rows = KERNEL.replace("float32[3, ", "float32[n, ").replace("0 .. 3:", "0 .. n:")
+    kernel = parse_kernel(rows.replace("    s: float32[5],\n", "    s: float32[5],\n    n: int64 in [0, inf],\n"))
+    apart = taken_apart(kernel, ("w", "s", "x"))
+    assert apart is not None
+    assert names(apart.first) == (["w", "s"], ["scaled"])
+    assert apart.first.is_bound
+    assert names(apart.then) == (["x", "scaled"], ["y"])
+    assert apart.then.parameters == kernel.parameters
+    verify(apart.first)
+    verify(apart.then)
+    depths = KERNEL.replace("float32[5", "float32[n").replace(", 5]", ", n]").replace("0 .. 5:", "0 .. n:")
+    varied = parse_kernel(depths.replace("    s: float32[n],\n", "    s: float32[n],\n    n: int64 in [0, inf],\n"))
+    assert taken_apart(varied, ("w", "s")) is None, "who prepares does not know how large it is"
