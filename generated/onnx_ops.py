@@ -11,7 +11,7 @@ from opgen.runtime.arguments import Integers, Numbers
 from opgen.runtime.call import Call
 from opgen.runtime.checks import Checks
 from opgen.runtime.dimensions import rows
-from opgen.runtime.plan import Prepared
+from opgen.runtime.plan import Prepared, PreparedSeveral
 from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, TensorLike
 
@@ -7119,6 +7119,8 @@ class prepare:
 
         run = prepare.op(x, ...)  # arguments as the op takes them; of tensors only types and shapes count
         y = run(x)                # tensors in the op's order, by position; or run(x, out=y)
+
+    Tensors that the op may do without, and were not there, are left out, and so are inputs whose values count.
     """
 
     @staticmethod
@@ -7145,6 +7147,1597 @@ class prepare:
             (input,),
             (blocksize, None if type(name) is str else name),
         )
+
+    @staticmethod
+    def mat_mul(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `mat_mul`."""
+        return _mat_mul.prepare((A, B), {})
+
+    @staticmethod
+    def gemm(
+        A: TensorLike,
+        B: TensorLike,
+        C: TensorLike | None = None,
+        *,
+        alpha: float | None = 1.0,
+        beta: float | None = 1.0,
+        transA: bool | None = False,
+        transB: bool | None = False,
+    ) -> Prepared:
+        """Prepare `gemm`."""
+        return _gemm.prepare((A, B, C), {"alpha": alpha, "beta": beta, "transA": transA, "transB": transB})
+
+    @staticmethod
+    def mat_mul_integer(
+        A: TensorLike,
+        B: TensorLike,
+        a_zero_point: TensorLike | None = None,
+        b_zero_point: TensorLike | None = None,
+    ) -> Prepared:
+        """Prepare `mat_mul_integer`."""
+        return _mat_mul_integer.prepare((A, B, a_zero_point, b_zero_point), {})
+
+    @staticmethod
+    def conv(
+        X: TensorLike,
+        W: TensorLike,
+        B: TensorLike | None = None,
+        *,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+    ) -> Prepared:
+        """Prepare `conv`."""
+        return _conv.prepare(
+            (X, W, B),
+            {
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "kernel_shape": kernel_shape,
+                "group": group,
+            },
+        )
+
+    @staticmethod
+    def conv_integer(
+        X: TensorLike,
+        W: TensorLike,
+        x_zero_point: TensorLike | None = None,
+        w_zero_point: TensorLike | None = None,
+        *,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+    ) -> Prepared:
+        """Prepare `conv_integer`."""
+        return _conv_integer.prepare(
+            (X, W, x_zero_point, w_zero_point),
+            {
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "kernel_shape": kernel_shape,
+                "group": group,
+            },
+        )
+
+    @staticmethod
+    def conv_transpose(
+        X: TensorLike,
+        W: TensorLike,
+        B: TensorLike | None = None,
+        *,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        output_padding: Integers | None = None,
+        output_shape: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `conv_transpose`."""
+        return _conv_transpose.prepare(
+            (X, W, B),
+            {
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "kernel_shape": kernel_shape,
+                "group": group,
+                "output_padding": output_padding,
+                "output_shape": output_shape,
+            },
+        )
+
+    @staticmethod
+    def acos(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `acos`."""
+        return _acos.prepare((input,), {})
+
+    @staticmethod
+    def acosh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `acosh`."""
+        return _acosh.prepare((input,), {})
+
+    @staticmethod
+    def asin(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `asin`."""
+        return _asin.prepare((input,), {})
+
+    @staticmethod
+    def asinh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `asinh`."""
+        return _asinh.prepare((input,), {})
+
+    @staticmethod
+    def atan(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `atan`."""
+        return _atan.prepare((input,), {})
+
+    @staticmethod
+    def atanh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `atanh`."""
+        return _atanh.prepare((input,), {})
+
+    @staticmethod
+    def cosh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `cosh`."""
+        return _cosh.prepare((input,), {})
+
+    @staticmethod
+    def sinh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `sinh`."""
+        return _sinh.prepare((input,), {})
+
+    @staticmethod
+    def tan(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `tan`."""
+        return _tan.prepare((input,), {})
+
+    @staticmethod
+    def mod(
+        A: TensorLike,
+        B: TensorLike,
+        *,
+        fmod: bool | None = False,
+    ) -> Prepared:
+        """Prepare `mod`."""
+        return _mod.prepare((A, B), {"fmod": fmod})
+
+    @staticmethod
+    def bit_shift(
+        X: TensorLike,
+        Y: TensorLike,
+        *,
+        direction: Literal["LEFT", "RIGHT"],
+    ) -> Prepared:
+        """Prepare `bit_shift`."""
+        return _bit_shift.prepare((X, Y), {"direction": direction})
+
+    @staticmethod
+    def bitwise_and(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `bitwise_and`."""
+        return _bitwise_and.prepare((A, B), {})
+
+    @staticmethod
+    def bitwise_or(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `bitwise_or`."""
+        return _bitwise_or.prepare((A, B), {})
+
+    @staticmethod
+    def bitwise_xor(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `bitwise_xor`."""
+        return _bitwise_xor.prepare((A, B), {})
+
+    @staticmethod
+    def bitwise_not(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `bitwise_not`."""
+        return _bitwise_not.prepare((X,), {})
+
+    @staticmethod
+    def gather(
+        data: TensorLike,
+        indices: TensorLike,
+        *,
+        axis: int | None = 0,
+    ) -> Prepared:
+        """Prepare `gather`."""
+        return _gather.prepare((data, indices), {"axis": axis})
+
+    @staticmethod
+    def gather_elements(
+        data: TensorLike,
+        indices: TensorLike,
+        *,
+        axis: int | None = 0,
+    ) -> Prepared:
+        """Prepare `gather_elements`."""
+        return _gather_elements.prepare((data, indices), {"axis": axis})
+
+    @staticmethod
+    def one_hot(
+        indices: TensorLike,
+        depth: int,
+        values: TensorLike,
+        *,
+        axis: int | None = -1,
+    ) -> Prepared:
+        """Prepare `one_hot`."""
+        return _one_hot.prepare((indices, depth, values), {"axis": axis})
+
+    @staticmethod
+    def logical_and(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `logical_and`."""
+        return _logical_and.prepare((A, B), {})
+
+    @staticmethod
+    def logical_or(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `logical_or`."""
+        return _logical_or.prepare((A, B), {})
+
+    @staticmethod
+    def logical_xor(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `logical_xor`."""
+        return _logical_xor.prepare((A, B), {})
+
+    @staticmethod
+    def logical_not(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `logical_not`."""
+        return _logical_not.prepare((X,), {})
+
+    @staticmethod
+    def equal(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `equal`."""
+        return _equal.prepare((A, B), {})
+
+    @staticmethod
+    def greater(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `greater`."""
+        return _greater.prepare((A, B), {})
+
+    @staticmethod
+    def greater_or_equal(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `greater_or_equal`."""
+        return _greater_or_equal.prepare((A, B), {})
+
+    @staticmethod
+    def less(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `less`."""
+        return _less.prepare((A, B), {})
+
+    @staticmethod
+    def less_or_equal(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `less_or_equal`."""
+        return _less_or_equal.prepare((A, B), {})
+
+    @staticmethod
+    def is_nan(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `is_nan`."""
+        return _is_nan.prepare((X,), {})
+
+    @staticmethod
+    def is_inf(
+        X: TensorLike,
+        *,
+        detect_negative: bool | None = True,
+        detect_positive: bool | None = True,
+    ) -> Prepared:
+        """Prepare `is_inf`."""
+        return _is_inf.prepare((X,), {"detect_negative": detect_negative, "detect_positive": detect_positive})
+
+    @staticmethod
+    def where(
+        condition: TensorLike,
+        X: TensorLike,
+        Y: TensorLike,
+    ) -> Prepared:
+        """Prepare `where`."""
+        return _where.prepare((condition, X, Y), {})
+
+    @staticmethod
+    def transpose(
+        data: TensorLike,
+        *,
+        perm: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `transpose`."""
+        return _transpose.prepare((data,), {"perm": perm})
+
+    @staticmethod
+    def reshape(
+        data: TensorLike,
+        shape: Integers,
+        *,
+        allowzero: bool | None = False,
+    ) -> Prepared:
+        """Prepare `reshape`."""
+        return _reshape.prepare((data, shape), {"allowzero": allowzero})
+
+    @staticmethod
+    def flatten(
+        input: TensorLike,
+        *,
+        axis: int | None = 1,
+    ) -> Prepared:
+        """Prepare `flatten`."""
+        return _flatten.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def squeeze(
+        data: TensorLike,
+        axes: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `squeeze`."""
+        return _squeeze.prepare((data, axes), {})
+
+    @staticmethod
+    def squeeze_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `squeeze_by_attributes`."""
+        return _squeeze_by_attributes.prepare((data,), {"axes": axes})
+
+    @staticmethod
+    def unsqueeze(
+        data: TensorLike,
+        axes: Integers,
+    ) -> Prepared:
+        """Prepare `unsqueeze`."""
+        return _unsqueeze.prepare((data, axes), {})
+
+    @staticmethod
+    def unsqueeze_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers,
+    ) -> Prepared:
+        """Prepare `unsqueeze_by_attributes`."""
+        return _unsqueeze_by_attributes.prepare((data,), {"axes": axes})
+
+    @staticmethod
+    def concat(
+        inputs: Sequence[TensorLike],
+        *,
+        axis: int,
+    ) -> Prepared:
+        """Prepare `concat`."""
+        return _concat.prepare((*inputs,), {"axis": axis})
+
+    @staticmethod
+    def split(
+        input: TensorLike,
+        split: Integers | None = None,
+        *,
+        axis: int | None = 0,
+        num_outputs: int | None = 1,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `split`."""
+        return _split.prepare_some((input, split), {"axis": axis, "num_outputs": num_outputs}, results)
+
+    @staticmethod
+    def split_by_attributes(
+        input: TensorLike,
+        *,
+        axis: int | None = 0,
+        split: Integers | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `split_by_attributes`."""
+        return _split_by_attributes.prepare_some((input,), {"axis": axis, "split": split}, results)
+
+    @staticmethod
+    def strided_slice(
+        data: TensorLike,
+        starts: Integers,
+        ends: Integers,
+        axes: Integers | None = None,
+        steps: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `strided_slice`."""
+        return _strided_slice.prepare((data, starts, ends, axes, steps), {})
+
+    @staticmethod
+    def tile(
+        input: TensorLike,
+        repeats: Integers,
+    ) -> Prepared:
+        """Prepare `tile`."""
+        return _tile.prepare((input, repeats), {})
+
+    @staticmethod
+    def trilu(
+        input: TensorLike,
+        k: Integers | None = None,
+        *,
+        upper: bool | None = True,
+    ) -> Prepared:
+        """Prepare `trilu`."""
+        return _trilu.prepare((input, k), {"upper": upper})
+
+    @staticmethod
+    def softmax(
+        input: TensorLike,
+        *,
+        axis: int | None = -1,
+    ) -> Prepared:
+        """Prepare `softmax`."""
+        return _softmax.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def log_softmax(
+        input: TensorLike,
+        *,
+        axis: int | None = -1,
+    ) -> Prepared:
+        """Prepare `log_softmax`."""
+        return _log_softmax.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def hardmax(
+        input: TensorLike,
+        *,
+        axis: int | None = -1,
+    ) -> Prepared:
+        """Prepare `hardmax`."""
+        return _hardmax.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def softmax_of_rows(
+        input: TensorLike,
+        *,
+        axis: int | None = 1,
+    ) -> Prepared:
+        """Prepare `softmax_of_rows`."""
+        return _softmax_of_rows.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def log_softmax_of_rows(
+        input: TensorLike,
+        *,
+        axis: int | None = 1,
+    ) -> Prepared:
+        """Prepare `log_softmax_of_rows`."""
+        return _log_softmax_of_rows.prepare((input,), {"axis": axis})
+
+    @staticmethod
+    def batch_normalization(
+        X: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        input_mean: TensorLike,
+        input_var: TensorLike,
+        *,
+        epsilon: float | None = 1e-05,
+        momentum: float | None = 0.9,
+        training_mode: bool | None = False,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `batch_normalization`."""
+        return _batch_normalization.prepare_some(
+            (X, scale, B, input_mean, input_var),
+            {"epsilon": epsilon, "momentum": momentum, "training_mode": training_mode},
+            results,
+        )
+
+    @staticmethod
+    def batch_normalization_by_statistics(
+        X: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        mean: TensorLike,
+        var: TensorLike,
+        *,
+        epsilon: float | None = 1e-05,
+        momentum: float | None = 0.9,
+    ) -> Prepared:
+        """Prepare `batch_normalization_by_statistics`."""
+        return _batch_normalization_by_statistics.prepare(
+            (X, scale, B, mean, var), {"epsilon": epsilon, "momentum": momentum}
+        )
+
+    @staticmethod
+    def instance_normalization(
+        input: TensorLike,
+        scale: TensorLike,
+        B: TensorLike,
+        *,
+        epsilon: float | None = 1e-05,
+    ) -> Prepared:
+        """Prepare `instance_normalization`."""
+        return _instance_normalization.prepare((input, scale, B), {"epsilon": epsilon})
+
+    @staticmethod
+    def group_normalization(
+        X: TensorLike,
+        scale: TensorLike,
+        bias: TensorLike,
+        *,
+        epsilon: float | None = 1e-05,
+        num_groups: int,
+        stash_type: int | None = 1,
+    ) -> Prepared:
+        """Prepare `group_normalization`."""
+        return _group_normalization.prepare(
+            (X, scale, bias), {"epsilon": epsilon, "num_groups": num_groups, "stash_type": stash_type}
+        )
+
+    @staticmethod
+    def layer_normalization(
+        X: TensorLike,
+        Scale: TensorLike,
+        B: TensorLike | None = None,
+        *,
+        axis: int | None = -1,
+        epsilon: float | None = 1e-05,
+        stash_type: int | None = 1,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `layer_normalization`."""
+        return _layer_normalization.prepare_some(
+            (X, Scale, B), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type}, results
+        )
+
+    @staticmethod
+    def rms_normalization(
+        X: TensorLike,
+        scale: TensorLike,
+        *,
+        axis: int | None = -1,
+        epsilon: float | None = 1e-05,
+        stash_type: int | None = 1,
+    ) -> Prepared:
+        """Prepare `rms_normalization`."""
+        return _rms_normalization.prepare((X, scale), {"axis": axis, "epsilon": epsilon, "stash_type": stash_type})
+
+    @staticmethod
+    def lrn(
+        X: TensorLike,
+        *,
+        alpha: float | None = 0.0001,
+        beta: float | None = 0.75,
+        bias: float | None = 1.0,
+        size: int,
+    ) -> Prepared:
+        """Prepare `lrn`."""
+        return _lrn.prepare((X,), {"alpha": alpha, "beta": beta, "bias": bias, "size": size})
+
+    @staticmethod
+    def lp_normalization(
+        input: TensorLike,
+        *,
+        axis: int | None = -1,
+        p: int | None = 2,
+    ) -> Prepared:
+        """Prepare `lp_normalization`."""
+        return _lp_normalization.prepare((input,), {"axis": axis, "p": p})
+
+    @staticmethod
+    def pad(
+        data: TensorLike,
+        pads: Integers,
+        constant_value: TensorLike | None = None,
+        axes: Integers | None = None,
+        *,
+        mode: Literal["constant", "reflect", "edge", "wrap"] | None = "constant",
+    ) -> Prepared:
+        """Prepare `pad`."""
+        return _pad.prepare((data, pads, constant_value, axes), {"mode": mode})
+
+    @staticmethod
+    def add(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `add`."""
+        return _add.prepare((A, B), {})
+
+    @staticmethod
+    def sub(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `sub`."""
+        return _sub.prepare((A, B), {})
+
+    @staticmethod
+    def mul(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `mul`."""
+        return _mul.prepare((A, B), {})
+
+    @staticmethod
+    def div(
+        A: TensorLike,
+        B: TensorLike,
+    ) -> Prepared:
+        """Prepare `div`."""
+        return _div.prepare((A, B), {})
+
+    @staticmethod
+    def power(
+        X: TensorLike,
+        Y: TensorLike,
+    ) -> Prepared:
+        """Prepare `power`."""
+        return _power.prepare((X, Y), {})
+
+    @staticmethod
+    def add_n(
+        data_0: Sequence[TensorLike],
+    ) -> Prepared:
+        """Prepare `add_n`."""
+        return _add_n.prepare((*data_0,), {})
+
+    @staticmethod
+    def mean(
+        data_0: Sequence[TensorLike],
+    ) -> Prepared:
+        """Prepare `mean`."""
+        return _mean.prepare((*data_0,), {})
+
+    @staticmethod
+    def maximum(
+        data_0: Sequence[TensorLike],
+    ) -> Prepared:
+        """Prepare `maximum`."""
+        return _maximum.prepare((*data_0,), {})
+
+    @staticmethod
+    def minimum(
+        data_0: Sequence[TensorLike],
+    ) -> Prepared:
+        """Prepare `minimum`."""
+        return _minimum.prepare((*data_0,), {})
+
+    @staticmethod
+    def absolute(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `absolute`."""
+        return _absolute.prepare((X,), {})
+
+    @staticmethod
+    def neg(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `neg`."""
+        return _neg.prepare((X,), {})
+
+    @staticmethod
+    def sign(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `sign`."""
+        return _sign.prepare((input,), {})
+
+    @staticmethod
+    def reciprocal(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `reciprocal`."""
+        return _reciprocal.prepare((X,), {})
+
+    @staticmethod
+    def sqrt(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `sqrt`."""
+        return _sqrt.prepare((X,), {})
+
+    @staticmethod
+    def exp(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `exp`."""
+        return _exp.prepare((input,), {})
+
+    @staticmethod
+    def log(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `log`."""
+        return _log.prepare((input,), {})
+
+    @staticmethod
+    def erf(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `erf`."""
+        return _erf.prepare((input,), {})
+
+    @staticmethod
+    def sin(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `sin`."""
+        return _sin.prepare((input,), {})
+
+    @staticmethod
+    def cos(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `cos`."""
+        return _cos.prepare((input,), {})
+
+    @staticmethod
+    def tanh(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `tanh`."""
+        return _tanh.prepare((input,), {})
+
+    @staticmethod
+    def floor(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `floor`."""
+        return _floor.prepare((X,), {})
+
+    @staticmethod
+    def ceil(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `ceil`."""
+        return _ceil.prepare((X,), {})
+
+    @staticmethod
+    def rint(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `rint`."""
+        return _rint.prepare((X,), {})
+
+    @staticmethod
+    def relu(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `relu`."""
+        return _relu.prepare((X,), {})
+
+    @staticmethod
+    def leaky_relu(
+        X: TensorLike,
+        *,
+        alpha: float | None = 0.01,
+    ) -> Prepared:
+        """Prepare `leaky_relu`."""
+        return _leaky_relu.prepare((X,), {"alpha": alpha})
+
+    @staticmethod
+    def p_relu(
+        X: TensorLike,
+        slope: TensorLike,
+    ) -> Prepared:
+        """Prepare `p_relu`."""
+        return _p_relu.prepare((X, slope), {})
+
+    @staticmethod
+    def thresholded_relu(
+        X: TensorLike,
+        *,
+        alpha: float | None = 1.0,
+    ) -> Prepared:
+        """Prepare `thresholded_relu`."""
+        return _thresholded_relu.prepare((X,), {"alpha": alpha})
+
+    @staticmethod
+    def elu(
+        X: TensorLike,
+        *,
+        alpha: float | None = 1.0,
+    ) -> Prepared:
+        """Prepare `elu`."""
+        return _elu.prepare((X,), {"alpha": alpha})
+
+    @staticmethod
+    def celu(
+        X: TensorLike,
+        *,
+        alpha: float | None = 1.0,
+    ) -> Prepared:
+        """Prepare `celu`."""
+        return _celu.prepare((X,), {"alpha": alpha})
+
+    @staticmethod
+    def selu(
+        X: TensorLike,
+        *,
+        alpha: float | None = 1.6732631921768188,
+        gamma: float | None = 1.0507010221481323,
+    ) -> Prepared:
+        """Prepare `selu`."""
+        return _selu.prepare((X,), {"alpha": alpha, "gamma": gamma})
+
+    @staticmethod
+    def sigmoid(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `sigmoid`."""
+        return _sigmoid.prepare((X,), {})
+
+    @staticmethod
+    def hard_sigmoid(
+        X: TensorLike,
+        *,
+        alpha: float | None = 0.2,
+        beta: float | None = 0.5,
+    ) -> Prepared:
+        """Prepare `hard_sigmoid`."""
+        return _hard_sigmoid.prepare((X,), {"alpha": alpha, "beta": beta})
+
+    @staticmethod
+    def hard_swish(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `hard_swish`."""
+        return _hard_swish.prepare((X,), {})
+
+    @staticmethod
+    def swish(
+        X: TensorLike,
+        *,
+        alpha: float | None = 1.0,
+    ) -> Prepared:
+        """Prepare `swish`."""
+        return _swish.prepare((X,), {"alpha": alpha})
+
+    @staticmethod
+    def mish(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `mish`."""
+        return _mish.prepare((X,), {})
+
+    @staticmethod
+    def softplus(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `softplus`."""
+        return _softplus.prepare((X,), {})
+
+    @staticmethod
+    def softsign(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `softsign`."""
+        return _softsign.prepare((input,), {})
+
+    @staticmethod
+    def gelu(
+        X: TensorLike,
+        *,
+        approximate: Literal["none", "tanh"] | None = "none",
+    ) -> Prepared:
+        """Prepare `gelu`."""
+        return _gelu.prepare((X,), {"approximate": approximate})
+
+    @staticmethod
+    def shrink(
+        input: TensorLike,
+        *,
+        lambd: float | None = 0.5,
+        bias: float | None = 0.0,
+    ) -> Prepared:
+        """Prepare `shrink`."""
+        return _shrink.prepare((input,), {"lambd": lambd, "bias": bias})
+
+    @staticmethod
+    def clip(
+        input: TensorLike,
+        least: TensorLike | None = None,
+        greatest: TensorLike | None = None,
+    ) -> Prepared:
+        """Prepare `clip`."""
+        return _clip.prepare((input, least, greatest), {})
+
+    @staticmethod
+    def clip_by_attributes(
+        input: TensorLike,
+        *,
+        min_: float | None = -3.4028234663852886e38,
+        max_: float | None = 3.4028234663852886e38,
+    ) -> Prepared:
+        """Prepare `clip_by_attributes`."""
+        return _clip_by_attributes.prepare((input,), {"min_": min_, "max_": max_})
+
+    @staticmethod
+    def cast(
+        input: TensorLike,
+        *,
+        to: str,
+        saturate: bool | None = True,
+    ) -> Prepared:
+        """Prepare `cast`."""
+        return _cast.prepare((input,), {"to": to, "saturate": saturate})
+
+    @staticmethod
+    def cast_like(
+        input: TensorLike,
+        target_type: TensorLike,
+        *,
+        saturate: bool | None = True,
+    ) -> Prepared:
+        """Prepare `cast_like`."""
+        return _cast_like.prepare((input, target_type), {"saturate": saturate})
+
+    @staticmethod
+    def identity(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `identity`."""
+        return _identity.prepare((input,), {})
+
+    @staticmethod
+    def dropout(
+        data: TensorLike,
+        ratio: TensorLike | None = None,
+        training_mode: Integers | None = None,
+        *,
+        seed: int | None = 0,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `dropout`."""
+        return _dropout.prepare_some((data, ratio, training_mode), {"seed": seed}, results)
+
+    @staticmethod
+    def dropout_by_attributes(
+        data: TensorLike,
+        *,
+        ratio: float | None = 0.5,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `dropout_by_attributes`."""
+        return _dropout_by_attributes.prepare_some((data,), {"ratio": ratio}, results)
+
+    @staticmethod
+    def max_pool(
+        X: TensorLike,
+        *,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+        storage_order: bool | None = False,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `max_pool`."""
+        return _max_pool.prepare_some(
+            (X,),
+            {
+                "kernel_shape": kernel_shape,
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "ceil_mode": ceil_mode,
+                "storage_order": storage_order,
+            },
+            results,
+        )
+
+    @staticmethod
+    def average_pool(
+        X: TensorLike,
+        *,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+        count_include_pad: bool | None = False,
+    ) -> Prepared:
+        """Prepare `average_pool`."""
+        return _average_pool.prepare(
+            (X,),
+            {
+                "kernel_shape": kernel_shape,
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "ceil_mode": ceil_mode,
+                "count_include_pad": count_include_pad,
+            },
+        )
+
+    @staticmethod
+    def lp_pool(
+        X: TensorLike,
+        *,
+        p: int | None = 2,
+        kernel_shape: Integers,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        ceil_mode: bool | None = False,
+    ) -> Prepared:
+        """Prepare `lp_pool`."""
+        return _lp_pool.prepare(
+            (X,),
+            {
+                "p": p,
+                "kernel_shape": kernel_shape,
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "ceil_mode": ceil_mode,
+            },
+        )
+
+    @staticmethod
+    def global_max_pool(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `global_max_pool`."""
+        return _global_max_pool.prepare((X,), {})
+
+    @staticmethod
+    def global_average_pool(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `global_average_pool`."""
+        return _global_average_pool.prepare((X,), {})
+
+    @staticmethod
+    def global_lp_pool(
+        X: TensorLike,
+        *,
+        p: int | None = 2,
+    ) -> Prepared:
+        """Prepare `global_lp_pool`."""
+        return _global_lp_pool.prepare((X,), {"p": p})
+
+    @staticmethod
+    def dynamic_quantize_linear(
+        x: TensorLike,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `dynamic_quantize_linear`."""
+        return _dynamic_quantize_linear.prepare_some((x,), {}, None)
+
+    @staticmethod
+    def cum_sum(
+        x: TensorLike,
+        axis: int,
+        *,
+        exclusive: bool | None = False,
+        reverse: bool | None = False,
+    ) -> Prepared:
+        """Prepare `cum_sum`."""
+        return _cum_sum.prepare((x, axis), {"exclusive": exclusive, "reverse": reverse})
+
+    @staticmethod
+    def rnn(
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        *,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `rnn`."""
+        return _rnn.prepare_some(
+            (X, W, R, B, sequence_lens, initial_h),
+            {
+                "direction": direction,
+                "hidden_size": hidden_size,
+                "layout_": layout_,
+                "clip": clip,
+                "activations": activations,
+            },
+            results,
+        )
+
+    @staticmethod
+    def gru(
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        *,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        linear_before_reset: bool | None = False,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `gru`."""
+        return _gru.prepare_some(
+            (X, W, R, B, sequence_lens, initial_h),
+            {
+                "direction": direction,
+                "hidden_size": hidden_size,
+                "layout_": layout_,
+                "clip": clip,
+                "linear_before_reset": linear_before_reset,
+                "activations": activations,
+            },
+            results,
+        )
+
+    @staticmethod
+    def lstm(
+        X: TensorLike,
+        W: TensorLike,
+        R: TensorLike,
+        B: TensorLike | None = None,
+        sequence_lens: TensorLike | None = None,
+        initial_h: TensorLike | None = None,
+        initial_c: TensorLike | None = None,
+        P: TensorLike | None = None,
+        *,
+        direction: Literal["forward", "reverse", "bidirectional"] | None = "forward",
+        hidden_size: int | None = 0,
+        layout_: bool | None = False,
+        clip: float | None = 3.4e38,
+        input_forget: bool | None = False,
+        activations: Sequence[Literal["Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign", "Tanh", "ThresholdedRelu"]] | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `lstm`."""
+        return _lstm.prepare_some(
+            (X, W, R, B, sequence_lens, initial_h, initial_c, P),
+            {
+                "direction": direction,
+                "hidden_size": hidden_size,
+                "layout_": layout_,
+                "clip": clip,
+                "input_forget": input_forget,
+                "activations": activations,
+            },
+            results,
+        )
+
+    @staticmethod
+    def reduce_sum(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_sum`."""
+        return _reduce_sum.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_sum_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_sum_by_attributes`."""
+        return _reduce_sum_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_mean(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_mean`."""
+        return _reduce_mean.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_mean_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_mean_by_attributes`."""
+        return _reduce_mean_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_prod(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_prod`."""
+        return _reduce_prod.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_prod_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_prod_by_attributes`."""
+        return _reduce_prod_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_max(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_max`."""
+        return _reduce_max.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_max_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_max_by_attributes`."""
+        return _reduce_max_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_min(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_min`."""
+        return _reduce_min.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_min_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_min_by_attributes`."""
+        return _reduce_min_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_l1(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_l1`."""
+        return _reduce_l1.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_l1_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_l1_by_attributes`."""
+        return _reduce_l1_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_l2(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_l2`."""
+        return _reduce_l2.prepare((data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_l2_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_l2_by_attributes`."""
+        return _reduce_l2_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_sum_square(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_sum_square`."""
+        return _reduce_sum_square.prepare(
+            (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
+        )
+
+    @staticmethod
+    def reduce_sum_square_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_sum_square_by_attributes`."""
+        return _reduce_sum_square_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_log_sum(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_log_sum`."""
+        return _reduce_log_sum.prepare(
+            (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
+        )
+
+    @staticmethod
+    def reduce_log_sum_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_log_sum_by_attributes`."""
+        return _reduce_log_sum_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def reduce_log_sum_exp(
+        data: TensorLike,
+        axes: Integers | None = None,
+        *,
+        noop_with_empty_axes: bool | None = False,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_log_sum_exp`."""
+        return _reduce_log_sum_exp.prepare(
+            (data, axes), {"noop_with_empty_axes": noop_with_empty_axes, "keepdims": keepdims}
+        )
+
+    @staticmethod
+    def reduce_log_sum_exp_by_attributes(
+        data: TensorLike,
+        *,
+        axes: Integers | None = None,
+        keepdims: bool | None = True,
+    ) -> Prepared:
+        """Prepare `reduce_log_sum_exp_by_attributes`."""
+        return _reduce_log_sum_exp_by_attributes.prepare((data,), {"axes": axes, "keepdims": keepdims})
+
+    @staticmethod
+    def arg_max(
+        data: TensorLike,
+        *,
+        axis: int | None = 0,
+        keepdims: bool | None = True,
+        select_last_index: bool | None = False,
+    ) -> Prepared:
+        """Prepare `arg_max`."""
+        return _arg_max.prepare((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index})
+
+    @staticmethod
+    def arg_min(
+        data: TensorLike,
+        *,
+        axis: int | None = 0,
+        keepdims: bool | None = True,
+        select_last_index: bool | None = False,
+    ) -> Prepared:
+        """Prepare `arg_min`."""
+        return _arg_min.prepare((data,), {"axis": axis, "keepdims": keepdims, "select_last_index": select_last_index})
+
+    @staticmethod
+    def resize(
+        X: TensorLike,
+        roi: TensorLike | None = None,
+        scales: Numbers | None = None,
+        sizes: Integers | None = None,
+        *,
+        mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
+        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+        nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
+        cubic_coeff_a: float | None = -0.75,
+        exclude_outside: bool | None = False,
+        extrapolation_value: float | None = 0.0,
+        antialias: bool | None = False,
+        axes: Integers | None = None,
+        keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+    ) -> Prepared:
+        """Prepare `resize`."""
+        return _resize.prepare(
+            (X, roi, scales, sizes),
+            {
+                "mode": mode,
+                "coordinate_transformation_mode": coordinate_transformation_mode,
+                "nearest_mode": nearest_mode,
+                "cubic_coeff_a": cubic_coeff_a,
+                "exclude_outside": exclude_outside,
+                "extrapolation_value": extrapolation_value,
+                "antialias": antialias,
+                "axes": axes,
+                "keep_aspect_ratio_policy": keep_aspect_ratio_policy,
+            },
+        )
+
+    @staticmethod
+    def resize_by_scales(
+        X: TensorLike,
+        scales: Numbers,
+        *,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+    ) -> Prepared:
+        """Prepare `resize_by_scales`."""
+        return _resize_by_scales.prepare((X, scales), {"mode": mode})
+
+    @staticmethod
+    def upsample(
+        X: TensorLike,
+        scales: Numbers,
+        *,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+    ) -> Prepared:
+        """Prepare `upsample`."""
+        return _upsample.prepare((X, scales), {"mode": mode})
+
+    @staticmethod
+    def upsample_by_attributes(
+        X: TensorLike,
+        *,
+        mode: Literal["nearest", "linear"] | None = "nearest",
+        scales: Numbers,
+    ) -> Prepared:
+        """Prepare `upsample_by_attributes`."""
+        return _upsample_by_attributes.prepare((X,), {"mode": mode, "scales": scales})
+
+    @staticmethod
+    def shape_of(
+        data: TensorLike,
+        *,
+        start: int | None = 0,
+        end: int | None = 2147483647,
+    ) -> Prepared:
+        """Prepare `shape_of`."""
+        return _shape_of.prepare((data,), {"start": start, "end": end})
+
+    @staticmethod
+    def size(
+        data: TensorLike,
+    ) -> Prepared:
+        """Prepare `size`."""
+        return _size.prepare((data,), {})
+
+    @staticmethod
+    def constant_of_shape(
+        input: Integers,
+        value: TensorLike,
+    ) -> Prepared:
+        """Prepare `constant_of_shape`."""
+        return _constant_of_shape.prepare((input, value), {})
+
+    @staticmethod
+    def constant(
+        value: TensorLike,
+    ) -> Prepared:
+        """Prepare `constant`."""
+        return _constant.prepare((value,), {})
+
+    @staticmethod
+    def expand(
+        input: TensorLike,
+        shape: Integers,
+    ) -> Prepared:
+        """Prepare `expand`."""
+        return _expand.prepare((input, shape), {})
+
+    @staticmethod
+    def arange(
+        start: int,
+        limit: int,
+        delta: int,
+    ) -> Prepared:
+        """Prepare `arange`."""
+        return _arange.prepare((start, limit, delta), {})
+
+    @staticmethod
+    def eye_like(
+        input: TensorLike,
+        *,
+        k: int | None = 0,
+        dtype: str | None = None,
+    ) -> Prepared:
+        """Prepare `eye_like`."""
+        return _eye_like.prepare((input,), {"k": k, "dtype": dtype})
 
 
 class raw_ops:

@@ -99,6 +99,24 @@ def test_a_call_of_a_known_form_makes_nothing(ops: ModuleType, monkeypatch: pyte
     assert not made
 
 
+def test_prepared_calls(ops: ModuleType) -> None:
+    e = np.exp(X - X.max(0))
+    run = ops.prepare.softmax(X, axis=0)
+    np.testing.assert_allclose(run(X), e / e.sum(0), rtol=1e-6)
+    out = np.empty_like(X)
+    assert run(X, out=out) is out
+    np.testing.assert_allclose(out, e / e.sum(0), rtol=1e-6)
+    np.testing.assert_array_equal(ops.prepare.concat([X, X], axis=0)(X, X + 1), np.concatenate([X, X + 1]))
+    one, two = ops.prepare.split(X, [1, 2], axis=1, results=2)(X)  # the sizes are a part of it
+    np.testing.assert_array_equal(np.concatenate([one, two], 1), X)
+    highest = np.float32(2)
+    np.testing.assert_array_equal(ops.prepare.clip(X, None, highest)(X, highest), np.minimum(X, 2))
+    with pytest.raises(ArgumentError, match=r"Softmax: argument 'input': expected float32\[2, 3\]"):
+        run(X[0])
+    with pytest.raises(ArgumentError, match="'axis': expected an axis from -2 to 1, given 2"):
+        ops.prepare.softmax(X, axis=2)
+
+
 def test_values_of_attributes_share_a_function(ops: ModuleType) -> None:
     x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 2), np.float32)
     for stride in (1, 2, 3):

@@ -17,6 +17,7 @@ from opgen.dtypes import lookup
 from opgen.runtime.checks import Checks
 from opgen.runtime.devices.borrowed import is_device_array
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.plan import Prepared, PreparedSeveral
 from opgen.runtime.recording import Symbol
 from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, are_bools, native
@@ -71,6 +72,23 @@ class Generic:
         """The result, or the results, of an op that has optional ones."""
         found: Array | tuple[Array, ...] = self._call(tensors, attributes, results, out)
         return found
+
+    def prepare(self, tensors: Sequence[object], attributes: Mapping[str, object]) -> Prepared:
+        """A handle for calls like this one of an op that has one result; the tensors' contents are not looked at."""
+        found: Prepared = self._prepared(tensors, attributes, None)
+        return found
+
+    def prepare_some(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
+    ) -> Prepared | PreparedSeveral:
+        """The same for an op that has several results, or as many as are asked for."""
+        found: Prepared | PreparedSeveral = self._prepared(tensors, attributes, results)
+        return found
+
+    def _prepared(self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None) -> Any:
+        form, given = self._form(tensors, attributes, results)
+        prepare = getattr(form.function.__globals__["prepare"], form.function.__name__)
+        return prepare(*(given[p] for p in form.positions), *form.attributes)
 
     # Forms ------------------------------------------------------------------------------------------
 

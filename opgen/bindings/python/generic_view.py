@@ -37,7 +37,13 @@ class GenericView:
     docstring: str
     returns: str
     method: str
-    arguments: tuple[str, ...]
+    call: tuple[str, ...]
+    handle: str
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the function hands on."""
+        return (*self.call, "out")
 
 
 def generic_view(op: GenericOp, names: Names, raw: Names) -> GenericView:
@@ -69,7 +75,8 @@ def generic_view(op: GenericOp, names: Names, raw: Names) -> GenericView:
         docstring=docstring("\n".join(_docstring(op, arguments, function, results)), 4),
         returns=returns,
         method="single" if single else "several" if listed or fixed else "some",
-        arguments=(*call, "out"),
+        call=tuple(call),
+        handle="Prepared" if single else "Prepared | PreparedSeveral",
     )
 
 
