@@ -88,6 +88,8 @@ def command(
         options = replace(options, jobs=jobs)
     for path in spec_files(specs):
         module = with_forms(load(path), forms)
+        if java:
+            _check_package(package or prefix or module.name)
         if not module.ops and not module.generics:
             continue
         if module.ops and module.generics and ops is None and not forms:
@@ -109,6 +111,12 @@ def command(
         click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
         for library in (f for f in built.files if f.suffix in (".so", ".a")):
             click.echo(f"{library.stat().st_size / 1e6:.1f} MB  {library}")
+
+
+def _check_package(package: str) -> None:
+    from opgen.bindings.java.names import check_package
+
+    check_package(package)
 
 
 def _build_java(module: Module, source: str, folder: Path, options: Options, package: str | None) -> None:

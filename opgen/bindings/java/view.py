@@ -119,9 +119,10 @@ class FaceView:
 
 @dataclass(frozen=True)
 class OpView:
-    """An op; `c` has its names in C, and the pointers that its functions take."""
+    """An op, by its place among all; `c` has its names in C, and the pointers that its functions take."""
 
     name: str
+    number: int
     c: OpNames
     method: str
     inputs: tuple[InputView, ...]
@@ -186,7 +187,7 @@ class JavaView:
 def java_view(module: Module, package: str, prefix: str, source: str) -> JavaView:
     """The view of a module's Java."""
     faces = _Faces(module, package)
-    ops = tuple(_op(op, prefix, faces) for op in module.ops)
+    ops = tuple(_op(op, i, prefix, faces) for i, op in enumerate(module.ops))
     header = header_view(module, prefix, source)
     imports = {i for op in ops for i in op.current.imports if ".types." in i}
     imports |= {"java.util.List"} if any(_uses_list(form) for op in ops for form in op.current.forms) else set()
@@ -225,12 +226,13 @@ class _Faces:
         self.methods = method_names(module.ops)
 
 
-def _op(op: OpSpec, prefix: str, faces: _Faces) -> OpView:
+def _op(op: OpSpec, number: int, prefix: str, faces: _Faces) -> OpView:
     c = OpNames(op, prefix)
     required = list(dict.fromkeys(a for form in choices(op) for a in form))
     names = ClassNames(op, (s for a in optional_attrs(op) for s in spellings(a)), required)
     return OpView(
         name=op.name,
+        number=number,
         c=c,
         method=faces.methods[op.name],
         inputs=tuple(InputView(names.parameters[i.name], i.name, isinstance(i, Sizes)) for i in op.inputs),

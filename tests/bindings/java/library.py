@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -60,7 +59,15 @@ def compile_java(sources: Sequence[Path], target: Path, path: Path, jdk: Jdk | N
     return target
 
 
-def run_java(classes: Path, path: Path, main: str, *arguments: str, jdk: Jdk | None = JDK, **environment: str) -> str:
+def run_java(
+    classes: Path,
+    path: Path,
+    main: str,
+    *arguments: str,
+    jdk: Jdk | None = JDK,
+    options: Sequence[str] = (),
+    checks: bool = True,
+) -> str:
     """What a program prints; it must succeed and say nothing on stderr, with the JVM's checks of native code on."""
     assert jdk is not None
     native = ["--enable-native-access=ALL-UNNAMED"] if version(jdk) >= 17 else []
@@ -73,8 +80,7 @@ def run_java(classes: Path, path: Path, main: str, *arguments: str, jdk: Jdk | N
         main,
         *arguments,
     ]
-    full = {**os.environ, **environment}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=full)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{main} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert not done.stderr, done.stderr[-4000:]
     assert "WARNING" not in done.stdout, done.stdout[-4000:]  # -Xcheck:jni speaks there
