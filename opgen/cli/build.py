@@ -19,6 +19,8 @@ from opgen.diagnostics import UserError
 if TYPE_CHECKING:
     from opgen.bindings.c.build import Options
     from opgen.bindings.c.kernels import Special
+    from opgen.bindings.java.build import Built as JavaBuilt
+    from opgen.bindings.programs.build import Built as ProgramBuilt
     from opgen.spec.model import Module, Specialization
 
 
@@ -59,21 +61,18 @@ def command(
     `--form OP` is that of its first example.  Or it is one model in ONNX's format: its library holds the program
     for one combination of sizes, for CPUs like this machine's, and its weights lie in a file.
     """
+    if package is not None and not java:
+        raise UserError("--java-package is for --java")
+    if package is not None:
+        _check_package(package)
     if any(is_model(path.name) for path in specs):
-        unfit = {
-            "--target": targets,
-            "--ops": ops,
-            "--form": forms,
-            "--specialize": specials,
-            "--jobs": jobs,
-            "--java": java,
-        }
-        _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
+        unfit = {"--target": targets, "--ops": ops, "--form": forms, "--specialize": specials, "--jobs": jobs}
+        built_model = _build_model(specs, folder, prefix, shapes, dims, [o for o, v in unfit.items() if v])
+        if java:
+            _said(_model_in_java(built_model, folder, package))
         return
     if shapes or dims:
         raise UserError("--shape and --dim are for models")
-    if package is not None and not java:
-        raise UserError("--java-package is for --java")
     from opgen.bindings.c.build import Options
     from opgen.bindings.libraries import build_libraries
     from opgen.cli.built_forms import with_forms
@@ -88,8 +87,8 @@ def command(
         options = replace(options, jobs=jobs)
     for path in spec_files(specs):
         module = with_forms(load(path), forms)
-        if java:
-            _check_package(package or prefix or module.name)
+        if java and package is None:
+            _check_package(prefix or module.name)
         if not module.ops and not module.generics:
             continue
         if module.ops and module.generics and ops is None and not forms:
@@ -106,7 +105,7 @@ def command(
         for file in built.files:
             click.echo(f"wrote  {file}")
         if java:
-            _build_java(module, path.name, folder, options, package)
+            _said(_ops_in_java(module, path.name, folder, options, package))
         seconds = time.perf_counter() - begin
         click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
         for library in (f for f in built.files if f.suffix in (".so", ".a")):
@@ -119,11 +118,21 @@ def _check_package(package: str) -> None:
     check_package(package)
 
 
-def _build_java(module: Module, source: str, folder: Path, options: Options, package: str | None) -> None:
+def _ops_in_java(module: Module, source: str, folder: Path, options: Options, package: str | None) -> JavaBuilt:
     from opgen.bindings.c.build import chosen
     from opgen.bindings.java.build import build_java
 
-    made = build_java(chosen(module, options.ops), source, folder, options.prefix, package)
+    return build_java(chosen(module, options.ops), source, folder, options.prefix, package)
+
+
+def _model_in_java(built: ProgramBuilt, folder: Path, package: str | None) -> JavaBuilt:
+    from opgen.bindings.programs.java import build_java
+
+    return build_java(built.view, folder, package)
+
+
+def _said(made: JavaBuilt) -> None:
+    """Tells what was made, and what was not."""
     for file in made.files:
         click.echo(f"wrote  {file}")
     if made.note is not None:
@@ -137,7 +146,7 @@ def _build_model(
     shapes: tuple[str, ...],
     dims: tuple[str, ...],
     unfit: list[str],
-) -> None:
+) -> ProgramBuilt:
     """The library of a model."""
     import opgen
     from opgen.bindings.programs.build import build_program
@@ -159,6 +168,7 @@ def _build_model(
     click.echo(f"{len(built.program.entry.launches)} steps by {len(built.program.kernels)} kernels, in {seconds:.1f} s")
     for file in (f for f in built.files if f.suffix in (".so", ".a", ".weights")):
         click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
+    return built
 
 
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:

@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,24 +64,40 @@ class Built:
     note: str | None = None
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What is built of a library: the texts of its files by their paths within the built folder.
+
+    `prefix` begins the library's names; `soname` is the file that the layer in C is linked with.
+    """
+
+    prefix: str
+    soname: str
+    texts: Mapping[str, str]
+
+
 def build_java(
     module: Module, source: str, folder: Path, prefix: str | None = None, package: str | None = None
 ) -> Built:
     """Write the Java API of a module into the folder of its C library, and build it if there is a JDK."""
-    texts = render_java(module, prefix, source, package)
-    for name, text in texts.items():
+    v = view_of(module, prefix, source, package)
+    return build_sources(Sources(v.prefix, v.soname, render_java(module, prefix, source, package)), folder)
+
+
+def build_sources(sources: Sources, folder: Path) -> Built:
+    """Write files into the folder of a C library; with a JDK, build the layer in C, and a jar of the classes."""
+    for name, text in sources.texts.items():
         update(folder / name, text)
-    written = tuple(folder / name for name in texts)
+    written = tuple(folder / name for name in sources.texts)
     jdk = Jdk.find()
     if jdk is None:
         return Built(written, WITHOUT_JDK)
-    v = view_of(module, prefix, source, package)
     place = (folder / "lib").resolve()
-    shared, jar = place / f"lib{v.prefix}_jni.so", place / f"{v.prefix}.jar"
+    shared, jar = place / f"lib{sources.prefix}_jni.so", place / f"{sources.prefix}.jar"
     for path, begin, what in ((shared, b"\x7fELF", "library"), (jar, b"PK", "jar")):
         _require_own(path, begin, what)
     with workplace(place) as work, tempfile.TemporaryDirectory(prefix="opgen-java-") as classes:
-        build_layer(jdk, folder, v.prefix, v.soname, work / shared.name)
+        build_layer(jdk, folder, sources.prefix, sources.soname, work / shared.name)
         compile_classes(jdk, [p for p in written if p.suffix == ".java"], Path(classes) / "classes")
         write_jar(Path(classes) / "classes", work / jar.name)
         for path in (shared, jar):

@@ -15,7 +15,7 @@ from opgen.bindings.java.text import javadoc, javadoc_text, string
 from opgen.bindings.java.view import JavaView, java_view
 from opgen.spec.model import Module
 
-_environment = jinja2.Environment(
+environment = jinja2.Environment(
     loader=jinja2.PackageLoader("opgen.bindings.java", "templates"),
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
@@ -23,12 +23,12 @@ _environment = jinja2.Environment(
     keep_trailing_newline=True,
     autoescape=False,  # Java and C, not HTML: the views hold escaped source only
 )
-_environment.filters |= {
+environment.filters |= {
     "java_string": string,
     "javadoc": javadoc,
     "javadoc_text": javadoc_text,
 }
-_environment.globals["call"] = call
+environment.globals["call"] = call
 
 _RUNTIME = {
     "internal": """
@@ -108,7 +108,7 @@ def _sources(v: JavaView) -> Iterator[tuple[str, str]]:
     """The path within the package, without its end, and the text of each source."""
 
     def text(template: str, **values: object) -> str:
-        return _render(f"{template}.java.jinja", v=v, p=v.package, **values)
+        return _render(f"{template}.java.jinja", v=v, p=v.package, home=f"{v.package}.internal", **values)
 
     for folder, names in _RUNTIME.items():
         for name in names.split():
@@ -130,7 +130,7 @@ def _sources(v: JavaView) -> Iterator[tuple[str, str]]:
 
 def _ops(v: JavaView) -> Iterator[tuple[str, str]]:
     def text(template: str, **values: object) -> str:
-        return _render(f"{template}.java.jinja", v=v, p=v.package, **values)
+        return _render(f"{template}.java.jinja", v=v, p=v.package, home=f"{v.package}.internal", **values)
 
     yield f"op/{v.group_class}", text("current/op/GroupOps")
     for op in v.ops:
@@ -140,4 +140,4 @@ def _ops(v: JavaView) -> Iterator[tuple[str, str]]:
 
 
 def _render(template: str, **values: object) -> str:
-    return _environment.get_template(template).render(**values)
+    return environment.get_template(template).render(**values)

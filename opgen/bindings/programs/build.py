@@ -52,10 +52,11 @@ _environment = c_environment.overlay(
 
 @dataclass(frozen=True)
 class Built:
-    """What was made: the files, and the program in them."""
+    """What was made: the files, the program in them, and what their texts were filled with."""
 
     files: tuple[Path, ...]
     program: Program
+    view: ProgramView
 
 
 def build_program(
@@ -81,7 +82,7 @@ def build_program(
         update(folder / path, text)
     share = _weights(folder / "share" / f"{name}.weights", weights, constants)
     libraries = _libraries(folder, view, tools, objects)
-    return Built((*(folder / path for path in texts), *libraries, share), made)
+    return Built((*(folder / path for path in texts), *libraries, share), made, view)
 
 
 def _objects(made: Program, name: str) -> dict[str, bytes]:

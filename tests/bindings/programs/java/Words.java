@@ -1,0 +1,14 @@
+import java.util.Arrays;
+import org.acme.words.Model;
+
+/** A model of doubles and longs, one at a time. */
+public final class Words {
+  public static void main(String[] args) {
+    double[] x = new double[Model.X_SIZE];
+    Arrays.setAll(x, i -> i);
+    try (Model model = new Model()) {
+      Model.Outputs found = model.run(x, new long[] {10, 20, 30, 1L << 40});
+      System.out.println(Arrays.toString(found.sums()) + Arrays.toString(found.more()));
+    }
+  }
+}
