@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jinja2
 
 from opgen.bindings.c.layout import fitted
+from opgen.bindings.c.text import string as c_string
 from opgen.bindings.cpp.render import VERSION
 from opgen.bindings.java.layout import call
 from opgen.bindings.java.names import check_package
@@ -24,6 +25,7 @@ environment = jinja2.Environment(
     autoescape=False,  # Java and C, not HTML: the views hold escaped source only
 )
 environment.filters |= {
+    "c_string": c_string,
     "java_string": string,
     "javadoc": javadoc,
     "javadoc_text": javadoc_text,

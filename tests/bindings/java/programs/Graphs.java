@@ -172,6 +172,16 @@ public final class Graphs {
     Check.thrown(() -> session.runner().fetch(y).run(), "IllegalStateException: the session is closed");
   }
 
+  private static void memory() {
+    Ops tf = Ops.create();
+    int[] sizes = {1, 1 << 18, 1 << 18, 1 << 8};
+    List<Long> strides = Arrays.asList(1L, 1L << 17, 1L << 17, 1L);
+    Check.thrown(
+        () -> tf.nn.conv2dBackpropInput(
+            tf.constant(sizes), tf.constantOf(filled(1, 1, 1, 1 << 8, 1)), tf.constantOf(filled(1, 1, 2, 2, 1)), strides, "SAME"),
+        "TFResourceExhaustedException: Conv2DBackpropInput: not enough memory for the results");
+  }
+
   public static void main(String[] args) throws Exception {
     try (Graph g = new Graph()) {
       names(g, Ops.create(g));
@@ -189,5 +199,6 @@ public final class Graphs {
       deep(g, tf, session);
     }
     closing();
+    memory();
   }
 }
