@@ -6922,7 +6922,7 @@ _constant_of_shape = Generic(_library, "ConstantOfShape")
 
 def constant_of_shape(
     input: Integers,
-    value: TensorLike,
+    value: TensorLike | None = None,
     *,
     out: Array | None = None,
 ) -> Array:
@@ -6930,7 +6930,7 @@ def constant_of_shape(
 
     Args:
         input: Integers. The sizes.
-        value: T[1]. The element.
+        value: T[1], or none. The element; 0 of float32 if it is absent.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -6941,7 +6941,7 @@ def constant_of_shape(
         T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        output[i...] = value[0]
+        output[i...] = if present(value) then value[0] else 0
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -6951,6 +6951,10 @@ def constant_of_shape(
     Example, two sevens:
         >>> constant_of_shape(input=[2], value=[7]).tolist()
         [7.0, 7.0]
+
+    Example, three zeros, of float32:
+        >>> constant_of_shape(input=[3]).tolist()
+        [0.0, 0.0, 0.0]
     """
     return _constant_of_shape.single((input, value), {}, out)
 
@@ -8700,7 +8704,7 @@ class prepare:
     @staticmethod
     def constant_of_shape(
         input: Integers,
-        value: TensorLike,
+        value: TensorLike | None = None,
     ) -> Prepared:
         """Prepare `constant_of_shape`."""
         return _constant_of_shape.prepare((input, value), {})
@@ -11165,7 +11169,7 @@ class raw_ops:
     def ConstantOfShape(
         *,
         input: Integers,
-        value: TensorLike,
+        value: TensorLike | None = None,
         out: Array | None = None,
     ) -> Array:
         """See `constant_of_shape`."""

@@ -1,4 +1,4 @@
-"""Integers at the ends of 64 bits, as models have them for "as far as there is"."""
+"""Values at the ends of what models have: integers of 64 bits, for "as far as there is"; none where one is usual."""
 
 from __future__ import annotations
 
@@ -43,3 +43,21 @@ def test_as_far_as_there_is(start: int, end: int, step: int) -> None:
     graph = onnx.helper.make_graph([node], "slice", values[:1], values[1:], constants)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
     np.testing.assert_array_equal(opgen.compile(model)(x), x[start:end:step])
+
+
+def test_a_filled_tensor_of_no_value_is_zeros_of_float32() -> None:
+    nodes = [
+        onnx.helper.make_node("ConstantOfShape", ["s"], ["y"]),
+        onnx.helper.make_node("ConstantOfShape", ["s"], ["z"], value=onnx.numpy_helper.from_array(np.int32([7]))),
+    ]
+    given = onnx.helper.make_tensor_value_info("s", onnx.TensorProto.INT64, [2])
+    kinds = (("y", onnx.TensorProto.FLOAT), ("z", onnx.TensorProto.INT32))
+    results = [onnx.helper.make_tensor_value_info(name, kind, [None, None]) for name, kind in kinds]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "filled", [given], results), opset_imports=[onnx.helper.make_opsetid("", 18)]
+    )
+    for size in (0, 1, 3):
+        found = opgen.compile(model).run({"s": np.int64([2, size])})
+        assert (found["y"].dtype, found["z"].dtype) == (np.float32, np.int32)
+        assert found["y"].tolist() == [[0.0] * size] * 2
+        assert found["z"].tolist() == [[7] * size] * 2

@@ -12,7 +12,7 @@ from opgen.spec.arguments import CallError, CallTypeError
 from opgen.spec.generic.attributes import ANY, concrete, is_list, settled, words_of
 from opgen.spec.generic.definitions import definition
 from opgen.spec.generic.evaluate import Evaluator
-from opgen.spec.generic.given import Call, Tensors, type_of
+from opgen.spec.generic.given import Call, Tensors, type_of, type_untold
 from opgen.spec.generic.messages import message, spoken
 from opgen.spec.generic.ranks import Given, RankSolver
 from opgen.spec.generic.trees import names_in
@@ -83,13 +83,17 @@ class Expander:
 
     def _types(self) -> None:
         types: dict[str, str] = {}
+        untold: set[str] = set()
         for item in self.items:
             if isinstance(item, s.TypeDecl):
                 bound = type_of(self.call.op, self.call, item)
+                if bound is None:
+                    bound = type_untold(self.call.op, item)
+                    untold |= set() if bound is None else {item.name.name}
                 if bound is not None:
                     types[item.name.name] = bound
         self.narrowed.types = types
-        self.world.types |= {n: t for n, t in types.items() if fixed(n) in self.world.known}
+        self.world.types |= {n: t for n, t in types.items() if n in untold or fixed(n) in self.world.known}
         for decl in self.call.op.inputs:
             if isinstance(decl, s.TensorDecl | s.SeveralDecl) and decl.name.name in self.call.inputs:
                 self._check_type(decl, self.call.inputs[decl.name.name])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opgen.dtypes import lookup
+from opgen.dtypes import FLOAT32, lookup
 from opgen.spec import syntax as s
 from opgen.spec.arguments import AttrArgument, CallError, CallTypeError
 from opgen.spec.generic.attributes import given_for
@@ -116,3 +116,12 @@ def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
                 raise CallTypeError(op.name, tensor.name.name, f"a tensor of type {first}", f"type {argument.dtype}")
             first = argument.dtype
     return first
+
+
+def type_untold(op: GenericOp, decl: s.TypeDecl) -> str | None:
+    """The type that a type variable has if no argument tells it; None for one that no optional input has."""
+    inputs = [i for i in op.inputs if isinstance(i, s.TensorDecl) and i.dtype.name == decl.name.name]
+    allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
+    if not allowed or not any(i.optional for i in inputs):
+        return None
+    return FLOAT32.name if FLOAT32.name in allowed else allowed[0]

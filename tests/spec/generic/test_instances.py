@@ -191,3 +191,23 @@ def test_calls_that_are_refused(
     with pytest.raises(CallError) as caught:
         instance(MODULE, name, arguments, attributes, outputs)
     assert message in str(caught.value)
+
+
+def test_a_type_that_no_argument_tells_is_float32() -> None:
+    module = one("""
+      type T in {int32, float32}
+      type S in {bool, int32}
+      static size: int64[]
+      input value: T[] optional
+      input other: S[] optional
+      output y: T[size]
+      output z: S[size]
+      y[i] = if present(value) then value[] else 0
+      z[i] = if present(other) then other[] else S(is_bool(S))
+    """)
+    absent = instance(module, "Sample", [Argument("int64", 0, 3), None, None], {})
+    assert {"output y: float32[size]", "output z: bool[size]"} <= set(text(absent).splitlines())
+    given = instance(module, "Sample", [Argument("int64", 0, 3), Argument("int32", 0), None], {})
+    assert "output y: T[size]" in text(given)
+    assert "type T in {int32, float32}" in text(given)
+    assert "output z: bool[size]" in text(given)
