@@ -8,7 +8,7 @@ about shapes, opgen's own source, the machine, and the algorithms that are wante
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,10 +70,13 @@ class _Steered:
 
 
 class Recall:
-    """The records of one model.  `identity` tells it from all others: by its content, and by what reads it."""
+    """The records of one model.  `identity` tells it from all others: by its content, and by what reads it.  `changed`
+    names what of this is not any more as it was then: no program is kept that may be made of that.
+    """
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: str, changed: Callable[[], Sequence[str]]) -> None:
         self._identity = identity
+        self._changed = changed
 
     def take(
         self, kinds: Mapping[str, Kind], known: Mapping[str, Array], given: Mapping[str, Array], way: Way
@@ -89,6 +92,8 @@ class Recall:
 
     def keep(self, kinds: Mapping[str, Kind], known: Mapping[str, Array], way: Way, record: Record) -> None:
         """Keep a program that was made."""
+        if self._changed():
+            return
         if known:
             pickled.put(self._key(kinds, {}, way), _Steered(tuple(known)))
         pickled.put(self._key(kinds, known, way), record)

@@ -76,13 +76,24 @@ class KnownModel:
             if head is None:
                 return self.model().outline, None
             pickled.put(key, head)
-        return head.outline, Recall(cache.key_of({"model": key, "outside": repr(head.outside), "by": head.package}))
+        identity = cache.key_of({"model": key, "outside": repr(head.outside), "by": head.package})
+        return head.outline, Recall(identity, self._changed)
 
     def resolve(self, kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
-        """The graph for inputs of some kinds.  Raises what `opgen.graph.resolve` raises, and FileRefusedError."""
+        """The graph for inputs of some kinds.  Raises what `opgen.graph.resolve` raises, and FileRefusedError, also if
+        external data have changed: they are mapped, and programs of two versions of them are not one model's.
+        """
         from opgen.graph.resolve import resolve
 
-        return resolve(self.model(), kinds, known)
+        model = self.model()
+        for name in self._changed():
+            raise FileRefusedError(Path(self._given.name).parent / name, "it has changed since it was opened")
+        return resolve(model, kinds, known)
+
+    def _changed(self) -> list[str]:
+        """The files of external data that were written to since they were opened."""
+        files = {} if self._given.folder is None else self._given.folder.files
+        return sorted(name for name, file in files.items() if file.changed())
 
     def model(self) -> Model:
         """The model, read if it is not yet.  Raises FileRefusedError if its file has changed meanwhile."""

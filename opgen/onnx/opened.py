@@ -28,7 +28,8 @@ class OpenFile:
         """Takes the descriptor, and closes it when nobody needs the file any more."""
         self._descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
-        self.size = os.fstat(descriptor).st_size
+        self._state = _state(descriptor)
+        self.size = self._state[0]
 
     def read(self, offset: int, count: int) -> bytes:
         """Bytes from some place.  Raises ChangedError if there are fewer, OSError if they cannot be read."""
@@ -47,9 +48,19 @@ class OpenFile:
             return memoryview(b"")
         return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
 
+    def changed(self) -> bool:
+        """Whether somebody has written to it since, as its times tell."""
+        return _state(self._descriptor) != self._state
+
     def digest(self) -> str:
         """A hash of what it holds now.  Raises ChangedError and OSError."""
         return digest(self.read, self.size)
+
+
+def _state(descriptor: int) -> tuple[int, int]:
+    """The size of a file, and when it was written to."""
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns
 
 
 def digest(read: Callable[[int, int], bytes | memoryview], size: int) -> str:

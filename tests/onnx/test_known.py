@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -185,6 +186,29 @@ def test_data_in_other_files_count(folder: Path, monkeypatch: pytest.MonkeyPatch
     (folder / "data").unlink()
     with pytest.raises(AssertionError, match="is read"):
         opgen.compile(folder / "beside.onnx")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_data_in_other_files_that_are_written_to_meanwhile_are_refused(folder: Path, known: bool) -> None:
+    path, data = layers(folder / "m.onnx"), folder / "data"
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location=data.name, size_threshold=0)
+    first, second = drawn(3, 64), drawn(7, 64)
+    original = data.read_bytes()
+    if known:
+        opgen.compile(path)(first)
+    changing = opgen.compile(path)
+    changing(first)
+    data.write_bytes(np.zeros(len(original), np.uint8).tobytes())
+    with pytest.raises(FileRefusedError, match=r"data: it has changed since it was opened$"):
+        changing(second)
+    data.write_bytes(original[:64])  # what is mapped must not be read any more
+    with pytest.raises(FileRefusedError, match=r"data: it has changed since it was opened$"):
+        changing(second)
+    data.write_bytes(original)
+    again = opgen.compile(path)  # nothing was kept of the data that were there meanwhile
+    again(first)
+    expected = np.maximum(second @ drawn(64, 128, seed=1), 0) @ drawn(128, 64, seed=2)
+    np.testing.assert_allclose(result(again, second), expected, rtol=1e-4, atol=1e-3)
 
 
 def test_elements_that_decide_about_shapes_are_a_part_of_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
