@@ -87,10 +87,10 @@ def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
 
 
 def _outputs(op: GenericOp, wanted: int | None) -> int:
-    """How many outputs a call has: those that are not optional, unless it says."""
+    """How many outputs a call has: those that are not optional, unless it says; the first at least."""
     needed = sum(1 for o in op.outputs if isinstance(o, s.SeveralDecl) or not o.optional)
     if wanted is None:
-        return needed
+        return max(1, needed)
     most = None if any(isinstance(o, s.SeveralDecl) for o in op.outputs) else len(op.outputs)
     if wanted < 1 or (most is not None and wanted > most):
         raise CallError(op.name, "outputs", _counted(most), str(wanted))

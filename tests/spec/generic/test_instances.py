@@ -211,3 +211,16 @@ def test_a_type_that_no_argument_tells_is_float32() -> None:
     assert "output y: T[size]" in text(given)
     assert "type T in {int32, float32}" in text(given)
     assert "output z: bool[size]" in text(given)
+
+
+def test_a_call_that_does_not_say_gets_the_first_result_at_least() -> None:
+    module = one("""
+      input x: float32[n]
+      output y: float32[n] optional
+      output z: float32[n] optional
+      y[i] = x[i]
+      z[i] = 2 * x[i]
+    """)
+    arguments = [Argument(F, 1)]
+    assert [o.name for o in instance(module, "Sample", arguments, {}).op.outputs] == ["y"]
+    assert [o.name for o in instance(module, "Sample", arguments, {}, 2).op.outputs] == ["y", "z"]
