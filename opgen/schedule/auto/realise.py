@@ -44,6 +44,8 @@ class _Realiser:
     _names: dict[Handle, str] = field(default_factory=dict)
     _loops: list[Handle] = field(init=False)
     """The loops over results as they stand now, outermost first."""
+    _done: list[Result] = field(default_factory=list)
+    """The results that are turned by now."""
 
     def __post_init__(self) -> None:
         self._loops = list(self.nest.names)
@@ -62,9 +64,7 @@ class _Realiser:
         for operand in plan.operands:
             if operand.placement == "panel":
                 self._packed(operand)
-        for result in plan.results:
-            if result.at is not None:
-                self._turned(result)
+        self._turned_results()
         self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
         if plan.squares is not None:
             row, column = plan.squares
@@ -97,14 +97,15 @@ class _Realiser:
     # Loops ------------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        """Joins, cuts, and the order of loops; before tiles that overlap are made, loops stand in their order, as they
-        cannot be moved any more.
+        """Joins, cuts, and the order of loops.  Before tiles that overlap are made, loops stand in their order, as they
+        cannot be moved any more, and results are turned, as it is not known any more what is written as a whole.
         """
         for handle in self.plan.joins:
             self._join(handle)
         for cut in self.plan.cuts:
             if cut.tail == "overlap":
                 self._sorted()
+                self._turned_results()
             self._cut(cut)
         self._sorted()
 
@@ -161,9 +162,14 @@ class _Realiser:
         self._take(Pack(operand.buffer, operand.order, name, at))
         transposed_blocks(self.trial, name, self.machine.vector_bytes, () if panel else None)
 
-    def _turned(self, result: Result) -> None:
-        """A result in rows that are turned as they are copied out."""
-        assert result.at is not None
+    def _turned_results(self) -> None:
+        """The results in rows that are turned as they are copied out, unless that is done."""
+        for result in self.plan.results:
+            if result.at is not None and result not in self._done:
+                self._turned(result, self._name(result.at))
+                self._done.append(result)
+
+    def _turned(self, result: Result, at: str) -> None:
         name = self.trial.fresh(f"{result.buffer}_rows")
-        self._take(Pack(result.buffer, result.order, name, self._name(result.at)))
+        self._take(Pack(result.buffer, result.order, name, at))
         transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
