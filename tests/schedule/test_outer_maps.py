@@ -25,7 +25,7 @@ def by_filter(images: int, size: tuple[int, int], depths: tuple[int, int], machi
 @pytest.mark.parametrize("seed", range(8))
 def test_outer_products_over_maps_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of one image, of blocks of places, of scalars in tiles the last of which is shorter, in other types."""
-    monkeypatch.setattr(outer_maps, "PLACES", 1)
+    monkeypatch.setattr(outer_maps, "PLACES_WAITING", 1)
     rng = random.Random(seed)
     size = rng.choice([(5, 7), (8, 8), (3, 16), (1, 40), (12, 12)])
     depths = rng.choice([12, 25, 40]), rng.choice([64, 128])

@@ -41,7 +41,7 @@ def assert_same(shapes: dict[str, tuple[int, ...]], order: str, machine: Machine
 @pytest.fixture
 def as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images are not turned as a whole."""
-    monkeypatch.setattr(turned_maps, "WORTH", 1e9)
+    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 1e9)
 
 
 @pytest.mark.usefixtures("as_they_lie")

@@ -41,6 +41,9 @@ from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Loop, Traffic
 
+AT_ONCE = ("vector", "tile")
+"""The kinds of loops whose iterations are one instruction."""
+
 
 @dataclass(frozen=True)
 class Price:
@@ -124,7 +127,7 @@ class Prices:
         found = 0.0
         if isinstance(s, For) and self._counts(s):
             times *= _extent(s)
-            found = times if s.kind not in ("unroll", "vector") else 0.0
+            found = times if s.kind not in ("unroll", *AT_ONCE) else 0.0
         return found + sum(self._entered(p, times) for p in self._parts(s))
 
     def _forks(self, s: Stmt, times: float) -> Iterator[float]:
@@ -153,7 +156,9 @@ class _Body:
 
     @property
     def lanes(self) -> int:
-        return prod(_extent(s) for s in self.path if s.kind == "vector")
+        """How many elements take the time of one operation: a matrix unit takes one for each row of a tile."""
+        tile = [_extent(s) for s in self.path if s.kind == "tile"]
+        return prod(_extent(s) for s in self.path if s.kind in AT_ONCE) // max(tile, default=1)
 
     @property
     def touched(self) -> list[Load | Store]:
@@ -176,7 +181,7 @@ class _Body:
         count = 1.0
         for s in self.path:
             followed = any(s.var in free_vars(i) for i in e.indices)
-            if s.kind == "vector":
+            if s.kind in AT_ONCE:
                 count *= 1 if not followed or is_contiguous(e, s.var, self.shapes) else _extent(s)
             elif followed or s.kind != "unroll":
                 count *= _extent(s)
@@ -191,7 +196,7 @@ class _Body:
     def chains(self) -> int | None:
         """How many sums of vectors are under way at once; None if an iteration does not wait for the one before."""
         summed = any(isinstance(e, Load) and e.buffer == self.store.buffer for e in walk_expr(self.store.value))
-        loop = next((s for s in reversed(self.path) if s.kind not in ("unroll", "vector")), None)
+        loop = next((s for s in reversed(self.path) if s.kind not in ("unroll", *AT_ONCE)), None)
         if not summed or loop is None or self._stored(loop.var):
             return None
         return prod(_extent(s) for s in self.path if s.kind == "unroll" and self._stored(s.var))
