@@ -68,12 +68,13 @@ def run_java(
     options: Sequence[str] = (),
     checks: bool = True,
 ) -> str:
-    """What a program prints; it must succeed and say nothing on stderr, with the JVM's checks of native code on."""
+    """What a program prints; it must succeed and say nothing on stderr; `checks`: with -Xcheck:jni."""
     assert jdk is not None
     native = ["--enable-native-access=ALL-UNNAMED"] if version(jdk) >= 17 else []
     command = [
         str(jdk.home / "bin" / "java"),
-        "-Xcheck:jni",
+        *(["-Xcheck:jni"] if checks else []),
+        *options,
         *native,
         "-cp",
         f"{jar(path)}:{classes}",

@@ -1,3 +1,5 @@
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.Objects;
 
 /** Checks of test programs. */
@@ -34,5 +36,15 @@ final class Check {
   /** That a call throws this. */
   static void thrown(Task call, String expected) {
     same(thrown(call), expected);
+  }
+
+  /** The memory of this process that is in use. */
+  static long kilobytes() throws Exception {
+    for (String line : Files.readAllLines(Paths.get("/proc/self/status"))) {
+      if (line.startsWith("VmRSS")) {
+        return Long.parseLong(line.replaceAll("\\D", ""));
+      }
+    }
+    return 0;
   }
 }

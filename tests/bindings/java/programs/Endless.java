@@ -1,5 +1,3 @@
-import java.nio.file.Files;
-import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.List;
 import nn_ops.EagerSession;
@@ -17,15 +15,6 @@ import nn_ops.types.TFloat32;
 public final class Endless {
   private static final List<Long> ONE = Arrays.asList(1L, 1L, 1L, 1L);
 
-  private static long kilobytes() throws Exception {
-    for (String line : Files.readAllLines(Paths.get("/proc/self/status"))) {
-      if (line.startsWith("VmRSS")) {
-        return Long.parseLong(line.replaceAll("\\D", ""));
-      }
-    }
-    return 0;
-  }
-
   public static void main(String[] args) throws Exception {
     int count = Integer.parseInt(args[0]);
     long begin = 0;
@@ -41,7 +30,7 @@ public final class Endless {
       Conv2d<TFloat32> y = in.nn.conv2d(p, in.constant(new float[][][][] {{{{2f}}}}), ONE, "SAME");
       for (int i = 0; i < count; i++) {
         if (i == count / 10) {
-          begin = kilobytes();
+          begin = Check.kilobytes();
         }
         Conv2d<TFloat32> made = tf.nn.conv2d(x, f, ONE, "VALID"); // nobody closes most of these
         if (i % 3 == 0) {
@@ -58,6 +47,6 @@ public final class Endless {
         }
       }
     }
-    System.out.println(kilobytes() - begin);
+    System.out.println(Check.kilobytes() - begin);
   }
 }

@@ -166,13 +166,15 @@ public final class Graphs {
       g.close();
       Check.same(((TFloat32) r.get(0)).getFloat(0, 0, 0, 0), 2f);
     }
-    Check.thrown(() -> session.runner().fetch(y).run(), "IllegalStateException: the tensor is closed");
+    Check.thrown(() -> session.runner().fetch(y).run(), "IllegalStateException: the graph is closed");
+    Check.thrown(() -> session.runner().feed(y, x).fetch(y).run(), "IllegalStateException: the graph is closed");
+    Check.thrown(() -> session.runner().run(), "IllegalStateException: the graph is closed");
     Check.thrown(() -> Ops.create(g).constant(1f), "IllegalStateException: the graph is closed");
     session.close();
     Check.thrown(() -> session.runner().fetch(y).run(), "IllegalStateException: the session is closed");
   }
 
-  private static void memory() {
+  private static void memory() throws Exception {
     Ops tf = Ops.create();
     int[] sizes = {1, 1 << 18, 1 << 18, 1 << 8};
     List<Long> strides = Arrays.asList(1L, 1L << 17, 1L << 17, 1L);
@@ -180,6 +182,15 @@ public final class Graphs {
         () -> tf.nn.conv2dBackpropInput(
             tf.constant(sizes), tf.constantOf(filled(1, 1, 1, 1 << 8, 1)), tf.constantOf(filled(1, 1, 2, 2, 1)), strides, "SAME"),
         "TFResourceExhaustedException: Conv2DBackpropInput: not enough memory for the results");
+    // What could not be had does not count: tensors that nobody holds are found as before.
+    Check.thrown(
+        () -> TFloat32.tensorOf(Shape.of(1L << 40, 1L << 8)),
+        "TFResourceExhaustedException: no memory for a tensor of 1125899906842624 bytes");
+    long begin = Check.kilobytes();
+    for (int i = 0; i < 2000; i++) {
+      TFloat32.tensorOf(Shape.of(1 << 18));
+    }
+    Check.that(Check.kilobytes() - begin < 800_000, "memory grows");
   }
 
   public static void main(String[] args) throws Exception {
