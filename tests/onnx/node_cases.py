@@ -25,6 +25,15 @@ from opgen.onnx.backend import prepare
 LIST = Path(__file__).with_name("node_tests.txt")
 SAID = re.compile(r"nodes? '.+' \(\w[\w.]*\): .+")
 """What every refusal has: node, operator and reason."""
+_ROUNDED_EACH_STEP = (
+    "two elements differ by one unit of half: the expected result comes of weights that are rounded to half at each "
+    "step, exponentials and their sum included; ours is nearer to that of float64 (test_node_tests.py compares them)"
+)
+EXCEPTIONS = {
+    "test_attention_4d_causal_fp16": _ROUNDED_EACH_STEP,
+    "test_attention_4d_causal_fp16_expanded": _ROUNDED_EACH_STEP,
+}
+"""Tests whose expected results are not those of the definition, with the reason; each has a test that shows it."""
 
 
 @dataclass(frozen=True)
