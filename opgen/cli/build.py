@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,9 +74,6 @@ def command(
     if shapes or dims:
         raise UserError("--shape and --dim are for models")
     from opgen.bindings.c.build import Options
-    from opgen.bindings.libraries import build_libraries
-    from opgen.cli.built_forms import with_forms
-    from opgen.grad.load import load
 
     options = Options(
         targets=tuple(t.strip() for t in targets.split(",")) if targets else (),
@@ -86,30 +83,46 @@ def command(
     if jobs is not None:
         options = replace(options, jobs=jobs)
     for path in spec_files(specs):
-        module = with_forms(load(path), forms)
-        if java and package is None:
-            _check_package(prefix or module.name)
-        if not module.ops and not module.generics:
-            continue
-        if module.ops and module.generics and ops is None and not forms:
-            click.echo(f"{path}: {len(module.generics)} generic ops are left out: --form asks for some", err=True)
-        begin = time.perf_counter()
-        with bar("reading specs") as progress:
-            found = list(_specials(module, specials))
-            chosen = replace(
-                options,
-                specials=tuple(s for s in found if not isinstance(s, tuple)),
-                partial=tuple(s for s in found if isinstance(s, tuple)),
-            )
-            built = build_libraries(module, path.name, folder, chosen, progress)
-        for file in built.files:
-            click.echo(f"wrote  {file}")
-        if java:
-            _said(_ops_in_java(module, path.name, folder, options, package))
-        seconds = time.perf_counter() - begin
-        click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
-        for library in (f for f in built.files if f.suffix in (".so", ".a")):
-            click.echo(f"{library.stat().st_size / 1e6:.1f} MB  {library}")
+        _build_ops(path, folder, forms, specials, options, package, java)
+
+
+def _build_ops(
+    path: Path,
+    folder: Path,
+    forms: tuple[str, ...],
+    specials: tuple[str, ...],
+    options: Options,
+    package: str | None,
+    java: bool,
+) -> None:
+    """The library of a spec file's ops."""
+    from opgen.bindings.libraries import build_libraries
+    from opgen.cli.built_forms import with_forms
+    from opgen.grad.load import load
+
+    module = with_forms(load(path), forms)
+    if java and package is None:
+        _check_package(options.prefix or module.name)
+    if not module.ops and not module.generics:
+        return
+    if module.ops and module.generics and options.ops is None and not forms:
+        click.echo(f"{path}: {len(module.generics)} generic ops are left out: --form asks for some", err=True)
+    begin = time.perf_counter()
+    with bar("reading specs") as progress:
+        found = list(_specials(module, specials))
+        chosen = replace(
+            options,
+            specials=tuple(s for s in found if not isinstance(s, tuple)),
+            partial=tuple(s for s in found if isinstance(s, tuple)),
+        )
+        built = build_libraries(module, path.name, folder, chosen, progress)
+    for file in built.files:
+        click.echo(f"wrote  {file}")
+    if java:
+        _said(_ops_in_java(module, path.name, folder, options, package))
+    seconds = time.perf_counter() - begin
+    click.echo(f"{built.kernels} kernels, {built.compiled} of them compiled now, in {seconds:.1f} s")
+    _sizes(built.files, (".so", ".a"))
 
 
 def _check_package(package: str) -> None:
@@ -166,9 +179,14 @@ def _build_model(
         click.echo(f"wrote  {file}")
     seconds = time.perf_counter() - begin
     click.echo(f"{len(built.program.entry.launches)} steps by {len(built.program.kernels)} kernels, in {seconds:.1f} s")
-    for file in (f for f in built.files if f.suffix in (".so", ".a", ".weights")):
-        click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
+    _sizes(built.files, (".so", ".a", ".weights"))
     return built
+
+
+def _sizes(written: Iterable[Path], suffixes: tuple[str, ...]) -> None:
+    """Tells the sizes of files of some kinds."""
+    for file in (f for f in written if f.suffix in suffixes):
+        click.echo(f"{file.stat().st_size / 1e6:.1f} MB  {file}")
 
 
 def _specials(module: Module, texts: tuple[str, ...]) -> Iterator[Special | tuple[str, Specialization]]:

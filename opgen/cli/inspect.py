@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,17 +14,15 @@ from opgen.cli.as_json import JSON, inspected, print_json
 from opgen.cli.as_json import algorithm as algorithm_as_json
 from opgen.cli.inspect_model import STAGES as MODEL_STAGES
 from opgen.cli.models import DIMS, SHAPES, is_model
-from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, spec_files, specs_or_default
+from opgen.cli.options import FILE, SPECS_FOLDER, GivenPath, specs_or_default
 from opgen.cli.progress import working
-from opgen.diagnostics import UserError, did_you_mean
+from opgen.diagnostics import UserError
 
 if TYPE_CHECKING:
-    from opgen.cli.arguments import Arguments
     from opgen.cli.forms import Given
-    from opgen.pipeline import Pipeline, Stage
+    from opgen.pipeline import Stage
     from opgen.schedule.schedule import Schedule
-    from opgen.schedule.targets import Target
-    from opgen.spec.model import GenericOp, Module, OpSpec
+    from opgen.spec.model import OpSpec
 
 LANGUAGES = {
     "spec": "spec",
@@ -44,6 +42,28 @@ LANGUAGES = {
 CUDA = "cuda"
 DEVICE_STAGES = ("cuda", "ptx")
 CPU_STAGES = ("why", "llvm", "asm")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is made of an op or a node before it is shown, and where it goes."""
+
+    target: str
+    schedule_file: Path | None
+    as_json: bool
+    output: Path | None
+
+    def built_for(self, stage: str) -> str | None:
+        """The CPU that a stage is for; None: a CUDA device."""
+        return None if self.target == CUDA or stage in DEVICE_STAGES else self.target
+
+    def schedule(self, stage: str) -> Schedule | None:
+        """The schedule that was given."""
+        from opgen.cli.inspect_op import read_schedule
+
+        if self.schedule_file is None:
+            return None
+        return read_schedule(self.schedule_file, "cuda" if self.built_for(stage) is None else "cpu")
 
 
 @click.command("inspect")
@@ -118,43 +138,61 @@ def command(
     plan       where every tensor lies, step by step
     program    the entry that runs the kernels, as LLVM IR
     """
+    shown = Shown(target, schedule_file, as_json, output)
     if is_model(op):
         of_ops = {"--specs": specs, "--dtype": dtypes, "--sizes": sizes, "--attr": attrs, "--algorithm": algorithm}
         _refuse(f"{op} is a model", {**of_ops, "--algorithms": algorithms, "--results": results})
-        _model(op, stage, shapes, dims, node, after, explain, target, schedule_file, as_json, output)
+        _model(op, stage, shapes, dims, node, after, explain, shown)
         return
     _refuse(f"{op} is an op", {"--dim": dims, "--node": node, "--after": after, "--explain": explain})
-    stage = stage or "scheduled"
-    if stage in MODEL_STAGES:
-        raise UserError(f"--stage {stage} is of models (files named *.onnx); '{op}' is an op")
-    if target == CUDA and stage in CPU_STAGES:
-        raise UserError(f"--target cuda has no stage {stage}; it has {' and '.join(DEVICE_STAGES)}")
     from opgen.cli.forms import Given
 
-    given = Given(dtypes, shapes, sizes, attrs, results)
+    _op(op, stage or "scheduled", specs, Given(dtypes, shapes, sizes, attrs, results), algorithm, algorithms, shown)
+
+
+def _op(
+    op: str,
+    stage: str,
+    specs: Path | None,
+    given: Given,
+    algorithm: str | None,
+    algorithms: bool,
+    shown: Shown,
+) -> None:
+    """Prints an op."""
+    from opgen.cli import inspect_op
+
+    if stage in MODEL_STAGES:
+        raise UserError(f"--stage {stage} is of models (files named *.onnx); '{op}' is an op")
+    if shown.target == CUDA and stage in CPU_STAGES:
+        raise UserError(f"--target cuda has no stage {stage}; it has {' and '.join(DEVICE_STAGES)}")
     with working(f"{op}: {stage}"):
-        module, declared = find(op, specs_or_default(specs))
-        if stage == "spec" and given == Given() and (text := as_declared(declared)) is not None:
-            show(text, LANGUAGES["spec"], output)
+        module, declared = inspect_op.find(op, specs_or_default(specs))
+        if stage == "spec" and not any(vars(given).values()) and (text := inspect_op.as_declared(declared)) is not None:
+            show(text, LANGUAGES["spec"], shown.output)
             return
-        module, arguments = read_call(module, declared, given)
-        spec = arguments.op
+        module, arguments = inspect_op.read_call(module, declared, given)
         if algorithms:
-            if as_json:
-                print_json([algorithm_as_json(spec, a) for a in spec.algorithms])
-            else:
-                show(listing(spec), LANGUAGES["spec"], output)
+            _algorithms(arguments.op, shown)
             return
-        device = target == CUDA or stage in DEVICE_STAGES
-        steps = None if schedule_file is None else read_schedule(schedule_file, "cuda" if device else "cpu")
-        found = pipeline(module, spec, arguments, None if device else target, steps)
+        found = inspect_op.pipeline(module, arguments.op, arguments, shown.built_for(stage), shown.schedule(stage))
         if algorithm is not None:
-            found = by_algorithm(found, algorithm)
+            found = inspect_op.by_algorithm(found, algorithm)
         text = found.text(cast("Stage", stage))
-    if as_json:
+    if shown.as_json:
         print_json(inspected(found, arguments, stage, text))
         return
-    show(text, LANGUAGES[stage], output)
+    show(text, LANGUAGES[stage], shown.output)
+
+
+def _algorithms(op: OpSpec, shown: Shown) -> None:
+    """Lists the algorithms of an op."""
+    from opgen.cli.inspect_op import listing
+
+    if shown.as_json:
+        print_json([algorithm_as_json(op, a) for a in op.algorithms])
+    else:
+        show(listing(op), LANGUAGES["spec"], shown.output)
 
 
 def _refuse(what: str, given: Mapping[str, object]) -> None:
@@ -172,10 +210,7 @@ def _model(
     name: str | None,
     after: str | None,
     explain: bool,
-    target: str,
-    schedule_file: Path | None,
-    as_json: bool,
-    output: Path | None,
+    shown: Shown,
 ) -> None:
     """Prints a model, or a node of one."""
     from opgen.cli import inspect_model
@@ -189,111 +224,17 @@ def _model(
         if explain:
             text, language = found.explanation(), "text"
         elif node is None:
-            _refuse("it is of nodes (--node)", {"--schedule": schedule_file})
+            _refuse("it is of nodes (--node)", {"--schedule": shown.schedule_file})
             text, language = found.text(stage, after), MODEL_STAGES[stage]
         else:
             _refuse("it is of whole models", {"--after": after})
-            device = target == CUDA or stage in DEVICE_STAGES
-            steps = None if schedule_file is None else read_schedule(schedule_file, "cuda" if device else "cpu")
-            text = inspect_model.node_text(found.line(node, None if device else target, steps), stage)
+            line = found.line(node, shown.built_for(stage), shown.schedule(stage))
+            text = inspect_model.node_text(line, stage)
             language = LANGUAGES[stage]
-    if as_json:
+    if shown.as_json:
         print_json(inspect_model.as_json(found, stage, text, node))
         return
-    show(text, language, output)
-
-
-def pipeline(
-    module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
-) -> Pipeline:
-    """The pipeline of what was asked for; `target` None means a CUDA device."""
-    from opgen.pipeline import Pipeline, variant_of
-    from opgen.runtime import toolchain
-    from opgen.spec import solve
-
-    call = None
-    if arguments.shapes or arguments.sizes:
-        call = solve(spec, module, arguments.shapes, arguments.sizes, arguments.attrs)
-    words = {name: value for name, value in (call.attrs if call else arguments.attrs).items() if isinstance(value, str)}
-    variant = variant_of(spec, arguments.types, words)
-    if call is None:
-        arguments.refuse_beyond(variant.values)
-    return Pipeline(module, spec, variant, call, None if target is None else toolchain.target(target), schedule)
-
-
-def by_algorithm(found: Pipeline, name: str) -> Pipeline:
-    """The pipeline of an algorithm of an op, if it is for what was asked for."""
-    from opgen.runtime.choose import takes
-
-    known = {a.name: a for a in found.op.algorithms}
-    if name not in known:
-        hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
-        raise UserError(f"--algorithm {name}: '{found.op.name}' has no such algorithm; {hint}")
-    if found.target is None:
-        raise UserError(f"--algorithm {name}: algorithms are for CPUs")
-    if not takes(known[name], found.variant.types, found.call):
-        raise UserError(f"--algorithm {name} is not for these types, shapes and attributes; see --algorithms")
-    return replace(found, algorithm=known[name])
-
-
-def listing(op: OpSpec) -> str:
-    """The algorithms of an op: name, types, condition and description of each."""
-    from opgen.bindings.formula import Formula
-
-    lines = [] if op.algorithms else [f"'{op.name}' is computed by its definition only."]
-    for a in op.algorithms:
-        types = ", ".join(f"{v.name} in {{{', '.join(t.name for t in v.allowed)}}}" for v in a.type_variables)
-        condition = "" if a.condition is None else f" when {Formula(op).text(a.condition)}"
-        lines.append(f"{a.name}{' (optional)' if a.optional else ''}: {types}{condition}")
-        lines += [f"    {line}".rstrip() for line in a.doc.splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
-    """The op of that name, or whose function has it, in the spec files."""
-    from opgen.grad import load
-
-    modules = [load(path) for path in spec_files((specs,))]
-    known: dict[str, tuple[Module, OpSpec | GenericOp]] = {}
-    for found in modules:
-        known |= {n: (found, g) for g in found.generics for n in (g.function_name, g.name)}
-    for found in modules:
-        known |= {n: (found, op) for op in found.ops for n in (op.function_name, op.name)}
-    if name not in known:
-        hint = did_you_mean(name, known) or f"it has {', '.join(sorted({op.name for _, op in known.values()}))}"
-        raise UserError(f"{specs} has no op '{name}'; {hint}")
-    return known[name]
-
-
-def as_declared(op: OpSpec | GenericOp) -> str | None:
-    """A generic op as its file has it; None for any other, which its pipeline shows."""
-    from opgen.pipeline import source_lines
-    from opgen.spec.model import GenericOp
-
-    return source_lines(op.span) + "\n" if isinstance(op, GenericOp) and op.span is not None else None
-
-
-def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Module, Arguments]:
-    """What the options of a command say of a call of an op; of a generic one the plain op that the call makes."""
-    from opgen.cli.arguments import read_arguments
-    from opgen.cli.forms import read_form
-    from opgen.spec.model import GenericOp
-
-    if isinstance(op, GenericOp):
-        return read_form(module, op, given)
-    if given.results is not None:
-        raise UserError(f"--results {given.results}: '{op.name}' is not generic, and has the results that it has")
-    return module, read_arguments(op, given.dtypes, given.shapes, given.sizes, given.attrs)
-
-
-def read_schedule(path: Path, kind: Target) -> Schedule:
-    """The schedule that a file has, if it is one for that kind of target."""
-    from opgen.schedule.schedule import parse_schedule
-    from opgen.schedule.targets import require_target
-
-    schedule = parse_schedule(files.text(path).replace("\r\n", "\n"), str(path))
-    require_target(schedule, kind)
-    return schedule
+    show(text, language, shown.output)
 
 
 def show(text: str, language: str, output: Path | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opgen import files
-from opgen.cli.inspect import by_algorithm, find, pipeline, read_call, read_schedule
+from opgen.cli.inspect_op import by_algorithm, find, pipeline, read_call, read_schedule
 from opgen.cli.options import FILE, SPECS_FOLDER, specs_or_default
 from opgen.diagnostics import UserError, did_you_mean
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opgen.cli.arguments import read_arguments
-from opgen.cli.inspect import find, pipeline
+from opgen.cli.inspect_op import find, pipeline
 from opgen.runtime import threads, tuned, tuner
 from opgen.schedule.schedule import Schedule
 from tests.cli.conftest import ROOT, Run

@@ -1,0 +1,112 @@
+"""An op on the command line: found among specs, its call read, its pipeline made, its algorithms listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opgen import files
+from opgen.cli.options import spec_files
+from opgen.diagnostics import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from opgen.cli.arguments import Arguments
+    from opgen.cli.forms import Given
+    from opgen.pipeline import Pipeline
+    from opgen.schedule.schedule import Schedule
+    from opgen.schedule.targets import Target
+    from opgen.spec.model import GenericOp, Module, OpSpec
+
+
+def pipeline(
+    module: Module, spec: OpSpec, arguments: Arguments, target: str | None, schedule: Schedule | None
+) -> Pipeline:
+    """The pipeline of what was asked for; `target` None means a CUDA device."""
+    from opgen.pipeline import Pipeline, variant_of
+    from opgen.runtime import toolchain
+    from opgen.spec import solve
+
+    call = None
+    if arguments.shapes or arguments.sizes:
+        call = solve(spec, module, arguments.shapes, arguments.sizes, arguments.attrs)
+    words = {name: value for name, value in (call.attrs if call else arguments.attrs).items() if isinstance(value, str)}
+    variant = variant_of(spec, arguments.types, words)
+    if call is None:
+        arguments.refuse_beyond(variant.values)
+    return Pipeline(module, spec, variant, call, None if target is None else toolchain.target(target), schedule)
+
+
+def by_algorithm(found: Pipeline, name: str) -> Pipeline:
+    """The pipeline of an algorithm of an op, if it is for what was asked for."""
+    from opgen.runtime.choose import takes
+
+    known = {a.name: a for a in found.op.algorithms}
+    if name not in known:
+        hint = did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
+        raise UserError(f"--algorithm {name}: '{found.op.name}' has no such algorithm; {hint}")
+    if found.target is None:
+        raise UserError(f"--algorithm {name}: algorithms are for CPUs")
+    if not takes(known[name], found.variant.types, found.call):
+        raise UserError(f"--algorithm {name} is not for these types, shapes and attributes; see --algorithms")
+    return replace(found, algorithm=known[name])
+
+
+def listing(op: OpSpec) -> str:
+    """The algorithms of an op: name, types, condition and description of each."""
+    from opgen.bindings.formula import Formula
+
+    lines = [] if op.algorithms else [f"'{op.name}' is computed by its definition only."]
+    for a in op.algorithms:
+        types = ", ".join(f"{v.name} in {{{', '.join(t.name for t in v.allowed)}}}" for v in a.type_variables)
+        condition = "" if a.condition is None else f" when {Formula(op).text(a.condition)}"
+        lines.append(f"{a.name}{' (optional)' if a.optional else ''}: {types}{condition}")
+        lines += [f"    {line}".rstrip() for line in a.doc.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def find(name: str, specs: Path) -> tuple[Module, OpSpec | GenericOp]:
+    """The op of that name, or whose function has it, in the spec files."""
+    from opgen.grad import load
+
+    modules = [load(path) for path in spec_files((specs,))]
+    known: dict[str, tuple[Module, OpSpec | GenericOp]] = {}
+    for found in modules:
+        known |= {n: (found, g) for g in found.generics for n in (g.function_name, g.name)}
+    for found in modules:
+        known |= {n: (found, op) for op in found.ops for n in (op.function_name, op.name)}
+    if name not in known:
+        hint = did_you_mean(name, known) or f"it has {', '.join(sorted({op.name for _, op in known.values()}))}"
+        raise UserError(f"{specs} has no op '{name}'; {hint}")
+    return known[name]
+
+
+def as_declared(op: OpSpec | GenericOp) -> str | None:
+    """A generic op as its file has it; None for any other, which its pipeline shows."""
+    from opgen.pipeline import source_lines
+    from opgen.spec.model import GenericOp
+
+    return source_lines(op.span) + "\n" if isinstance(op, GenericOp) and op.span is not None else None
+
+
+def read_call(module: Module, op: OpSpec | GenericOp, given: Given) -> tuple[Module, Arguments]:
+    """What the options of a command say of a call of an op; of a generic one the plain op that the call makes."""
+    from opgen.cli.arguments import read_arguments
+    from opgen.cli.forms import read_form
+    from opgen.spec.model import GenericOp
+
+    if isinstance(op, GenericOp):
+        return read_form(module, op, given)
+    if given.results is not None:
+        raise UserError(f"--results {given.results}: '{op.name}' is not generic, and has the results that it has")
+    return module, read_arguments(op, given.dtypes, given.shapes, given.sizes, given.attrs)
+
+
+def read_schedule(path: Path, kind: Target) -> Schedule:
+    """The schedule that a file has, if it is one for that kind of target."""
+    from opgen.schedule.schedule import parse_schedule
+    from opgen.schedule.targets import require_target
+
+    schedule = parse_schedule(files.text(path).replace("\r\n", "\n"), str(path))
+    require_target(schedule, kind)
+    return schedule
