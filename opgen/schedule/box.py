@@ -14,6 +14,7 @@ from opgen.loop.nodes import Binary, Buffer, Const, Expr, For, Let, Load, Space,
 from opgen.loop.walk import expressions, free_vars, map_stmt, parts, substitute_expr, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
+from opgen.schedule.cost.sizes import bytes_of
 
 Indices = tuple[Expr, ...]
 Access = tuple[Indices, tuple[For, ...]]
@@ -27,7 +28,7 @@ LARGEST = 1 << 18
 
 def is_too_large(buffer: Buffer) -> bool:
     """Whether a buffer of constant size has no room where it is to be."""
-    size = prod(int(e.value) for e in buffer.shape if isinstance(e, Const)) * buffer.dtype.bytes
+    size = bytes_of(buffer, 1)
     return buffer.space in SMALL and size > LARGEST
 
 

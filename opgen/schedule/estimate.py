@@ -14,10 +14,8 @@ from math import log2, prod
 from opgen.loop.analysis.places import at_places
 from opgen.loop.nodes import (
     Alloc,
-    Binary,
     Block,
     Buffer,
-    Call,
     Const,
     Expr,
     For,
@@ -27,7 +25,6 @@ from opgen.loop.nodes import (
     Load,
     Stmt,
     Store,
-    Unary,
 )
 from opgen.loop.walk import buffers_in, free_vars, loads, stores, walk_expr
 from opgen.machine import Machine
@@ -44,6 +41,7 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.cost.calibration import NEST, PRICED_PLACES, SHUFFLES, TRANSPOSED
 from opgen.schedule.cost.memory import Memory
+from opgen.schedule.cost.sizes import bytes_of, elements_of, float_operations
 
 
 def seconds(kernel: Kernel, machine: Machine) -> float:
@@ -56,7 +54,7 @@ def seconds(kernel: Kernel, machine: Machine) -> float:
     crossed = sum(_crossed(nest, buffers, machine) for nest in found)
     heap = {name for name, b in buffers.items() if b.space == "heap"}
     ways = [_made_in_blocks(found, heap, along) for along in (False, True)]
-    near = max(ways, key=lambda names: sum(_bytes(buffers[n]) for n in names))
+    near = max(ways, key=lambda names: sum(bytes_of(buffers[n], 1) for n in names))
     return crossed + sum(_nest(nest, buffers, near, machine) for nest in counted)
 
 
@@ -81,13 +79,15 @@ def _crossed(nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> flo
     if reduces(nest):
         return 0
     if along is None:
-        return 0 if loop_of_reads(nest) is None else _turned(nest.results, nest, buffers, machine)
+        return 0 if loop_of_reads(nest) is None else _accessed_across(nest.results, nest, buffers, machine)
     reads = dict.fromkeys(e for e in nest.outside_loads if depends(e.indices, along))
     across = [e for e in reads if not is_contiguous(e, along, nest.shapes)]
-    return _turned(across, nest, buffers, machine)
+    return _accessed_across(across, nest, buffers, machine)
 
 
-def _turned(found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buffer], machine: Machine) -> float:
+def _accessed_across(
+    found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buffer], machine: Machine
+) -> float:
     """Seconds for accesses across memory.
 
     Where another loop runs along what is accessed, or all of it is, square blocks are turned in registers, once for all
@@ -97,10 +97,10 @@ def _turned(found: Sequence[Load | Store], nest: Nest, buffers: Mapping[str, Buf
     total = 0.0
     for name, times in Counter(e.buffer for e in found).items():
         own, buffer = [e for e in found if e.buffer == name], buffers[name]
-        whole = executed * times >= _elements(buffer)
+        whole = executed * times >= elements_of(buffer.shape, 1)
         if any(is_contiguous(e, n, nest.shapes) or (whole and _last(e, n)) for e in own for n in nest.names):
             lanes = max(1, machine.vector_bytes // buffer.dtype.bytes)
-            vectors = min(executed * times, _elements(buffer)) / lanes
+            vectors = min(executed * times, elements_of(buffer.shape, 1)) / lanes
             total += (TRANSPOSED + log2(lanes)) * vectors / (SHUFFLES * machine.fma_per_second)
         else:
             total += executed * times * machine.l1.line / machine.l2.bytes_per_second
@@ -141,26 +141,18 @@ def _nest(nest: Stmt, buffers: dict[str, Buffer], near: Set[str], machine: Machi
     touched = {e.buffer for e in loads(nest)} | {s.buffer for s in stores(nest)}
     outside = [buffers[n] for n in sorted(touched) if buffers[n].space in ("global", "streamed", "heap")]
     arithmetic = _operations(nest, {}) / (machine.fma_per_second * machine.vector_bytes)
-    together = sum(map(_bytes, outside))
-    kept = sum(_bytes(b) for b in outside if b.name in near)
+    together = sum(bytes_of(b, 1) for b in outside)
+    kept = sum(bytes_of(b, 1) for b in outside if b.name in near)
     slow = Memory(machine).rate(together)
     fast = max(slow, machine.l2.bytes_per_second)
     return NEST + arithmetic + (together - kept) / slow + kept / fast
-
-
-def _bytes(buffer: Buffer) -> int:
-    return buffer.dtype.bytes * _elements(buffer)
-
-
-def _elements(buffer: Buffer) -> int:
-    return prod(int(n.value) if isinstance(n, Const) else 1 for n in buffer.shape)
 
 
 def _operations(s: Stmt, loops: Mapping[str, range]) -> float:
     """Multiply-adds and other arithmetic on floats, each times the bytes of its type, inside some loops."""
     match s:
         case Store():
-            return sum(_cost(e) for e in walk_expr(s.value))
+            return sum(e.type.dtype.bytes for e in float_operations(s.value))
         case For():
             extent = constant_extent(s) or 1
             first = int(s.start.value) if isinstance(s.start, Const) else 0
@@ -185,8 +177,3 @@ def _share(condition: Expr, loops: Mapping[str, range]) -> float | None:
         return None
     found = at_places(condition, {n: loops[n] for n in names})
     return None if found is None else float(found.mean())
-
-
-def _cost(e: Expr) -> int:
-    counts = isinstance(e, Binary | Unary | Call) and e.type.dtype.is_float
-    return e.type.dtype.bytes if counts else 0

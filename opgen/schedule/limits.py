@@ -7,12 +7,12 @@ compilers take minutes, run out of memory or abort.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 from typing import NamedTuple, TypeAlias
 
-from opgen.loop.nodes import Alloc, Const, For, Kernel, Stmt
+from opgen.loop.nodes import Alloc, For, Kernel, Stmt
 from opgen.loop.walk import loops_in, outermost, parts
 from opgen.passes.unroll import constant_extent
+from opgen.schedule.cost.sizes import bytes_of
 from opgen.schedule.errors import ScheduleError
 
 LANES = 512
@@ -103,7 +103,7 @@ def _stack(s: Stmt) -> int:
     extent = constant_extent(s) if isinstance(s, For) and s.kind in ("unroll", "vector") else None
     own = 0
     if isinstance(s, Alloc) and s.space in ("stack", "register"):
-        own = s.buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 1 for e in s.buffer.shape)
+        own = bytes_of(s.buffer, 1)
     return own + (extent or 1) * sum(map(_stack, parts(s)))
 
 

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 SCHEDULE = ROOT / "opgen" / "schedule"
 CALIBRATION = SCHEDULE / "cost" / "calibration.py"
 LOG = SCHEDULE / "EXPERIMENTS.md"
+OF_MACHINE = re.compile(r"\b((l[123]|cache)\.(size|ways)|machine\.registers)\b")
 DOCUMENTED = re.compile(r"(?P<unit>[-\w, `'(){}]+): .+ \[(?P<entry>[^\]]+)\]", re.DOTALL)
 
 
@@ -53,3 +54,21 @@ def test_every_constant_is_used() -> None:
     others = [p.read_text(encoding="utf-8") for p in ROOT.joinpath("opgen").rglob("*.py") if p != CALIBRATION]
     words = set(re.findall(r"\b[A-Z][A-Z_]+\b", "\n".join(others)))
     assert constants(CALIBRATION).keys() <= words
+
+
+def shares(path: Path) -> list[str]:
+    """Where a file takes a share of a cache or of the registers by a number that it does not name."""
+    found: list[str] = []
+    for e in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(e, ast.BinOp) and isinstance(e.op, ast.Mult | ast.Div | ast.FloorDiv):
+            sides = e.left, e.right
+            if any(isinstance(p, ast.Constant) for p in sides) and any(
+                OF_MACHINE.search(ast.unparse(p)) for p in sides
+            ):
+                found.append(f"{e.lineno}: {ast.unparse(e)}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted((SCHEDULE / "auto").rglob("*.py")), ids=lambda p: p.stem)
+def test_shares_of_caches_and_registers_have_names(path: Path) -> None:
+    assert shares(path) == [], "a share stands in cost/calibration.py"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Load, Store
 from opgen.schedule.auto.nests import Nest, Shapes, depends
+from opgen.schedule.cost.sizes import element_of
 from opgen.schedule.cost.traffic import Access
 
 
@@ -19,14 +20,13 @@ def accesses(nest: Nest) -> tuple[Access, ...] | None:
         strides = strides_of(e, names, nest.shapes)
         if strides is None:
             return None
-        element = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
-        found.append(Access(e.buffer, element, strides))
+        found.append(Access(e.buffer, element_of(e), strides))
     return tuple(found)
 
 
 def strides_of(e: Load | Store, names: Sequence[str], shapes: Shapes) -> dict[str, int] | None:
     """The bytes that each of some loops moves an access on; None if it is not affine in them."""
-    size = e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
+    size = element_of(e)
     strides: dict[str, int] = {}
     for index, extent in zip(reversed(e.indices), reversed(shapes[e.buffer]), strict=True):
         for name in names:

@@ -14,7 +14,17 @@ from math import prod
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes, reduces
-from opgen.schedule.cost.calibration import ALL, COLUMN_ROWS, COLUMN_VECTORS, MASKED_BYTES, PARALLEL, PARTS, TURNS
+from opgen.schedule.cost.calibration import (
+    ALL,
+    COLUMN_LITTLE,
+    COLUMN_ROWS,
+    COLUMN_SUMS,
+    COLUMN_VECTORS,
+    MASKED_BYTES,
+    PARALLEL,
+    PARTS,
+    TURNS,
+)
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Flatten,
@@ -48,22 +58,22 @@ class Columns(LaneNest):
         return bool(own) and whole and all(is_contiguous(e, vector, nest.shapes) for e in own)
 
     @property
-    def _extent(self) -> int:
+    def _width(self) -> int:
         return self.nest.extent(self.vector) or 0
 
     @property
     def _vectors(self) -> int:
-        return -(-self._extent // self.lanes)
+        return -(-self._width // self.lanes)
 
     @property
     def _ragged(self) -> bool:
         """Whether the last vector of a row is masked, so that sums cannot be kept in registers in part of the time."""
-        return self._extent % self.lanes != 0
+        return self._width % self.lanes != 0
 
     @property
     def _most(self) -> int:
         """Most vectors of sums in registers."""
-        return 20 * self.machine.registers // 32
+        return int(COLUMN_SUMS * self.machine.registers)
 
     @property
     def _wide(self) -> bool:
@@ -83,7 +93,7 @@ class Columns(LaneNest):
     def _partial(self) -> str:
         return self.trial.fresh(f"{self.nest.allocations[0].name}_part")
 
-    def _terms(self) -> list[str]:
+    def _joined(self) -> list[str]:
         """The loops of the reduction, those joined that walk through what is read row after row."""
         terms = [s.var for s in self.nest.inner_loops]
         while len(terms) > 1:
@@ -106,7 +116,7 @@ class Columns(LaneNest):
             return False
         size, tail = self._piece()
         shared = [*self._others, *([outer] if size < self._vectors and tail == "exact" else [])]
-        terms = self._terms()
+        terms = self._joined()
         near = self._ragged and not self._far  # masked sums that threads share stay in the first cache
         parts = 1 if near or self._enough(shared, size) else self._parts(self._count(terms[0]))
         chains = 1 if parts > 1 else self._chains(size, self._count(terms[-1]))
@@ -148,7 +158,7 @@ class Columns(LaneNest):
         """Whether threads have enough to share without parts, or there is too little to be shared."""
         counts = {n: self.nest.extent(n) for n in self._others}
         iterations = prod(counts.get(n) or self._vectors // size for n in shared)
-        cores, little = self.machine.cores, read_bytes(self.nest) < self.machine.l2.size // 4
+        cores, little = self.machine.cores, read_bytes(self.nest) < self.memory.usable(2, COLUMN_LITTLE)
         return little or iterations >= TURNS * cores or iterations % cores == 0
 
     def _parts(self, count: int) -> int:
@@ -200,7 +210,7 @@ class Columns(LaneNest):
 
     def _in_order(self) -> bool:
         """Some rows side by side, in parts for threads, while the sums wait in the first cache."""
-        terms = self._terms()
+        terms = self._joined()
         parts = 1 if self._others else self._parts(self._count(terms[0]))
         sums, around = self.nest.allocations[0].name, self._others
         if parts > 1:

@@ -39,6 +39,10 @@ class LaneNest(ABC):
         """What arithmetic costs on the machine."""
         return Execution(self.machine)
 
+    def _extent(self, loop: str) -> int:
+        """The iterations of a loop; 0 where they are not known."""
+        return self.roles.extents[loop]
+
     @abstractmethod
     def run(self) -> bool:
         """Take the steps; whether they were legal and worth it."""

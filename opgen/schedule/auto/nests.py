@@ -23,6 +23,7 @@ from opgen.loop.walk import (
 )
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.cost.calibration import FULL
+from opgen.schedule.cost.sizes import elements_of
 from opgen.schedule.focus import focus_on_loops
 
 Shapes = Mapping[str, tuple[Expr, ...]]
@@ -370,7 +371,7 @@ def read_bytes(nest: Nest) -> int:
 def _known_bytes(nest: Nest, elements: Mapping[str, int]) -> int:
     """The size of some buffers, whose elements have so many bytes; dimensions that are not known are left out."""
     shapes = ((nest.shapes[name], size) for name, size in elements.items())
-    return sum(prod(int(e.value) for e in shape if isinstance(e, Const)) * size for shape, size in shapes)
+    return sum(elements_of(shape, 1) * size for shape, size in shapes)
 
 
 def places_read(nest: Nest) -> set[Load]:

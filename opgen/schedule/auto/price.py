@@ -13,11 +13,9 @@ from typing import TypeGuard
 
 from opgen.loop.nodes import (
     Alloc,
-    Binary,
     Block,
     Broadcast,
     Buffer,
-    Call,
     Const,
     Expr,
     For,
@@ -29,16 +27,16 @@ from opgen.loop.nodes import (
     Space,
     Stmt,
     Store,
-    Unary,
 )
 from opgen.loop.walk import buffers_in, free_vars, holds_loop, loops_in, walk_expr
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.nests import Nest, Shapes, is_contiguous
-from opgen.schedule.cost.calibration import BACK, ENTERED, EXPOSED, NEST, UNKNOWN
+from opgen.schedule.cost.calibration import BACK, ENTERED, EXPOSED, NEST, STACK_REGISTERS, UNKNOWN
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
+from opgen.schedule.cost.sizes import bytes_of, element_of, elements_of, float_operations
 from opgen.schedule.cost.traffic import Access, Loop, Traffic
 
 AT_ONCE = ("vector", "tile")
@@ -95,8 +93,8 @@ class Prices:
 
     def _space(self, buffer: Buffer) -> Space:
         """Where a buffer is: few vectors on the stack are kept in registers."""
-        size = prod(int(n.value) if isinstance(n, Const) else UNKNOWN for n in buffer.shape) * buffer.dtype.bytes
-        room = self._machine.registers // 2 * self._machine.vector_bytes
+        size = bytes_of(buffer, UNKNOWN)
+        room = int(STACK_REGISTERS * self._machine.registers) * self._machine.vector_bytes
         return "register" if buffer.space == "stack" and size <= room else buffer.space
 
     def _parts(self, s: Stmt) -> Iterator[Stmt]:
@@ -169,10 +167,7 @@ class _Body:
     @property
     def sizes(self) -> dict[str, int]:
         """The bytes of each buffer, as far as they are known."""
-        return {
-            e.buffer: prod(int(n.value) if isinstance(n, Const) else 1 for n in self.shapes[e.buffer]) * _element(e)
-            for e in self.touched
-        }
+        return {e.buffer: elements_of(self.shapes[e.buffer], 1) * element_of(e) for e in self.touched}
 
     def vectors(self, e: Load | Store) -> float:
         """How many vectors, or single elements, an access moves in all: unrolled loops that it does not follow share
@@ -190,7 +185,7 @@ class _Body:
     @property
     def operations(self) -> float:
         """Vector operations in all; of a chain that an operation's latency holds up, as many as would fit meanwhile."""
-        return prod(_extent(s) for s in self.path) / self.lanes * max(1, _operations(self.store.value))
+        return prod(_extent(s) for s in self.path) / self.lanes * max(1, len([*float_operations(self.store.value)]))
 
     @property
     def chains(self) -> int | None:
@@ -220,14 +215,6 @@ def _scalar(e: Expr) -> Expr:
             return e if e.type.lanes == 1 else Const(0)
 
 
-def _element(e: Load | Store) -> int:
-    return e.dtype.bytes if isinstance(e, Load) else e.value.type.dtype.bytes
-
-
-def _operations(e: Expr) -> int:
-    return sum(isinstance(p, Binary | Unary | Call) and p.type.dtype.is_float for p in walk_expr(e))
-
-
 def _priced(body: _Body, warm: bool, m: Machine) -> Price:
     """What one store, with all that it reads, costs in all iterations."""
     chains = body.chains
@@ -248,7 +235,7 @@ def _fetched(body: _Body, m: Machine) -> Sequence[float]:
     for e in body.touched:
         lanes = max((i.type.lanes for i in e.indices), default=1)
         strides = strides_of(_first_lane(e), names, body.shapes)
-        found.append(Access(e.buffer, lanes * _element(e), strides or {}))
+        found.append(Access(e.buffer, lanes * element_of(e), strides or {}))
         back.append(BACK if isinstance(e, Store) and body.spaces[e.buffer] != "streamed" else 1)
     each = Traffic(tuple(found)).each_into((m.l1, m.l2, m.l3), loops)
     return [sum(n * times for n, times in zip(of, back, strict=True)) for of in each]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
-from opgen.loop.nodes import Const, Load, Store
+from opgen.loop.nodes import Load, Store
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, reduces
 from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.cost.sizes import elements_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,11 @@ class Roles:
         return {s.var: constant_extent(s) or 0 for s in loops}
 
     @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """The iterations of the loops of the sum, outermost first; 0 where they are not known."""
+        return {n: self.extents[n] for n in self.terms}
+
+    @cached_property
     def known(self) -> bool:
         """Whether there is a known number of results."""
         return all(self.nest.extent(n) is not None for n in self.nest.names)
@@ -154,8 +159,7 @@ class Roles:
 
     def bytes(self, load: Load) -> int:
         """The bytes of the buffer that is read; 0 where its size is not known."""
-        shape = self.nest.shapes[load.buffer]
-        return load.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in shape)
+        return load.dtype.bytes * elements_of(self.nest.shapes[load.buffer])
 
     def _in_lanes(self, load: Load) -> bool:
         return self.lanes is not None and depends(load.indices, self.lanes)

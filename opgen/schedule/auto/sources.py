@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
 
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Buffer, Const, Kernel, Load, Var
+from opgen.loop.nodes import Buffer, Kernel, Load, Var
 from opgen.loop.walk import buffers_in, free_vars, stores
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.auto.nests import Nest, inner_nests
+from opgen.schedule.cost.sizes import bytes_of
 
 
 @dataclass
@@ -42,8 +42,7 @@ class Sources:
 
     def size(self, buffer: str) -> int:
         """The bytes of a buffer; 0 if its size is not known."""
-        shape = self._buffers[buffer].shape
-        return self.element(buffer) * prod(int(e.value) if isinstance(e, Const) else 0 for e in shape)
+        return bytes_of(self._buffers[buffer])
 
     def made_by(self, nest: Nest) -> str | None:
         """The intermediate that a nest writes."""

@@ -102,6 +102,8 @@ COPY_ALIGNED = 1 / 2
 """share of the second cache: for a copy that begins at a line [E090]"""
 PANEL_CROWDS = 1 / 8
 """share of the second cache: from which a panel takes room from what else waits there [E062]"""
+PANEL_LARGE = 1 / 4
+"""share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
 PANEL_ALL_TERMS = 1 / 4
 """share of the second cache: for a panel of all terms [E132]"""
 PANEL_ALL_PLACES = 1 / 4
@@ -110,6 +112,9 @@ PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
 PANEL_MAPS = 1 / 8
 """share of the second cache: as `PANEL_STREAMED`, of maps that are transposed [E126]"""
+PANEL_SHORT = 1 / 3
+"""share of the first cache: for a panel of a block of terms, where arithmetic does not hide reading it from the second
+[not recorded]"""
 PANEL_TERMS = 32
 """part of the second cache: for a panel of a block of terms, where arithmetic hides reading it from there [E107]"""
 ROWS_OF_MAPS = 6
@@ -120,6 +125,8 @@ SWEPT = 4
 """part of the first cache: terms of a row that fill it are shared by taps one by one [E042]"""
 SCALARS_ANYWHERE = 4
 """part of the first cache: scalars that take less may lie anywhere [E044]"""
+CONFLICT_WAYS = 1 / 2
+"""share of a set's lines: that what is used together finds room for [not recorded]"""
 CONFLICTS = 0.25
 """share of lines: that others of their set evict, from which room is made between rows [E058]"""
 PADDING = 0.5
@@ -136,6 +143,9 @@ ENTERED = 4
 """multiply-adds: to begin an iteration of a loop, of what plans are priced by [not recorded]"""
 BACK = 2
 """times: a line that is stored to moves, as it is read before and written back, but by non-temporal stores [not
+recorded]"""
+STACK_REGISTERS = 1 / 2
+"""share of the registers: a buffer on the stack that takes no more is kept in them, where plans are priced [not
 recorded]"""
 UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
@@ -194,6 +204,10 @@ POSITIONS = 7
 [E003]"""
 ACCUMULATORS_ALONG = 16
 """accumulators: of a tile whose scalars lie along it: a line holds as many of float32 [E031]"""
+POSITIONS_NEAR = (0, 1, -1, -2, -3)
+"""positions: by which `POSITIONS` may differ to divide a loop, in the order in which they are tried [not recorded]"""
+VECTORS_SEARCHED = (1, 2, 3, 4)
+"""vectors: of a tile, among which the tuner may choose [not recorded]"""
 POSITIONS_SEARCHED = (4, 6, 7, 8, 12, 14, 16, 28)
 """positions: of a tile, among which the tuner may choose [not recorded]"""
 POSITIONS_SHORT = 4
@@ -223,6 +237,8 @@ NARROW = 2
 [E132]"""
 MATRIX_LEAST = 4
 """rows, columns, pairs: the fewest of a tile for a matrix unit [E080]"""
+FEW_SUMS = 3 / 4
+"""share of the registers: for the results of a tile along a row of few channels [not recorded]"""
 PHASE_VECTORS = 2
 """vectors: the fewest of a tile of all phases, for which each scalar is loaded [E044]"""
 FILLED_BY_POSITIONS = 1.3
@@ -311,6 +327,10 @@ COLUMN_ROWS = 8
 """rows: read side by side where sums wait in the first cache [E104]"""
 COLUMN_VECTORS = 4
 """vectors: the most of these rows that are side by side [E104]"""
+COLUMN_SUMS = 5 / 8
+"""share of the registers: for vectors of sums that lie side by side [not recorded]"""
+COLUMN_LITTLE = 1 / 4
+"""share of the second cache: of less that is read threads share no parts of the rows [not recorded]"""
 TRANSPOSED_EDGE = 64
 """rows: the edge of a larger block, whose lines and pages are kept even if they lie a power of two apart [E103]"""
 TRANSPOSED_TWICE = 1.08
@@ -340,6 +360,8 @@ PLACE_LINES = 4
 """lines: of a place of the map, enough for a tile of several columns not to read a row in order [E117]"""
 COPIED_VECTORS = 4
 """vectors: the most of the map that are copied together [E122]"""
+COPIED_BESIDE = 1 / 3
+"""share of the second cache: for a copy of what sums of taps read of a block of vectors [not recorded]"""
 TILES_SEARCHED = 6
 """tiles: the best, among which the tuner may choose [not recorded]"""
 BLOCK_VECTORS = 8
@@ -368,6 +390,8 @@ TERMS_SHARED = 4
 # Sizes that are not known -------------------------------------------------------------------------------------------
 OPEN_POSITIONS = 8
 """positions: of a tile that lie side by side; numbers of channels are often multiples of it [not recorded]"""
+OPEN_PHASES = 4
+"""positions: of a window's tile, for each phase of a stride [not recorded]"""
 OPEN_FEW = 3
 """positions: the same for fewer: the channels of a picture [not recorded]"""
 OPEN_TERMS = 32
@@ -385,6 +409,12 @@ OPEN_CARRIED_ROWS = 8
 """rows: whose sums are carried from one such block to the next [E029]"""
 OPEN_UNROLLED = 16
 """taps: the most that are unrolled so that phases are decided [not recorded]"""
+OPEN_SUMS = 4 / 5
+"""share of the registers: for sums by taps [not recorded]"""
+OPEN_ROW = 3 / 8
+"""share of the registers: for the results of a tile along a row of few channels [not recorded]"""
+OPEN_HELD = 1 / 2
+"""share of the registers: for the results at one place of such a row [not recorded]"""
 OPEN_LANES = 2
 """lanes: fewer results than one in so many leave vectors too empty [not recorded]"""
 

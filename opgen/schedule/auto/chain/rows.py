@@ -20,6 +20,7 @@ from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PARALLEL, TURNS
+from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import ComputeAt, Parallel
 
 
@@ -88,15 +89,15 @@ class RowChain:
     @property
     def _pays(self) -> bool:
         """Whether lanes go along rows in each nest, what rows have in common is near, and a row stays so."""
-        nests, l1, l2 = self.sources.nests, self.machine.l1.size, self.machine.l2.size
+        nests, memory = self.sources.nests, Memory(self.machine)
         shared = {e.buffer for nest in nests for e in nest.outside_loads if self._common(nest, e)}
         read = {e.buffer for nest in nests for e in nest.outside_loads} | set(self.sources.writers)
         rows = prod(self.last.extent(n) or 1 for n in self.rows)
         row = sum(map(self._bytes, read - shared)) // rows
         return (
             all(map(self._goes_along, nests))
-            and sum(map(self._bytes, shared)) <= l1 // 2
-            and row <= l2 // 2
+            and memory.holds(sum(map(self._bytes, shared)), 1)
+            and memory.holds(row, 2)
             and rows >= TURNS * self.machine.cores
         )
 

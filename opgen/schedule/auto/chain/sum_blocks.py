@@ -16,6 +16,7 @@ from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contigu
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
+    BACK,
     CHAIN_BLOCKS,
     CHAIN_TILE_SCALARS,
     CHAIN_TILE_VECTORS,
@@ -115,7 +116,8 @@ class SumBlocks(Blocks):
             sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
         second = self.machine.l2.size
         far = piece > room * second
-        made = 4 * piece / self._rate_of_made(max(piece, second + 1)) if far else 2 * piece / self._rate(piece)
+        rate = self._rate_of_made(max(piece, second + 1)) / BACK if far else self._rate(piece)
+        made = 2 * piece / rate
         each = made + sums + START * (1 + len(moved))
         return blocks * each + self._scattered(blocks)
 

@@ -32,7 +32,15 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import FILLED_BY_POSITIONS, OPERANDS, PACKED_TERMS, POSITIONS, SWEPT, UNROLLED_TAPS
+from opgen.schedule.cost.calibration import (
+    FEW_SUMS,
+    FILLED_BY_POSITIONS,
+    OPERANDS,
+    PACKED_TERMS,
+    POSITIONS,
+    SWEPT,
+    UNROLLED_TAPS,
+)
 from opgen.schedule.steps import Pack, Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 
@@ -105,7 +113,7 @@ class Few:
         assert extent is not None
         assert held is not None
         vectors = -(-extent // self.lanes)
-        tiles = -(-vectors // max(1, self.machine.registers * 3 // 4 // held))
+        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // held))
         vectors = -(-vectors // tiles)
         row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
         wide = vectors * self.lanes
@@ -154,7 +162,7 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
     usual = filled(nest, chosen, lanes) if chosen is not None else 0.0
     best: tuple[float, Few] | None = None
     for row in reversed(nest.names):
-        held = held_loop(nest, row, machine.registers * 3 // 4)
+        held = held_loop(nest, row, int(FEW_SUMS * machine.registers))
         if held is None or not is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
             continue
         busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each

@@ -21,7 +21,7 @@ from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import PHASE_VECTORS, SCALARS_ANYWHERE
+from opgen.schedule.cost.calibration import FEW_SUMS, PHASE_VECTORS, SCALARS_ANYWHERE
 from opgen.schedule.steps import Pack, Parallel, Partition, Regroup, Reorder, Split, Unroll, Vectorize
 
 
@@ -122,7 +122,7 @@ def joint_phases(nest: Nest, trial: Trial, machine: Machine, lanes: int, row: st
     met = [[n for n in inner if any({n, loop} <= free_vars(c) for c in nest.conditions)] for loop in (across, row)]
     rest = tuple(n for n in inner if n not in (*met[0], *met[1]))
     extent = -(-(nest.extent(row) or 0) // steps[row])
-    most = machine.registers * 3 // 4
+    most = int(FEW_SUMS * machine.registers)
     vectors = min(most // ((nest.extent(held) or 1) * prod(steps[n] for n in (row, across))), -(-extent // lanes))
     if any(len(found) != 1 for found in met) or met[0] == met[1] or not rest or vectors < PHASE_VECTORS:
         return None

@@ -32,6 +32,7 @@ from opgen.schedule.cost.calibration import (
     FEW_POSITIONS,
     FUSED_SHARED,
     LOOPS_OF_TERMS,
+    PANEL_SHORT,
     PANEL_TERMS,
     PANELS_ALIKE,
     PLANS_TRIED,
@@ -116,7 +117,7 @@ class Contraction:
         holds what one block reads beside that of the next.  For the first two loops over terms, others may have bounds
         of any kind.
         """
-        room, size = self.machine.l2.size // 2, read_bytes(self.nest)
+        room, size = Memory(self.machine).usable(2), read_bytes(self.nest)
         if (
             self.phases.remainders
             or not self._carries
@@ -146,7 +147,9 @@ class Contraction:
         given = {i.name for i in self.trial.kernel.inputs}
         if buffer in given or Memory(self.machine).holds(elements(self.nest, buffer) * element, 2, ALL):
             return []
-        room = self.machine.l2.size // PANEL_TERMS if Execution(self.machine).hides_loads else self.machine.l1.size // 3
+        room = self.machine.l2.size // PANEL_TERMS
+        if not Execution(self.machine).hides_loads:
+            room = int(Memory(self.machine).usable(1, PANEL_SHORT))
         fit = room // (self.tile[self.vector] * element)
         size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
         if size < self.lanes or size == reductions[terms]:

@@ -18,8 +18,10 @@ from opgen.schedule.cost.calibration import (
     EXPOSED_TALL,
     OPERANDS,
     POSITIONS,
+    POSITIONS_NEAR,
     POSITIONS_SEARCHED,
     POSITIONS_SHORT,
+    VECTORS_SEARCHED,
 )
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Loop, region
@@ -63,7 +65,7 @@ class TileRule:
         """Tiles of other shapes, for which there are registers and which are large enough to hide the latency."""
         width, length, room = self._extent(self.vector), self._extent(self.loop), self.machine.registers - OPERANDS
         found = []
-        for vectors, positions in product((1, 2, 3, 4), sorted({min(n, length) for n in POSITIONS_SEARCHED})):
+        for vectors, positions in product(VECTORS_SEARCHED, sorted({min(n, length) for n in POSITIONS_SEARCHED})):
             tile = {self.loop: positions, self.vector: vectors * self.lanes}
             if width % (vectors * self.lanes) == 0 and self.machine.latency <= vectors * positions <= room:
                 found += [tile] if tile != self.best else []
@@ -127,4 +129,4 @@ def _positions(length: int) -> int:
     """The whole loop if it is short, else a divisor near `POSITIONS`, else as many with overlapping tiles."""
     if length <= POSITIONS + 1:
         return length
-    return next((POSITIONS + more for more in (0, 1, -1, -2, -3) if length % (POSITIONS + more) == 0), POSITIONS)
+    return next((POSITIONS + more for more in POSITIONS_NEAR if length % (POSITIONS + more) == 0), POSITIONS)

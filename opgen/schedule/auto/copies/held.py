@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
-
-from opgen.loop.nodes import Const, Load
+from opgen.loop.nodes import Load
 from opgen.loop.walk import buffers_in
 from opgen.schedule.auto.nests import depends
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.sizes import bytes_of
 from opgen.schedule.steps import Split, Stage, Step, Unroll, Vectorize
 
 
@@ -24,7 +23,7 @@ def stage_in_registers(trial: Trial, load: Load, at: str, vector: str) -> list[S
     return [*(Unroll(f"{name}_{d}") for d in others), Vectorize(f"{name}_{lanes}")]
 
 
-def stage_on_stack(trial: Trial, load: Load, at: str, vector: str, lanes: int, most: int) -> list[Step]:
+def stage_on_stack(trial: Trial, load: Load, at: str, vector: str, lanes: int, most: float) -> list[Step]:
     """Stage what one iteration of `at` reads of a buffer, some vectors wide, if it has at most so many bytes.
 
     Gives the steps that make the copying vector code, to be taken once the lanes are.
@@ -49,4 +48,4 @@ def _lane_axis(load: Load, vector: str) -> int | None:
 
 def _bytes(trial: Trial, name: str) -> int:
     buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == name)
-    return prod(int(e.value) for e in buffer.shape if isinstance(e, Const)) * buffer.dtype.bytes
+    return bytes_of(buffer, 1)

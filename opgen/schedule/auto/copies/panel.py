@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf, prod
 
-from opgen.loop.nodes import Alloc, Buffer, Const, Kernel, Load, Var
+from opgen.loop.nodes import Alloc, Kernel, Load, Var
 from opgen.loop.walk import allocs_in, loads, loops_in, skeleton
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
@@ -20,8 +20,17 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.cuts import divisors
 from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read_in_steps
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import ALL, PANEL_CROWDS, PANEL_OVERLAP, PANEL_PIECE, PREFETCHED_PANEL_TERMS, TURNS
+from opgen.schedule.cost.calibration import (
+    ALL,
+    PANEL_CROWDS,
+    PANEL_LARGE,
+    PANEL_OVERLAP,
+    PANEL_PIECE,
+    PREFETCHED_PANEL_TERMS,
+    TURNS,
+)
 from opgen.schedule.cost.memory import Memory
+from opgen.schedule.cost.sizes import bytes_of
 from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize, Widen
 
 
@@ -118,17 +127,18 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
     if around is None or marks.packed != marks.ready or not _large(marks.kernel, pack.buffer, machine):
         return False
-    most = PANEL_OVERLAP * _bytes(marks.kernel, pack.buffer)
+    most, memory = PANEL_OVERLAP * _bytes(marks.kernel, pack.buffer), Memory(machine)
     for loop in reversed(around.names):
         again = Trial(marks.kernel)
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
-            if shared and _size(_allocated(again.kernel, pack.name).buffer) > Memory(machine).usable(2, PANEL_CROWDS):
+            panel = _allocated(again.kernel, pack.name).buffer
+            if shared and not memory.holds(bytes_of(panel), 2, PANEL_CROWDS):
                 again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
             turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
             if (
-                not Memory(machine).holds(_size(panel), 2, ALL)
+                not memory.holds(bytes_of(panel), 2, ALL)
                 or not (shared or turned)
                 or not again.take(*trial.steps[marks.ready :])
             ):
@@ -191,7 +201,7 @@ def _in_blocks(kernel: Kernel, pack: Pack, loop: str, size: int) -> tuple[float,
     outer, inner = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_i")
     if not panels.take(Split(loop, size, "exact", outer, inner), replace(pack, at=outer)):
         return inf, inf
-    return _size(_allocated(panels.kernel, pack.name).buffer), _copied(panels.kernel, pack.name)
+    return bytes_of(_allocated(panels.kernel, pack.name).buffer), _copied(panels.kernel, pack.name)
 
 
 def panelled(
@@ -236,23 +246,19 @@ def _widens(step: Step, pack: Pack) -> bool:
 
 def _large(kernel: Kernel, buffer: str, machine: Machine) -> bool:
     """Whether a copy would push out of the second cache what is used with it."""
-    return _bytes(kernel, buffer) > machine.l2.size // 4
+    return not Memory(machine).holds(_bytes(kernel, buffer), 2, PANEL_LARGE)
 
 
 def _bytes(kernel: Kernel, buffer: str) -> int:
     """The size of an input."""
-    return _size(next(i for i in kernel.inputs if i.name == buffer))
-
-
-def _size(buffer: Buffer) -> int:
-    return buffer.dtype.bytes * prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+    return bytes_of(next(i for i in kernel.inputs if i.name == buffer))
 
 
 def _copied(kernel: Kernel, panel: str) -> int:
     """The bytes of all panels that the loops around one make."""
     found = _allocated(kernel, panel)
     around = [s for s in loops_in(kernel.body) if any(p is found for p in skeleton(s))]
-    return _size(found.buffer) * prod(constant_extent(s) or 1 for s in around)
+    return bytes_of(found.buffer) * prod(constant_extent(s) or 1 for s in around)
 
 
 def _allocated(kernel: Kernel, name: str) -> Alloc:

@@ -22,7 +22,7 @@ from opgen.machine import Machine
 from opgen.machine.model import Cache
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import CONFLICT_PLACES, CONFLICTS, KEPT, PADDED_BY, PADDING
+from opgen.schedule.cost.calibration import CONFLICT_PLACES, CONFLICT_WAYS, CONFLICTS, KEPT, PADDED_BY, PADDING
 from opgen.schedule.steps import Pitch
 
 Shape = tuple[int, ...]
@@ -99,7 +99,7 @@ def _left_out(places: np.ndarray, cache: Cache) -> float:
     if not 0 < lines.size * cache.line <= KEPT * cache.size:
         return 0
     in_sets = np.bincount(lines % cache.sets)
-    return float(np.maximum(in_sets - cache.ways // 2, 0).sum() / lines.size)
+    return float(np.maximum(in_sets - CONFLICT_WAYS * cache.ways, 0).sum() / lines.size)
 
 
 # Where loops go ---------------------------------------------------------------------------------------------------

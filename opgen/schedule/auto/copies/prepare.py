@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from opgen.loop.nodes import Const, Kernel, Load
+from opgen.loop.nodes import Kernel, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.nests import (
@@ -20,6 +20,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import USES, USES_NOT_SUMMED
+from opgen.schedule.cost.sizes import elements_of
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Pack, Split, Widen
 
@@ -91,7 +92,7 @@ def _reads(nest: Nest) -> int:
 
 def elements(nest: Nest, buffer: str) -> int:
     """Of a buffer; 0 if its size is not constant."""
-    return prod(int(e.value) if isinstance(e, Const) else 0 for e in nest.shapes[buffer])
+    return elements_of(nest.shapes[buffer])
 
 
 def pack_last(load: Load, axis: int, trial: Trial, vector_bytes: int) -> bool:

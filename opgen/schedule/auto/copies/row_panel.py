@@ -14,7 +14,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Literal, TypeAlias, get_args
 
-from opgen.loop.nodes import Const, Load
+from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
@@ -24,6 +24,7 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
 from opgen.schedule.cost.memory import Memory
+from opgen.schedule.cost.sizes import elements_of
 from opgen.schedule.cost.traffic import Loop, Region, region
 from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
 
@@ -198,7 +199,7 @@ class RowPanel:
     @property
     def _rate(self) -> float:
         """Bytes a second from where the rows lie."""
-        whole = prod(int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[self.rows.buffer])
+        whole = elements_of(self.nest.shapes[self.rows.buffer])
         return Memory(self.machine).rate(whole * self._element)
 
     def _fetched(self, steps: list[Step]) -> int:

@@ -17,7 +17,7 @@ from opgen.schedule.auto.generic.panels import Panel
 from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import OPEN_LANES
+from opgen.schedule.cost.calibration import OPEN_HELD, OPEN_LANES, OPEN_ROW
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
 
 
@@ -47,7 +47,7 @@ class GenericFew:
     def _along(self, border: Border) -> bool:
         """The version with lanes along one loop of positions."""
         row, stride = border.position, border.stride
-        held = held_loop(self.nest, row, self.machine.registers // 2)
+        held = held_loop(self.nest, row, int(OPEN_HELD * self.machine.registers))
         if not is_row(self.nest, row) or held != self.held:
             return False
         if self.nest.phases.get(row, 1) != stride or (stride > 1 and not border.backward):
@@ -56,7 +56,7 @@ class GenericFew:
 
     def _version(self, border: Border) -> bool:
         padding = next(paddings(border))
-        vectors = max(1, self.machine.registers * 3 // 8 // (self.nest.extent(self.held) or 1))
+        vectors = max(1, int(OPEN_ROW * self.machine.registers) // (self.nest.extent(self.held) or 1))
         wide = b.compare("ge", b.var(border.small), padding.least(vectors * self._lanes))
         first, suffix = self.nest.names[0], "row"
         if not self.trial.take(Version(first, b.both(padding.condition(), wide), suffix)):

@@ -34,6 +34,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     MASKED_BYTES,
     OPEN_FEW,
+    OPEN_PHASES,
     OPEN_POSITIONS,
     OPEN_SMALL,
     OPEN_TAPS,
@@ -135,7 +136,7 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
             known = b.both(condition, some) if carried else condition
             yield Chosen(b.both(known, wide), 0, chosen, None, int(carried))
     elif tile in at_borders:
-        positions = 4 if steps and not mixes(nest, vector) else POSITIONS
+        positions = OPEN_PHASES if steps and not mixes(nest, vector) else POSITIONS
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}

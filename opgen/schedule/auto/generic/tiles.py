@@ -13,7 +13,7 @@ from opgen.schedule.auto.generic.borders import Padding
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes, rows
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import OPEN_CARRIED_ROWS, OPEN_UNROLLED, PARALLEL
+from opgen.schedule.cost.calibration import OPEN_CARRIED_ROWS, OPEN_SUMS, OPEN_UNROLLED, PARALLEL
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Carry, Parallel, Partition, Reorder, Skew, Split, Step, Unroll, Vectorize
 
@@ -181,7 +181,7 @@ class Tiled:
 
     def _taps(self, nest: Nest) -> bool:
         """A tile of taps, reductions over positions inside; two vectors if there is room, as lines come in pairs."""
-        room, tiled = self.registers * 4 // 5, []
+        room, tiled = int(OPEN_SUMS * self.registers), []
         for n in reversed([n for n in nest.names if n != self.vector]):
             extent = nest.extent(n)
             if extent is not None and extent <= room:

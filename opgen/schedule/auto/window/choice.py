@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, depends, read_bytes, touched_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
     ALL,
@@ -53,12 +53,12 @@ class TileChoice:
     row: Walk | None
     column: Walk
 
-    @cached_property
-    def terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+    @property
+    def terms(self) -> Mapping[str, int]:
+        return Roles.of(self.nest).counts
 
     @cached_property
-    def unrolled(self) -> dict[str, int]:
+    def unrolled(self) -> Mapping[str, int]:
         """The loops of taps that are unrolled."""
         if prod(self.terms.values()) <= TAPS:
             return self.terms
@@ -141,7 +141,7 @@ class TileChoice:
             whole = not Memory(self.machine).holds(read_bytes(self.nest), 2, KEPT_WINDOW)
         if whole:
             return vectors
-        return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // (2 * each))))
+        return largest_divisor(vectors, max(1, min(vectors, int(Memory(self.machine).usable(1)) // each)))
 
     def _several(self, tile: Tile) -> bool:
         """Whether the first cache holds what a tile reads for several vectors, if taps are read again for each."""
@@ -210,9 +210,7 @@ class TileChoice:
         return max(RESULTS_CROWDED, min(RESULTS, room))
 
     def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
+        return Roles.of(self.nest).extents[loop]
 
     def _tile(self, high: Cut | None, wide: Cut, unit_down: int, unit: int) -> Tile:
         tall = 1 if high is None else high.size

@@ -60,11 +60,6 @@ class ResultTile(LaneNest):
     def _inner(self) -> dict[str, str]:
         return {n: self.trial.fresh(f"{n}_i") for n in self._cuts}
 
-    def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
-
     @cached_property
     def _lanes(self) -> Lanes:
         """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
@@ -155,7 +150,7 @@ class ResultTile(LaneNest):
         steps: list[Step] = []
         lanes, tile = self._lanes, self._tile
         if lanes.block is not None and self._choice.conflicts(tile):
-            most = self.machine.l2.size // 2
+            most = self.memory.usable(2)
             steps += stage_on_stack(self.trial, self.column.load, lanes.block, self.vector, self.lanes, most)
         if self._choice.resident(tile):
             steps += stage_in_registers(self.trial, self._choice.beside[0], lanes.vectors, self.vector)

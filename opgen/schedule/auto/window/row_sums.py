@@ -8,16 +8,17 @@ its iterations independent: one vector of each sum goes over the whole map, in a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, read_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk, walks
 from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED, TREES, TURNS
@@ -151,9 +152,9 @@ class RowSums:
         walks = [w.result for w in (self._row, self._column) if w is not None]
         return tuple(n for n in self.nest.names if n in walks)
 
-    @cached_property
-    def _terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+    @property
+    def _terms(self) -> Mapping[str, int]:
+        return Roles.of(self.nest).counts
 
     @cached_property
     def _width(self) -> int:

@@ -8,12 +8,12 @@ that do not stay in registers are fetched for two vectors of a row at a time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
@@ -161,14 +161,13 @@ class RowTile(LaneNest):
 
     # What there is ----------------------------------------------------------------------------------
 
-    def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
-
     @cached_property
     def _phases(self) -> int:
         return self.nest.phases.get(self.vector, 1)
+
+    @property
+    def _terms(self) -> Mapping[str, int]:
+        return self.roles.counts
 
     @cached_property
     def _width(self) -> int:
@@ -190,10 +189,6 @@ class RowTile(LaneNest):
         column = self._column
         found = [w for w in self._walks if column is not None and w.load == column.load and w.result != self.vector]
         return found[-1] if found else None
-
-    @cached_property
-    def _terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
 
     @property
     def _only_taps(self) -> bool:

@@ -86,11 +86,6 @@ class SumBlocks(LaneNest):
     def _choice(self) -> SumChoice:
         return SumChoice(self.nest, self.machine, self.vector, self.lanes, self.row, self.column)
 
-    def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
-
     # Steps ------------------------------------------------------------------------------------------
 
     def _names(self, loop: str) -> tuple[str, str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.nests import Nest, read_bytes
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
     KEPT_SUMS,
@@ -34,9 +35,9 @@ class SumChoice:
     row: Walk
     column: Walk
 
-    @cached_property
-    def terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+    @property
+    def terms(self) -> Mapping[str, int]:
+        return Roles.of(self.nest).counts
 
     @cached_property
     def kept(self) -> int:
@@ -76,7 +77,7 @@ class SumChoice:
         if self.kept + terms + SUM_OPERANDS > self.machine.registers:
             return 0
         vectors, each = self._extent(self.vector) // self.lanes, (read + self.kept) * self.machine.vector_bytes
-        most = min(vectors // min(self.machine.cores, TURNS), self.machine.l1.size // (2 * each))
+        most = min(vectors // min(self.machine.cores, TURNS), int(Memory(self.machine).usable(1)) // each)
         found = largest_divisor(vectors, max(1, most))
         return found if found > 1 else 0
 
@@ -128,6 +129,4 @@ class SumChoice:
         return self._extent(self.vector) * self.nest.allocations[0].dtype.bytes
 
     def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
+        return Roles.of(self.nest).extents[loop]

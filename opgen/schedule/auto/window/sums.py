@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.ends import set_apart
@@ -14,7 +14,15 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.lanes import Lanes
-from opgen.schedule.cost.calibration import COPIED_VECTORS, KEPT_WINDOW, TAPS, TERMS_SHARED
+from opgen.schedule.cost.calibration import (
+    COPIED_BESIDE,
+    COPIED_VECTORS,
+    KEPT_WINDOW,
+    ROW_OPERANDS,
+    SUM_OPERANDS,
+    TAPS,
+    TERMS_SHARED,
+)
 from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
 
 
@@ -33,7 +41,7 @@ class SumTile(LaneNest):
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *lanes.splits,
-            Reorder((*lanes.order, *long, *([lanes.vectors] if self._near else []), *tile, lanes.lane)),
+            Reorder((*lanes.order, *long, *([lanes.vectors] if self._sums_wait else []), *tile, lanes.lane)),
         ):
             return False
         copies = self._copies(t_o)
@@ -44,15 +52,15 @@ class SumTile(LaneNest):
         set_apart(self.trial, self.nest, self.column, t_o, cut)
         return True
 
-    @cached_property
-    def _terms(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+    @property
+    def _terms(self) -> Mapping[str, int]:
+        return self.roles.counts
 
     @cached_property
     def _cut(self) -> Cut:
         """As many terms as leave registers for what they read; 4 are enough to share that."""
         length = self._terms[self.column.term]
-        room = max(1, self.machine.registers - 3 - self._kept)
+        room = max(1, self.machine.registers - SUM_OPERANDS - self._kept)
         most = min(room, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)
         return Cut(length, max(sizes(length, 1, most)))
 
@@ -71,7 +79,7 @@ class SumTile(LaneNest):
             return Lanes((whole,), (v_o, *others), v_l, v_o)
         v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
         blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
-        order = (v_b, *others) if self._near else (v_b, v_o, *others)
+        order = (v_b, *others) if self._sums_wait else (v_b, v_o, *others)
         return Lanes((blocks, replace(whole, loop=v_v)), order, v_l, v_o, v_b)
 
     @cached_property
@@ -81,7 +89,7 @@ class SumTile(LaneNest):
         if rest:
             return 1
         if self._far:
-            room = self.machine.l1.size // (2 * self._kept * self.machine.vector_bytes)
+            room = int(self.memory.usable(1)) // (self._kept * self.machine.vector_bytes)
             return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
         return largest_divisor(vectors, COPIED_VECTORS) if self._conflicts and not self._in_place else 1
 
@@ -119,7 +127,7 @@ class SumTile(LaneNest):
         return not self._held and self.memory.seconds(self._bytes) > computing
 
     @property
-    def _near(self) -> bool:
+    def _sums_wait(self) -> bool:
         """Whether a block's vectors are done one after the other within a tile, the sums in memory: what they read lies
         together, and the lines of one row are held at once.  Else what a block reads is copied.
         """
@@ -134,11 +142,6 @@ class SumTile(LaneNest):
     @cached_property
     def _lines(self) -> int:
         return self.machine.l1.lines_at(self.column.stride(self.nest))
-
-    def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
 
     @cached_property
     def _sums(self) -> tuple[str, ...]:
@@ -161,13 +164,13 @@ class SumTile(LaneNest):
         steps: list[Step] = []
         reads = list(dict.fromkeys(self.nest.summed))
         beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
-        if self._lanes.block is not None and self._conflicts and not self._near:
+        if self._lanes.block is not None and self._conflicts and not self._sums_wait:
             for load in (e for e in reads if e not in beside or not self._held):
-                most = self.machine.l2.size // 3
+                most = self.memory.usable(2, COPIED_BESIDE)
                 steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
         in_memory = bool(steps) and not self._held
-        if in_memory or self._near or self._cut.tail != "exact" or len(beside) != 1:
+        if in_memory or self._sums_wait or self._cut.tail != "exact" or len(beside) != 1:
             return steps
-        if self._kept + self._cut.size + 2 > self.machine.registers:
+        if self._kept + self._cut.size + ROW_OPERANDS > self.machine.registers:
             return steps
         return steps + stage_in_registers(self.trial, beside[0], at, self.vector)
