@@ -69,7 +69,7 @@ def of_source(
 
     outline, recall = model.known()
     inputs = {i.name: i.dtype for i in outline.inputs}
-    return StagedModel(outline.name, inputs, model.resolve, progress, recall, outline)
+    return StagedModel(outline.name, inputs, model.resolve, progress, recall, outline, model.model)
 
 
 def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
@@ -78,7 +78,8 @@ def of_model(model: Model, progress: Progress | None = None) -> StagedModel:
     from opgen.graph.staged import StagedModel
 
     inputs = {i.name: i.dtype for i in model.inputs}
-    return StagedModel(model.name, inputs, functools.partial(resolve, model), progress, outline=model.outline)
+    resolved = functools.partial(resolve, model)
+    return StagedModel(model.name, inputs, resolved, progress, outline=model.outline, model=lambda: model)
 
 
 def of_graph(graph: Graph, progress: Progress | None = None) -> StagedModel:

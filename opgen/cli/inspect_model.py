@@ -103,11 +103,16 @@ class Inspected:
 
 def inspected(path: str, shapes: tuple[str, ...], dims: tuple[str, ...]) -> Inspected:
     """The model of a file, resolved for sizes and gone through all passes."""
+    from opgen.graph.problems import UndecidedError
     from opgen.graph.resolve import resolve
     from opgen.graph.staged import stages
 
     model = read_model(path)
-    return Inspected(stages(resolve(model, kinds_of(model, shapes, dims))))
+    try:
+        return Inspected(stages(resolve(model, kinds_of(model, shapes, dims))))
+    except UndecidedError as error:
+        hint = "so the model is no one program: `opgen run MODEL --explain` runs it, and shows its parts"
+        raise UserError(f"{error};\n{hint}") from error
 
 
 def node_text(line: Pipeline, stage: str) -> str:

@@ -174,18 +174,20 @@ def _show(
     from opgen.runtime.threads import get_num_threads
 
     threads = get_num_threads()
-    loaded = compiled.programs[-1]
-    program = loaded.runnable
+    loaded = compiled.programs
     for name, a in given.items():
         click.echo(f"input    {name}: {a.dtype}{list(a.shape)}")
     for name, a in results.items():
         click.echo(f"output   {name}: {a.dtype}{list(a.shape)}")
+    steps, kernels = sum(len(p.runnable.nodes) for p in loaded), sum(p.kernels for p in loaded)
+    parts = f" in {len(loaded)} parts, of which some are chosen by values" if len(loaded) > 1 else ""
     click.echo(f"ready    {ready:.2f} s: {count(model.calls, 'call')} of the model became "
-               f"{count(len(program.nodes), 'step')} by {count(loaded.kernels, 'kernel')}")  # fmt: skip
+               f"{count(steps, 'step')} by {count(kernels, 'kernel')}{parts}")  # fmt: skip
     middle = statistics.median(seconds) * 1e3
     click.echo(f"time     {middle:.3f} ms by {count(threads, 'thread')} (median of {len(seconds)} runs)")
-    for line in memory(program, threads):
-        click.echo(line)
+    for program in loaded:
+        for line in memory(program.runnable, threads):
+            click.echo(line)
 
 
 def _as_json(
@@ -201,8 +203,7 @@ def _as_json(
     def arrays(of: Mapping[str, Array]) -> list[Mapping[str, object]]:
         return [{"name": name, "dtype": str(a.dtype), "shape": list(a.shape)} for name, a in of.items()]
 
-    threads, loaded = get_num_threads(), compiled.programs[-1]
-    program = loaded.runnable
+    threads, programs = get_num_threads(), [loaded.runnable for loaded in compiled.programs]
     return {
         "inputs": arrays(given),
         "outputs": arrays(results),
@@ -210,9 +211,10 @@ def _as_json(
         "seconds": statistics.median(seconds),
         "runs": len(seconds),
         "threads": threads,
-        "steps": len(program.nodes),
-        "kernels": loaded.kernels,
-        "weight_bytes": weight_bytes(program),
-        "arena_bytes": program.arena_bytes(threads),
-        "arena_bound_bytes": program.bound,
+        "parts": len(programs),
+        "steps": sum(len(program.nodes) for program in programs),
+        "kernels": sum(loaded.kernels for loaded in compiled.programs),
+        "weight_bytes": sum(map(weight_bytes, programs)),
+        "arena_bytes": sum(program.arena_bytes(threads) for program in programs),
+        "arena_bound_bytes": sum(program.bound for program in programs),
     }

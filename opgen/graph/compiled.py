@@ -51,13 +51,14 @@ class CompiledModel:
         prepare: Prepare,
         progress: Progress | None = None,
         recall: Recall | None = None,
+        by_floats: bool = True,
     ) -> None:
         """`inputs` are the names and types of the inputs, in order; `prepare` gives a graph ready to be planned, and
-        `recall` has programs that other processes made of the model.
+        `recall` has programs that other processes made of the model; `by_floats` as `Programs` has it.
         """
         self.name = name
         self._inputs = dict(inputs)
-        self._programs = Programs(name, inputs, prepare, progress, recall)
+        self._programs = Programs(name, inputs, prepare, progress, recall, by_floats)
         self._short: dict[Mode | None, Short] = {}
         """The way of the last call, for each choice of algorithms that a block asks for."""
 
@@ -112,15 +113,19 @@ class CompiledModel:
 
     def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The results by name, given the inputs by name."""
+        ready, given = self._settled(self._by_name(inputs))
+        found = self._run(ready, tuple(inputs.values()), given, None)
+        return {r.name: a for r, a in zip(ready.plan.results, found, strict=True)}
+
+    def _by_name(self, inputs: Mapping[str, object]) -> tuple[object, ...]:
+        """The tensors in order."""
         for name in inputs:
             if name not in self._inputs:
                 raise ArgumentTypeError(self.name, name, f"one of {', '.join(self._inputs) or 'no inputs'}", "it")
         for name in self._inputs:
             if name not in inputs:
                 raise ArgumentTypeError(self.name, name, "a tensor", "nothing")
-        ready, given = self._settled(tuple(inputs[name] for name in self._inputs))
-        found = self._run(ready, tuple(inputs.values()), given, None)
-        return {r.name: a for r, a in zip(ready.plan.results, found, strict=True)}
+        return tuple(inputs[name] for name in self._inputs)
 
     # Calls ----------------------------------------------------------------------------------------
 

@@ -53,6 +53,45 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Along:
+    """How tensors are taken apart in slices, or slices put together: along an axis, which counts from the end if it is
+    negative, the first slice first or (`backward`) last.
+    """
+
+    axis: int = 0
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A model that is run again and again, `most` times at most, and never if `condition` is false; both are names.
+
+    `given` are the names of what each run is given, in order: if the runs are `counted`, the number of the run (from
+    0) and the condition; then the `states`, which are before the first run the values of these names; then slices of
+    the values that `sliced` names.  The results of a run are, in order, the condition of the next (if they are
+    counted; it counts for nothing without a `condition` of the first), the states after it, and what is put together
+    of all runs, as `joined` says.  Results of the whole are the last states and what is put together.  Runs that are
+    not counted are as many as there are slices.
+    """
+
+    name: str
+    body: Model
+    given: tuple[str, ...]
+    counted: bool
+    most: str | None
+    condition: str | None
+    states: tuple[str, ...]
+    sliced: tuple[tuple[str, Along], ...]
+    joined: tuple[Along, ...]
+    outputs: tuple[str | None, ...]
+    origin: str = field(default="", compare=False)
+
+
+Step: TypeAlias = "Call | Branch | Repeat"
+"""What a model is made of."""
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """`calls` stand in an order in which each comes after those whose results it takes.  `source` says where the model
     came from.  `outer` are names of values that a model inside another takes from around it.
@@ -61,7 +100,7 @@ class Model:
     name: str
     inputs: tuple[Input, ...]
     constants: Mapping[str, Data]
-    calls: tuple[Call | Branch, ...]
+    calls: tuple[Step, ...]
     outputs: tuple[str, ...]
     source: str = ""
     outer: tuple[str, ...] = ()

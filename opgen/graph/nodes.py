@@ -26,6 +26,7 @@ from opgen.graph.values import Array as Array
 from opgen.graph.values import Constant as Constant
 from opgen.graph.values import Data as Data
 from opgen.graph.values import Value as Value
+from opgen.graph.values import result_names
 from opgen.spec.environment import AttrStored
 from opgen.spec.model import Function, Module, OpSpec
 from opgen.spec.visit import called_functions
@@ -115,15 +116,7 @@ class Graph:
     @cached_property
     def result_names(self) -> tuple[str, ...]:
         """What the caller knows the outputs by; each name once, with numbers for one value several times."""
-        if self.output_names:
-            return self.output_names
-        found: dict[str, None] = {}
-        for name in self.outputs:
-            unlike, number = name, 1
-            while unlike in found:
-                number, unlike = number + 1, f"{name}.{number + 1}"
-            found[unlike] = None
-        return tuple(found)
+        return self.output_names or result_names(self.outputs)
 
     @cached_property
     def value(self) -> dict[str, Value]:

@@ -10,12 +10,17 @@ from opgen.diagnostics import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a call of a model cannot be made: its node and operator, and the reason; `origin` is where it stands."""
+    """Why a call of a model cannot be made: its node and operator, and the reason; `origin` is where it stands.
+
+    `undecided`: it can be made once what it takes is computed.  `step` is that of the whole model in which it stands.
+    """
 
     node: str
     operator: str
     reason: str
     origin: str = ""
+    undecided: bool = False
+    step: str = ""
 
     def __str__(self) -> str:
         where = self.origin or f"node '{self.node}' ({self.operator})"
@@ -32,3 +37,12 @@ class ModelError(UserError):
 
     def __reduce__(self) -> tuple[type[ModelError], tuple[str, tuple[Problem, ...]]]:
         return type(self), (self.model, self.problems)
+
+
+class UndecidedError(ModelError):
+    """A model that cannot be made one graph: what some of its calls are is known only while it runs."""
+
+
+def error_of(model: str, problems: Sequence[Problem]) -> ModelError:
+    """The error of all that was found: undecided if it is nothing else."""
+    return (UndecidedError if all(p.undecided for p in problems) else ModelError)(model, problems)

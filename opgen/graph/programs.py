@@ -26,7 +26,7 @@ from opgen.graph.arena import ArenaPool
 from opgen.graph.held import Store
 from opgen.graph.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.loaded import LoadedProgram, StepFailed
-from opgen.graph.problems import ModelError, Problem
+from opgen.graph.problems import ModelError, Problem, UndecidedError
 from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
@@ -81,8 +81,11 @@ class Programs:
         prepare: Prepare,
         progress: Progress | None,
         recall: Recall | None = None,
+        by_floats: bool = True,
     ) -> None:
-        """`recall` has the programs that other processes made of the model."""
+        """`recall` has the programs that other processes made of the model; `by_floats` says whether the values of
+        inputs of floats may decide about shapes, too.
+        """
         self.pool = ArenaPool()
         self.steering: tuple[str, ...] = ()
         """The inputs whose values decide about shapes: each of their values has a program of its own."""
@@ -91,6 +94,7 @@ class Programs:
         self._prepare = prepare
         self._progress = progress
         self._recall = recall
+        self._by_floats = by_floats
         self._ready: OrderedDict[_Key, Ready] = OrderedDict()
         self._variety = Variety()
         self._store = Store()
@@ -185,17 +189,22 @@ class Programs:
         try:
             return self._prepare(kinds, known), known
         except ModelError:
-            small = {name: a.copy() for name, a in arrays.items() if a.ndim <= 1 and a.size <= STEERING}
+            small = {name: a.copy() for name, a in arrays.items() if self._may_steer(name, a)}
             if self.steering or not small:
                 raise
             try:
                 found = self._prepare(kinds, small)
+            except UndecidedError:  # it says what is left
+                raise
             except ModelError:
                 found = None
             if found is None:
                 raise
             self._steered_by(tuple(small))
             return found, small
+
+    def _may_steer(self, name: str, array: Array) -> bool:
+        return array.ndim <= 1 and array.size <= STEERING and (self._by_floats or not self._inputs[name].is_float)
 
     def _steered_by(self, names: tuple[str, ...]) -> None:
         """From now on programs are told by the elements of these inputs."""

@@ -8,18 +8,22 @@ known is the side that it takes.  What only carries shapes is then no node any m
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from opgen.diagnostics import InternalError, UserError
 from opgen.graph.bound import Kind, bind, make_node
+from opgen.graph.inner import made_in
 from opgen.graph.instances import wants_value
 from opgen.graph.known import Knowledge
 from opgen.graph.limits import Allowed, allowed
-from opgen.graph.model import Branch, Call, Input, Model
+from opgen.graph.model import Branch, Call, Input, Model, Repeat, Step
 from opgen.graph.nodes import Array, Constant, Data, Graph, Node, Value, op_of
 from opgen.graph.problems import ModelError as ModelError
 from opgen.graph.problems import Problem as Problem
+from opgen.graph.problems import error_of
 from opgen.graph.steps import steps
+from opgen.graph.unrolled import UndecidedCallError, unrolled
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
 from opgen.spec.generic import Argument, Instance, instance
@@ -30,17 +34,18 @@ def resolve(model: Model, inputs: Mapping[str, Kind], known: Mapping[str, Array]
     """The graph of a model for inputs of these types and shapes.
 
     `known` are values of inputs that are taken as fixed: such an input becomes a constant.  Raises ArgumentTypeError
-    or ArgumentValueError for an input that does not fit the model, ModelError with all calls that cannot be made.
+    or ArgumentValueError for an input that does not fit the model, ModelError with all calls that cannot be made, which
+    is an UndecidedError if all of them can be made when what they take is computed.
     """
     fixed = known or {}
     _check_inputs(model, inputs)
-    work = _Resolver(fixed, allowed(_given(model, inputs)))
+    work = _Resolver(fixed, allowed(_given(model, inputs)), model)
     for entry in model.inputs:
         work.input(entry, inputs[entry.name])
     work.model(model)
     outputs = [work.alias.get(name, name) for name in model.outputs]
     if work.problems:
-        raise ModelError(model.name, work.problems)
+        raise error_of(model.name, work.problems)
     return work.graph(model, outputs)
 
 
@@ -90,8 +95,9 @@ def _declared(entry: Input) -> str:
 class _Resolver:
     """The graph as it grows.  A name in `missing` is of a value that a call with a problem would have made."""
 
-    def __init__(self, fixed: Mapping[str, Array], allowed: Allowed) -> None:
+    def __init__(self, fixed: Mapping[str, Array], allowed: Allowed, model: Model) -> None:
         self._fixed = fixed
+        self._names = {*(i.name for i in model.inputs), *made_in(model)}
         self._allowed = allowed
         self.problems: list[Problem] = []
         self.alias: dict[str, str] = {}
@@ -120,29 +126,39 @@ class _Resolver:
                 continue
             value = self._values[name] = Value(name, dtype, data.array.shape)
             self._knowledge.constant(value, data)
-        for call in model.calls:
-            if isinstance(call, Branch):
-                self._branch(call)
+        for step in model.calls:
+            before = len(self.problems)
+            if isinstance(step, Branch):
+                self._branch(step)
+            elif isinstance(step, Repeat):
+                self._repeat(step)
             else:
-                self._call(call)
+                self.call(step)
+            self.problems[before:] = [dataclasses.replace(p, step=step.name) for p in self.problems[before:]]
 
-    def _call(self, call: Call) -> None:
+    def call(self, call: Call) -> None:
+        """Adds a call."""
         names = [None if name is None else self.alias.get(name, name) for name in call.inputs]
         if any(name in self._missing for name in names):
             self._give_up(call.outputs)
             return
+        undecided = False
         try:
             arguments = [self._argument(call, place, name) for place, name in enumerate(names)]
+            undecided = any(
+                a is not None and a.value is None and wants_value(call.module, call.op, place)
+                for place, a in enumerate(arguments)
+            )
             count = len(call.outputs)
             found = instance(call.module, call.op, arguments, call.attributes, count)
             self._add(call, found, names)
         except UserError as error:
-            self._refuse(call, str(error))
+            self._refuse(call, str(error), undecided)
 
-    def _refuse(self, call: Call | Branch, reason: str) -> None:
-        operator = "branch" if isinstance(call, Branch) else call.op
-        self.problems.append(Problem(call.name, operator, reason, call.origin))
-        self._give_up(call.outputs)
+    def _refuse(self, step: Step, reason: str, undecided: bool = False) -> None:
+        operator = step.op if isinstance(step, Call) else "branch" if isinstance(step, Branch) else "runs"
+        self.problems.append(Problem(step.name, operator, reason, step.origin, undecided))
+        self._give_up(step.outputs)
 
     def _give_up(self, outputs: Sequence[str | None]) -> None:
         self._missing.update(name for name in outputs if name is not None)
@@ -179,7 +195,7 @@ class _Resolver:
         op = op_of(Module(call.op, (found.op,), found.functions), found.op)
         given = [*call.outputs, *[None] * (len(found.op.outputs) - len(call.outputs))]
         outputs = [
-            self._fresh(f"{call.name}.{o.name}") if name is None else name
+            self.free(f"{call.name}.{o.name}") if name is None else name
             for name, o in zip(given, found.op.outputs, strict=True)
         ]
         node, made = make_node(self._label(call.name), op, tensors, outputs, found.attributes, found.types, call.origin)
@@ -204,21 +220,60 @@ class _Resolver:
             return
         if taken is None or taken.size != 1:
             why = "has not one element" if taken is not None else "is known only when the model runs"
-            self._refuse(branch, f"its condition '{branch.condition}' {why}")
+            self._refuse(branch, f"its condition '{branch.condition}' {why}", taken is None)
             return
         side = branch.then if bool(taken.reshape(-1)[0]) else branch.otherwise
         self.model(side)
-        for outer, inner in zip(branch.outputs, side.outputs, strict=True):
-            if outer is not None:
-                self.alias[outer] = self.alias.get(inner, inner)
-                if self.alias[outer] in self._missing:
-                    self._missing.add(outer)
+        self._same(branch.outputs, side.outputs)
 
-    def _fresh(self, name: str) -> str:
-        """A name that no value has."""
+    def _repeat(self, repeat: Repeat) -> None:
+        """Adds all runs of a model."""
+        taken = (repeat.most, repeat.condition, *repeat.states, *(name for name, _ in repeat.sliced))
+        if any(name is not None and self.alias.get(name, name) in self._missing for name in taken):
+            self._give_up(repeat.outputs)
+            return
+        try:
+            self._same(repeat.outputs, unrolled(self, repeat))
+        except UserError as error:
+            self._refuse(repeat, str(error), isinstance(error, UndecidedCallError))
+
+    def _same(self, outputs: Sequence[str | None], results: Sequence[str]) -> None:
+        """Results of a step are values that are there."""
+        for outer, inner in zip(outputs, results, strict=True):
+            if outer is not None:
+                self.same(outer, inner)
+
+    def same(self, name: str, other: str) -> None:
+        """From now on a name means another value."""
+        self.alias[name] = self.alias.get(other, other)
+        if self.alias[name] in self._missing:
+            self._missing.add(name)
+
+    def known(self, name: str) -> Array | None:
+        """The elements of a value, if they can be known.  Raises UserError."""
+        return self._knowledge.elements(self.alias.get(name, name))
+
+    def value(self, name: str) -> Value | None:
+        """A value that there is; None if a call with a problem would have made it."""
+        name = self.alias.get(name, name)
+        return None if name in self._missing else self._values[name]
+
+    def constant(self, name: str, array: Array) -> str:
+        """Adds a constant; gives its name."""
+        dtype = dtype_of(array)
+        if dtype is None:
+            raise InternalError(f"no op has the type {array.dtype}")
+        name = self.free(name)
+        value = self._values[name] = Value(name, dtype, array.shape)
+        self._knowledge.constant(value, Data(array))
+        return name
+
+    def free(self, name: str) -> str:
+        """A name like this that no value of the model has, and that nobody else gets."""
         number, found = 1, name
-        while found in self._values:
+        while found in self._names or found in self._values:
             number, found = number + 1, f"{name}.{number}"
+        self._names.add(found)
         return found
 
     def _label(self, name: str) -> str:

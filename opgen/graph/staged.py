@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from opgen.diagnostics import UserError
+from opgen.diagnostics import InternalError, UserError
 from opgen.dtypes import DType
 from opgen.graph.compiled import CompiledModel
+from opgen.graph.problems import UndecidedError
 from opgen.graph.programs import Prepare
 from opgen.graph.recall import Recall
-from opgen.graph.values import Array, Kind, Outline
+from opgen.graph.results import into, own
+from opgen.graph.values import Array, Kind, Outline, result_names
+from opgen.runtime.foreign import others
+from opgen.runtime.lending import for_caller
 from opgen.runtime.recording import CaptureError, Symbol, stand_in, symbol_among
 from opgen.runtime.threads import get_num_threads
 
 if TYPE_CHECKING:
+    from opgen.graph.loaded import LoadedProgram
     from opgen.graph.making import Progress
+    from opgen.graph.model import Model
     from opgen.graph.nodes import Graph
+    from opgen.graph.parts import Part
     from opgen.graph.passes.base import Report
 
 RESOLVED = "resolved"
@@ -48,15 +56,33 @@ class StagedModel(CompiledModel):
         progress: Progress | None = None,
         recall: Recall | None = None,
         outline: Outline | None = None,
+        model: Callable[[], Model] | None = None,
+        by_floats: bool = True,
     ) -> None:
-        """`resolve` gives the graph before all passes, `outline` what callers know of the model."""
+        """`resolve` gives the graph before all passes, `outline` what callers know of the model; `model` is what it is
+        made of, which runs in parts where it is not one program; `by_floats` as `Programs` has it.
+        """
 
         def prepare(kinds: Mapping[str, Kind], known: Mapping[str, Array]) -> Graph:
             return passed(resolve(kinds, known))
 
-        super().__init__(name, inputs, prepare, progress, recall)
+        super().__init__(name, inputs, prepare, progress, recall, by_floats and model is None)
         self._resolve = resolve
         self._outline = outline
+        self._model = model
+        self._progress = progress
+        self._apart: Part | None = None
+
+    @property
+    def programs(self) -> tuple[LoadedProgram, ...]:
+        """The programs that are kept, that used last at the end; of a model that runs in parts those of its parts."""
+        return (*super().programs, *(p for part in self.parts for p in part.programs))
+
+    @property
+    def parts(self) -> tuple[StagedModel, ...]:
+        """What the model is made of where it is not one program, in the order in which it first ran."""
+        made = () if self._apart is None else self._apart.models()
+        return tuple(part for part in made if isinstance(part, StagedModel))
 
     @property
     def outline(self) -> Outline:
@@ -69,7 +95,7 @@ class StagedModel(CompiledModel):
         """Also of a call in a function that is captured: the model's nodes become the function's."""
         symbol = symbol_among(tensors)
         if symbol is None:
-            return super()._results(tensors, out)
+            return self._anyhow(tensors, out)
         from opgen.graph.capture import Traced
 
         if not isinstance(symbol, Traced):
@@ -80,6 +106,62 @@ class StagedModel(CompiledModel):
         kinds = {name: (dtype, a.shape) for (name, dtype), a in zip(self._inputs.items(), given, strict=True)}
         known = [t if isinstance(t, Symbol) else a for t, a in zip(tensors, given, strict=True)]
         return cast("tuple[Array, ...]", symbol.trace.inline(self._resolve(kinds, {}), known))
+
+    def results(self, tensors: tuple[object, ...]) -> tuple[Array, ...]:
+        """The results, always as a tuple."""
+        found = self(*tensors)
+        return found if isinstance(found, tuple) else (found,)
+
+    def run(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """The results by name, given the inputs by name."""
+        try:
+            if self._apart is None:
+                return super().run(inputs)
+        except UndecidedError:
+            if self._model is None:
+                raise
+        found = self._anyhow(self._by_name(inputs), None)
+        return dict(zip(result_names(self.outline.outputs), found, strict=True))
+
+    def _anyhow(self, tensors: tuple[object, ...], out: object) -> tuple[Array, ...]:
+        """The results of a call, in parts if the model is not one program for it."""
+        kinds = None
+        if self._apart is not None:
+            given = self._arrays(tensors)
+            kinds = [(dtype, a.shape) for dtype, a in zip(self._inputs.values(), given, strict=True)]
+        if self._apart is None or kinds is None or not self._apart.has(kinds):
+            try:
+                return super()._results(tensors, out)
+            except UndecidedError as error:
+                if self._model is None:
+                    raise
+                given = self._arrays(tensors)
+                kinds = [(dtype, a.shape) for dtype, a in zip(self._inputs.values(), given, strict=True)]
+                self._begin_apart(self._model()).cut(kinds, error)
+        found = self._begin_apart(None).run(dict(zip(self._inputs, given, strict=True)))
+        names = self.outline.outputs
+        results = own([found[name] for name in names], given)
+        return for_caller(into(self.name, names, results, out), None, bool(others(tensors)))
+
+    def _whole(self, model: Model, by_floats: bool) -> StagedModel:
+        """A part that is one program."""
+        from opgen.graph.resolve import resolve
+
+        types = {i.name: i.dtype for i in model.inputs}
+        made_of = partial(resolve, model)
+        return StagedModel(model.name, types, made_of, self._progress, None, model.outline, None, by_floats)
+
+    def _begin_apart(self, model: Model | None) -> Part:
+        """What runs the model in parts."""
+        if self._apart is None:
+            from opgen.graph.parts import Part
+
+            if model is None:
+                raise InternalError(f"{self.name} runs in parts, and is none")
+            outer = tuple(i.name for i in model.inputs)
+            outputs = tuple(dict.fromkeys(model.outputs))
+            self._apart = Part(replace(model, inputs=(), outer=outer, outputs=outputs), self._whole)
+        return self._apart
 
     def explain(self, times: bool = False, inputs: Mapping[str, Array] | None = None) -> str:
         """What became of the model for the sizes of the last run: what passes did, the memory, and the nodes with
@@ -93,9 +175,14 @@ class StagedModel(CompiledModel):
         from opgen.graph.drawn import drawn
         from opgen.graph.explain import explained
 
-        loaded = self.programs[-1]
+        if not super().programs:
+            titles = (f"# part {number + 1} of {len(self.parts)}\n" for number in range(len(self.parts)))
+            return "\n".join(t + part.explain(times) for t, part in zip(titles, self.parts, strict=True))
+        loaded = super().programs[-1]
+        kept = self._programs.kept[-1]
         kinds = {v.name: (v.dtype, v.shape) for v in loaded.runnable.inputs}
-        found = self.stages(kinds, self._programs.kept[-1].known)
+        known = {name: (self._inputs[name], a.shape) for name, a in kept.known.items()}
+        found = self.stages({**known, **kinds}, kept.known)
         seconds = step_seconds(loaded, drawn(kinds) if inputs is None else inputs) if times else None
         return explained(found.report, found.last, loaded.program, get_num_threads(), seconds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -83,3 +84,14 @@ class Outline:
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     calls: int
+
+
+def result_names(values: Sequence[str]) -> tuple[str, ...]:
+    """What the caller knows results by that are these values: each name once, with numbers for one several times."""
+    found: dict[str, None] = {}
+    for name in values:
+        unlike, number = name, 1
+        while unlike in found:
+            number, unlike = number + 1, f"{name}.{number + 1}"
+        found[unlike] = None
+    return tuple(found)

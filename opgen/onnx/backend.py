@@ -34,7 +34,10 @@ class Prepared(base.BackendRep):
     def __init__(self, model: Model, outputs: Sequence[str]) -> None:
         """`outputs` are the names of the results."""
         self.model = model
-        self.compiled = StagedModel(model.name, {i.name: i.dtype for i in model.inputs}, partial(resolve, model))
+        types = {i.name: i.dtype for i in model.inputs}
+        self.compiled = StagedModel(
+            model.name, types, partial(resolve, model), outline=model.outline, model=lambda: model
+        )
         self._type = base.namedtupledict("Outputs", list(outputs))
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:

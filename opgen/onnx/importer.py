@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opgen.graph.model import Branch, Call, Input, Model, Size
+from opgen.graph.model import Branch, Input, Model, Size
+from opgen.graph.model import Step as ModelStep
 from opgen.graph.nodes import Data
 from opgen.onnx.calls import call_of
 from opgen.onnx.errors import Complaint
@@ -21,6 +22,7 @@ from opgen.onnx.functions import (
 from opgen.onnx.interface import spec_of
 from opgen.onnx.order import ordered, outer_names
 from opgen.onnx.package import newest, onnx
+from opgen.onnx.repeats import BODY, given_types, is_repeat, repeat_of, result_types
 from opgen.onnx.scope import Context, Import, Scope, Step, operator_of
 from opgen.onnx.tensors import TensorError, TensorRefusedError, array, scalar_type
 
@@ -63,7 +65,7 @@ class _Inside:
 
     def __init__(self, shared: Import) -> None:
         self.shared = shared
-        self.calls: list[Call | Branch] = []
+        self.calls: list[ModelStep] = []
         self.constants: dict[str, Data] = {}
 
     def initialisers(self, graph: Any, scope: Scope) -> set[str]:
@@ -152,6 +154,8 @@ class _Inside:
         elif set(step.attributes) == set(_SIDES) and len(step.inputs) == 1:
             self._branch(step)
             self._infer(step, version, of)
+        elif is_repeat(step):
+            self._repeat(step, version)
         else:
             self._defined(step, version, of)
 
@@ -209,13 +213,29 @@ class _Inside:
         origin = f"{shared.source}, node '{step.name}' ({step.operator})"
         self.calls.append(Branch(step.name, condition, then, otherwise, step.outputs, origin))
 
-    def _inner(self, step: Step, attribute: Any) -> Model | None:
-        """The model of a graph that stands inside a node and has no inputs."""
+    def _repeat(self, step: Step, version: int) -> None:
+        """Adds a model that is run again and again."""
+        shared, graph = self.shared, step.attributes[BODY].g
+        given = {i.name: shared.values.free(f"{step.name}/{i.name}") for i in graph.input}
+        if shared.types is not None:
+            shared.types.known.update(given_types(shared.types.known, step, graph, given, version))
+        body = self._inner(step, step.attributes[BODY], given)
+        if body is None or len(given) != len(graph.input) or "" in given:
+            shared.malformed.append(step.complaint("its graph is none, or has inputs of no name or of the same"))
+            return
+        found = repeat_of(shared, step, body, tuple(given.values()), version)
+        if found is not None:
+            self.calls.append(found)
+        if shared.types is not None and found is not None:
+            shared.types.known.update(result_types(shared.types.known, step, body, found))
+
+    def _inner(self, step: Step, attribute: Any, given: Mapping[str, str] | None = None) -> Model | None:
+        """The model of a graph that stands inside a node; its inputs are `given`, by their names inside."""
         shared, graph = self.shared, attribute.g
-        if attribute.type != onnx().AttributeProto.GRAPH or graph.input:
+        if attribute.type != onnx().AttributeProto.GRAPH or (graph.input and given is None):
             return None
         inside = _Inside(shared)
-        scope = dict(step.scope)
+        scope = {**step.scope, **(given or {})}
         own = {t.name: shared.values.free(f"{step.name}/{t.name}") for t in graph.initializer if t.name}
         inside.initialisers(graph, dict(own))
         scope.update(own)
