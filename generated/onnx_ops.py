@@ -166,6 +166,9 @@ __all__ = [
     "tanh",
     "thresholded_relu",
     "tile",
+    "top_k",
+    "top_k_by_attribute",
+    "top_k_of_largest",
     "transpose",
     "trilu",
     "unsqueeze",
@@ -7116,6 +7119,161 @@ def eye_like(
     return _eye_like.single((input,), {"k": k, "dtype": dtype}, out)
 
 
+_top_k = Generic(_library, "TopK")
+
+
+def top_k(
+    X: TensorLike,
+    K: Integers,
+    *,
+    axis: int | None = -1,
+    largest: bool | None = True,
+    sorted: bool | None = True,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """The largest or the smallest elements along a dimension, in order, and their places.
+
+    Of equal elements the one in front comes first. A NaN counts as larger than all numbers.
+
+    Args:
+        X: T[before..., n, after...]. The tensor.
+        K: Integers. How many, in a list of one.
+        axis: An integer. The dimension. The default is -1.
+        largest: True or False. Whether these are the largest elements, and not the smallest. The default is True.
+        sorted: True or False. Whether they are in order: they always are. Accepted for source compatibility; it has
+            no effect.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Values: T[before..., wanted, after...]. The elements.
+        Indices: int64[before..., wanted, after...]. Their places.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of X
+        wanted = sum(K...)
+        downward... = repeat(1, if largest then 1 else 0)...
+        first[b..., a..., p] = descending[j](X[b..., j, a...], p) where p < wanted
+        last[b..., a..., p] = ascending[j](X[b..., j, a...], p) where p < wanted
+        Values[b..., p, a...] = if count(downward) > 0 then (X[b..., first[b..., a..., p], a...] else 0) else
+            X[b..., last[b..., a..., p], a...] else 0
+        Indices[b..., p, a...] = if count(downward) > 0 then first[b..., a..., p] else last[b..., a..., p]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of a row:
+        >>> [y.tolist() for y in top_k(X=[[1, 3, 2]], K=[2])]
+        [[[3.0, 2.0]], [[1, 2]]]
+
+    Example, the smallest of each column:
+        >>> [y.tolist() for y in top_k(X=[[1, 3], [0, 3]], K=[1], axis=0, largest=False)]
+        [[[0.0, 3.0]], [[1, 0]]]
+    """
+    return _top_k.several((X, K), {"axis": axis, "largest": largest, "sorted": sorted}, None, out)
+
+
+_top_k_of_largest = Generic(_library, "TopKOfLargest")
+
+
+def top_k_of_largest(
+    X: TensorLike,
+    K: Integers,
+    *,
+    axis: int | None = -1,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """The largest elements along a dimension, in order, and their places.
+
+    Args:
+        X: T[before..., n, after...]. The tensor.
+        K: Integers. How many, in a list of one.
+        axis: An integer. The dimension. The default is -1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Values: T[before..., wanted, after...]. The elements.
+        Indices: int64[before..., wanted, after...]. Their places.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of X
+        wanted = sum(K...)
+        downward... = ([1])...
+        first[b..., a..., p] = descending[j](X[b..., j, a...], p) where p < wanted
+        last[b..., a..., p] = ascending[j](X[b..., j, a...], p) where p < wanted
+        Values[b..., p, a...] = if count(downward) > 0 then (X[b..., first[b..., a..., p], a...] else 0) else
+            X[b..., last[b..., a..., p], a...] else 0
+        Indices[b..., p, a...] = if count(downward) > 0 then first[b..., a..., p] else last[b..., a..., p]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of a row:
+        >>> [y.tolist() for y in top_k_of_largest(X=[[1, 3, 2]], K=[2])]
+        [[[3.0, 2.0]], [[1, 2]]]
+    """
+    return _top_k_of_largest.several((X, K), {"axis": axis}, None, out)
+
+
+_top_k_by_attribute = Generic(_library, "TopKByAttribute")
+
+
+def top_k_by_attribute(
+    X: TensorLike,
+    *,
+    axis: int | None = -1,
+    k: int,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """The largest elements along a dimension, in order, and their places.
+
+    Args:
+        X: T[before..., n, after...]. The tensor.
+        axis: An integer. The dimension. The default is -1.
+        k: An integer, at least 0. How many.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Values: T[before..., wanted, after...]. The elements.
+        Indices: int64[before..., wanted, after...]. Their places.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of X
+        wanted = k
+        downward... = ([1])...
+        first[b..., a..., p] = descending[j](X[b..., j, a...], p) where p < wanted
+        last[b..., a..., p] = ascending[j](X[b..., j, a...], p) where p < wanted
+        Values[b..., p, a...] = if count(downward) > 0 then (X[b..., first[b..., a..., p], a...] else 0) else
+            X[b..., last[b..., a..., p], a...] else 0
+        Indices[b..., p, a...] = if count(downward) > 0 then first[b..., a..., p] else last[b..., a..., p]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of a row:
+        >>> [y.tolist() for y in top_k_by_attribute(X=[[1, 3, 2]], k=2)]
+        [[[3.0, 2.0]], [[1, 2]]]
+    """
+    return _top_k_by_attribute.several((X,), {"axis": axis, "k": k}, None, out)
+
+
 class prepare:
     """The ops with everything but their tensors' contents fixed: each gives a function of the tensors.
 
@@ -8742,6 +8900,38 @@ class prepare:
     ) -> Prepared:
         """Prepare `eye_like`."""
         return _eye_like.prepare((input,), {"k": k, "dtype": dtype})
+
+    @staticmethod
+    def top_k(
+        X: TensorLike,
+        K: Integers,
+        *,
+        axis: int | None = -1,
+        largest: bool | None = True,
+        sorted: bool | None = True,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `top_k`."""
+        return _top_k.prepare_some((X, K), {"axis": axis, "largest": largest, "sorted": sorted}, None)
+
+    @staticmethod
+    def top_k_of_largest(
+        X: TensorLike,
+        K: Integers,
+        *,
+        axis: int | None = -1,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `top_k_of_largest`."""
+        return _top_k_of_largest.prepare_some((X, K), {"axis": axis}, None)
+
+    @staticmethod
+    def top_k_by_attribute(
+        X: TensorLike,
+        *,
+        axis: int | None = -1,
+        k: int,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `top_k_by_attribute`."""
+        return _top_k_by_attribute.prepare_some((X,), {"axis": axis, "k": k}, None)
 
 
 class raw_ops:
@@ -11234,5 +11424,57 @@ class raw_ops:
             input,
             k=k,
             dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def TopK(
+        *,
+        X: TensorLike,
+        K: Integers,
+        axis: int | None = -1,
+        largest: bool | None = True,
+        sorted: bool | None = True,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `top_k`."""
+        return top_k(
+            X,
+            K,
+            axis=axis,
+            largest=largest,
+            sorted=sorted,
+            out=out,
+        )
+
+    @staticmethod
+    def TopKOfLargest(
+        *,
+        X: TensorLike,
+        K: Integers,
+        axis: int | None = -1,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `top_k_of_largest`."""
+        return top_k_of_largest(
+            X,
+            K,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def TopKByAttribute(
+        *,
+        X: TensorLike,
+        axis: int | None = -1,
+        k: int,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `top_k_by_attribute`."""
+        return top_k_by_attribute(
+            X,
+            axis=axis,
+            k=k,
             out=out,
         )

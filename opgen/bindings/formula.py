@@ -74,7 +74,8 @@ class Formula(Printer):
                 return read if e.outside is None else f"({read} else {self.text(e.outside)})"
             case Reduce():
                 condition = "" if e.condition is None else f" if {self.text(e.condition)}"
-                return f"{e.kind}[{', '.join(r.name for r in e.indices)}{condition}]({self.text(e.body)})"
+                place = "" if e.place is None else f", {self.text(e.place)}"
+                return f"{e.kind}[{', '.join(r.name for r in e.indices)}{condition}]({self.text(e.body)}{place})"
 
     def definition(self, d: Definition) -> str:
         """`output[i, j] = ...`."""

@@ -42,6 +42,7 @@ class _Hoist:
     def _reduction(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Reduce:
         inner = (*ranges, *e.indices)
         condition = None if e.condition is None else self._elementwise(e.condition, inner)
+        # the place in an order is an index
         return replace(e, body=self._elementwise(e.body, inner), condition=condition)
 
     def _elementwise(self, e: Expr, ranges: tuple[IndexRange, ...]) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opgen.dtypes import BOOL, lookup
+from opgen.dtypes import BOOL, INT64, lookup
 from opgen.spec.model import PREDICATES, Apply, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
 
 Types = Mapping[str, str]
@@ -23,7 +23,7 @@ def type_of(e: Expr, types: Types) -> str | None:
         case Apply():
             return BOOL.name if e.function in PREDICATES else type_of(e.argument, types)
         case Reduce():
-            return type_of(e.body, types)
+            return type_of(e.body, types) if e.place is None else INT64.name
         case Operation():
             return type_of(e.left, types) or type_of(e.right, types)
         case Conditional():

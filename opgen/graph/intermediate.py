@@ -155,7 +155,7 @@ def _has_type(e: m.Expr) -> bool:
         case m.Conditional():
             return _has_type(e.if_true) or _has_type(e.if_false)
         case m.Reduce():
-            return _has_type(e.body)
+            return e.place is not None or _has_type(e.body)
         case m.Operation():
             return _has_type(e.left) or _has_type(e.right)
         case m.Negate():

@@ -26,7 +26,7 @@ from opgen.graph.arena import ArenaPool
 from opgen.graph.held import Store
 from opgen.graph.limits import TooMuchError, allowed, bytes_of
 from opgen.graph.loaded import LoadedProgram, StepFailed
-from opgen.graph.problems import ModelError, Problem, UndecidedError
+from opgen.graph.problems import ModelError, Problem
 from opgen.graph.recall import Recall
 from opgen.graph.runnable import Runnable
 from opgen.graph.values import Array, Kind
@@ -192,16 +192,9 @@ class Programs:
             small = {name: a.copy() for name, a in arrays.items() if self._may_steer(name, a)}
             if self.steering or not small:
                 raise
-            try:
-                found = self._prepare(kinds, small)
-            except UndecidedError:  # it says what is left
-                raise
-            except ModelError:
-                found = None
-            if found is None:
-                raise
-            self._steered_by(tuple(small))
-            return found, small
+        found = self._prepare(kinds, small)  # what is wrong now is wrong whatever is known
+        self._steered_by(tuple(small))
+        return found, small
 
     def _may_steer(self, name: str, array: Array) -> bool:
         return array.ndim <= 1 and array.size <= STEERING and (self._by_floats or not self._inputs[name].is_float)

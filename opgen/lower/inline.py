@@ -8,7 +8,16 @@ from dataclasses import replace
 from opgen.lower.repeated import reads_taken, reductions
 from opgen.spec.model import Definition, Expr, Index, Read, Reduce
 from opgen.spec.polynomial import digits, same
-from opgen.spec.walk import depth, operands, reads, subexpressions, substitute_indices, transform, with_operands
+from opgen.spec.walk import (
+    depth,
+    is_order,
+    operands,
+    reads,
+    subexpressions,
+    substitute_indices,
+    transform,
+    with_operands,
+)
 
 DEEPEST = 64
 """Most nodes within each other that lets make: what comes after walks down expressions."""
@@ -49,6 +58,8 @@ def inline_lets(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
 
 
 def _fits(let: Definition, user: Definition) -> bool:
+    if is_order(let.value):
+        return False
     found = [r for r in reads(user.value) if r.tensor == let.tensor]
     if len({r.indices for r in found}) != 1 or not all(isinstance(s, Index) for s in let.subscripts):
         return False

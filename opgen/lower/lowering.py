@@ -32,6 +32,7 @@ from opgen.lower.finite import unless_finite
 from opgen.lower.inline import inline_lets
 from opgen.lower.mathematics import Mathematics
 from opgen.lower.names import reserved_names
+from opgen.lower.orders import sorted_rows, with_keys
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
@@ -47,6 +48,7 @@ from opgen.spec.model import (
     Module,
     OpSpec,
     Present,
+    Reduce,
     Require,
     ShapeLet,
     SizeOf,
@@ -55,7 +57,7 @@ from opgen.spec.model import (
 )
 from opgen.spec.narrow import narrow_op
 from opgen.spec.recurrences import Recurrence, grouped
-from opgen.spec.walk import reads, subexpressions
+from opgen.spec.walk import is_order, reads, subexpressions
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,13 @@ class _Lowering:
 
     def _body(self, definitions: tuple[Definition, ...], checks: tuple[ElementCheck, ...] = ()) -> Stmt:
         """The checks, and one nest a definition, within the allocations of the intermediates."""
-        own = [d.tensor for d in definitions if not d.is_output]
         for d in definitions:
             if not d.is_output:
                 self._let(d)
+        definitions, keys = with_keys(definitions, self._type_of_keys, self._tensor_names.fresh)
+        for d in keys:
+            self._let(d)
+        own = [d.tensor for d in definitions if not d.is_output]
         lets: list[Buffer] = []
         nests: list[Stmt] = []
         cases = ByCases(self._condition, _named_integers(self._op))
@@ -158,11 +163,20 @@ class _Lowering:
 
     def _made(self, definition: Definition, cases: ByCases, step: _Step | None = None) -> _Nests:
         """The nests of a definition, and the memory that it needs besides its own."""
+        if is_order(definition.value):
+            return self._sorted(definition)
         part = cases.of(definition)
         if isinstance(part, Cases):
             return [], [self._chosen(part, step)]
         lets, parts = self._in_parts(part)
         return lets, [self._nest(d, step) for d in parts]
+
+    def _sorted(self, d: Definition) -> _Nests:
+        """The nests of an order, and the memory that they need."""
+        assert isinstance(d.value, Reduce)
+        key = next(reads(d.value.body))
+        sizes = [self._scalars.lower(r.extent, {}) for r in d.indices]
+        return sorted_rows(d, self._tensors[key.tensor], self._tensors[d.tensor], sizes, self._names.fresh)
 
     def _steps(self, found: Recurrence, cases: ByCases) -> _Nests:
         """What does not depend on the steps, how they start, and a loop around the nests of each step."""
@@ -253,6 +267,12 @@ class _Lowering:
 
     def _mathematics(self, names: Names, partial: bool = False, stepping: frozenset[str] = frozenset()) -> Mathematics:
         return Mathematics(self._op, self._variant, self._parameters, self._tensors, names, partial, stepping)
+
+    def _type_of_keys(self, e: Expr) -> str:
+        """The type of what an order sorts."""
+        dtype = self._mathematics(self._names).type_of(e)
+        assert dtype is not None
+        return dtype.name
 
     # Buffers ----------------------------------------------------------------------------------------
 

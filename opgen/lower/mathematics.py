@@ -109,7 +109,7 @@ class Mathematics:
             case Read():
                 return self._tensors[e.tensor].buffer.dtype.compute_type
             case Reduce():
-                return self.type_of(e.body)
+                return self.type_of(e.body) if e.place is None else INT64
 
     # Values -----------------------------------------------------------------------------------------
 

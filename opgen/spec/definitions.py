@@ -75,13 +75,14 @@ class DefinitionChecker:
         self.report = scope.report
         self.decl = decl
         self.output = output
-        self.math = MathResolver(scope, decl.target.name, foretold)
+        self.math = MathResolver(scope, decl.target.name, foretold, decl.value if decl.let else None)
         self.ranges: dict[str, m.Expr] = {}
 
     def check(self) -> m.Definition | None:
         """The definition, or None with its mistakes noted."""
         indices = self._indices()
         bindings = self.math.bind(indices)
+        self.math.own = {b.name for b in bindings}
         left = self._left() if len(bindings) == len(indices) else None
         value = self.math.resolve(self.decl.value)
         if left is not None and value is not None and self.output is None:
@@ -90,6 +91,7 @@ class DefinitionChecker:
             del self.scope.indices[binding.name]
         if left is None or value is None:
             return None
+        self.ranges |= self.math.ordered
         self._prove_reads(self.math.unguarded)
         self._prove_elements()
         typed = self._typed(value)

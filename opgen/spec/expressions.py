@@ -16,6 +16,8 @@ Meaning of the mathematics.
       `else` of a read that is inside.  A read there leaves no term out, a derivative there is no part of a gradient.
     * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
     * `max`, `min` propagate NaN; of equal values the first counts.
+    * An order is stable: of equal values (0 and -0 are) the one with the smaller index is first, in either direction.
+      NaN is above all numbers, and equal to NaN.
     * A term of a sum one of whose factors is a constant's element that is 0 is left out, if the sum runs over indices
       of constants only.  Products of elements of constants are exact, and rounded once to the compute type.
 """
@@ -253,15 +255,23 @@ class IndexRange:
     extent: Expr
 
 
+ReductionKind = Literal["sum", "prod", "max", "min", "ascending", "descending"]
+
+
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction of `body` over all `indices` for which `condition` holds (None: for all)."""
+    """A reduction of `body` over all `indices` for which `condition` holds (None: for all).
 
-    kind: Literal["sum", "prod", "max", "min"]
+    "ascending" and "descending" have one index and a `place`: they give the value of the index (an int64) that is at
+    this place, counted from 0, when all of them are in the order of the `body`, and -1 where there are not as many.
+    """
+
+    kind: ReductionKind
     indices: tuple[IndexRange, ...]
     body: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
     condition: Expr | None = None
+    place: Expr | None = None
 
 
 Expr: TypeAlias = (

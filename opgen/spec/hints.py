@@ -59,7 +59,7 @@ def _inside(tree: s.Expression) -> list[s.Expression]:
         return list(tree.arguments)
     if isinstance(tree, s.Reduction):
         given = [r.extent for r in tree.ranges if r.extent is not None]
-        return [*given, *([] if tree.condition is None else [tree.condition]), tree.body]
+        return [*given, *(e for e in (tree.condition, tree.body, tree.place) if e is not None)]
     if isinstance(tree, s.Unary):
         return [tree.operand]
     if isinstance(tree, s.Binary):

@@ -20,7 +20,7 @@ def cast_leaves(expr: m.Expr, to: str) -> m.Expr:
         return dataclasses.replace(expr, operand=cast_leaves(expr.operand, to))
     if isinstance(expr, m.Apply):
         return dataclasses.replace(expr, argument=cast_leaves(expr.argument, to))
-    if isinstance(expr, m.Reduce):
+    if isinstance(expr, m.Reduce) and expr.place is None:
         return dataclasses.replace(expr, body=cast_leaves(expr.body, to))
     if isinstance(expr, m.Conditional):
         return dataclasses.replace(expr, if_true=cast_leaves(expr.if_true, to), if_false=cast_leaves(expr.if_false, to))

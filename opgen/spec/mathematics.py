@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import get_args
 
 from opgen.diagnostics import Span
 from opgen.dtypes import DTYPES, UINT64, lookup
@@ -13,6 +13,7 @@ from opgen.spec.kinds import BOOL, INT, NUMBER, REAL, SHAPE_FUNCTIONS, Kind, Typ
 from opgen.spec.limits import LOOPS
 from opgen.spec.literals import cast_leaves, numbers
 from opgen.spec.names import check_name
+from opgen.spec.orders import ORDERS, resolve_order
 from opgen.spec.polynomial import digits, same
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
@@ -35,7 +36,7 @@ _OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
 """Of each type that floats are computed in, the least number that rounds to infinity."""
 
-REDUCTIONS: dict[str, Literal["sum", "prod", "max", "min"]] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
+REDUCTIONS: dict[str, m.ReductionKind] = {"sum": "sum", "prod": "prod", "max": "max", "min": "min"}
 
 
 class MathResolver(Resolver):
@@ -43,15 +44,19 @@ class MathResolver(Resolver):
 
     `target` is the tensor being defined; `foretold` tells of what is read at another step.  `unguarded` gathers the
     reads in no reduction that give no value for outside: they have to be proved inside.  `elements` are the reads of
-    constants, each with the ranges of the indices of the reductions around it.
+    constants, each with the ranges of the indices of the reductions around it.  An order may be `root`, the value of a
+    `let` with the indices `own`; `ordered` is along what is sorted.
     """
 
-    def __init__(self, scope: Scope, target: str, foretold: Foretold) -> None:
+    def __init__(self, scope: Scope, target: str, foretold: Foretold, root: s.Expression | None = None) -> None:
         super().__init__(scope)
         self.target = target
         self.foretold = foretold
         self.unguarded: list[m.Read] = []
         self.elements: list[tuple[m.Element, dict[str, m.Expr]]] = []
+        self.root = root
+        self.own: set[str] = set()
+        self.ordered: dict[str, m.Expr] = {}
         self._reductions = 0
 
     # Reads ----------------------------------------------------------------------------------------
@@ -157,6 +162,11 @@ class MathResolver(Resolver):
     # Reductions -----------------------------------------------------------------------------------
 
     def _reduction(self, tree: s.Reduction) -> Typed | None:
+        if tree.kind in ORDERS:
+            return resolve_order(self, tree)
+        if tree.place is not None:
+            self.report.add("S021", f"'{tree.kind}' takes 1 value, found another", tree.place.span)
+            return None
         bindings = self.bind([(r.index, r.extent) for r in tree.ranges])
         self._reductions += 1
         first = len(self.elements)

@@ -80,7 +80,8 @@ def _bare(tree: s.Expression, closed: bool) -> Document:
         if tree.condition is not None:
             inside = Group(Align((inside, SPACE, "if ", Align(expression(tree.condition)))))
         head = (tree.kind, "[", inside, "](")
-        return (head, Group(Nest(2, (SOFT, expression(tree.body), ")"))))
+        place: Document = "" if tree.place is None else (",", SPACE, expression(tree.place))
+        return (head, Group(Nest(2, (SOFT, expression(tree.body), place, ")"))))
     if isinstance(tree, s.Unary):
         return _unary(tree)
     if isinstance(tree, s.Binary):

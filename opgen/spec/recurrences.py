@@ -15,7 +15,7 @@ from opgen.diagnostics import Span
 from opgen.spec import model as m
 from opgen.spec.polynomial import Polynomial, polynomial, same
 from opgen.spec.report import Report
-from opgen.spec.walk import reads, reads_values
+from opgen.spec.walk import is_order, reads, reads_values
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,9 @@ def _components(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 def _recurrence(members: tuple[m.Definition, ...]) -> Recurrence:
     """The members with the dimensions along which they are computed.  Raises NoOrderError."""
+    for d in members:
+        if is_order(d.value):
+            raise NoOrderError(f"'{d.tensor}' is an order: it is not computed step by step", d.span)
     names = [d.tensor for d in members]
     between = [(n, r) for n, d in enumerate(members) for r in reads(d.value) if r.tensor in names]
     failed: NoOrderError | None = None

@@ -89,12 +89,13 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Reduction(Node):
-    """`kind[ranges if condition](body)`."""
+    """`kind[ranges if condition](body)`; `kind[index](body, place)` of an order."""
 
     kind: str
     ranges: tuple[Range, ...]
     body: Expression
     condition: Expression | None = None
+    place: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,9 @@ class TreeBuilder:
         return s.Range(self.span(node), self.ident(index), given, pack is not None)
 
     def _reduction(self, node: Branch) -> s.Reduction:
-        kind, *ranges, condition, body = node.children
-        given = None if condition is None else self.expression(condition)
-        return s.Reduction(self.span(node), str(kind), tuple(map(self.range, ranges)), self.expression(body), given)
+        kind, *ranges, condition, body, place = node.children
+        given, at = (None if e is None else self.expression(e) for e in (condition, place))
+        return s.Reduction(self.span(node), str(kind), tuple(map(self.range, ranges)), self.expression(body), given, at)
 
     def _unary(self, node: Branch) -> s.Unary:
         op, operand = node.children

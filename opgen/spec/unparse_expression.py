@@ -105,7 +105,8 @@ class Expressions:
                 return s.Choice(NOWHERE, self.of(e.condition), self.of(e.body), constant(0))
             case m.Reduce():
                 condition = None if e.condition is None else self.of(e.condition)
-                return s.Reduction(NOWHERE, e.kind, self.ranges(e.indices), self.of(e.body), condition)
+                place = None if e.place is None else self.of(e.place)
+                return s.Reduction(NOWHERE, e.kind, self.ranges(e.indices), self.of(e.body), condition, place)
 
     def _attribute(self, e: m.AttrValue) -> s.Expression:
         if not e.element:

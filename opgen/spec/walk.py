@@ -24,7 +24,9 @@ from opgen.spec.model import (
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
-    """The direct subexpressions (of a read: subscripts, then the outside value; of a reduction: condition, body)."""
+    """The direct subexpressions (of a read: subscripts, then the outside value; of a reduction: place, condition, and
+    body).
+    """
     match e:
         case Operation():
             return (e.left, e.right)
@@ -39,7 +41,8 @@ def operands(e: Expr) -> tuple[Expr, ...]:
         case Read():
             return e.indices if e.outside is None else (*e.indices, e.outside)
         case Reduce():
-            return (e.body,) if e.condition is None else (e.condition, e.body)
+            given = (e.body,) if e.condition is None else (e.condition, e.body)
+            return given if e.place is None else (e.place, *given)
         case FunctionCall():
             return tuple(a for a in e.arguments if not isinstance(a, EnumArgument))
         case _:
@@ -65,7 +68,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             n = len(e.indices)
             return replace(e, indices=new[:n], outside=new[n] if e.outside is not None else None)
         case Reduce():
-            return replace(e, condition=new[0] if e.condition is not None else None, body=new[-1])
+            place = None if e.place is None else new[0]
+            return replace(e, place=place, condition=new[-2] if e.condition is not None else None, body=new[-1])
         case FunctionCall():
             rest = iter(new)
             arguments = tuple(a if isinstance(a, EnumArgument) else next(rest) for a in e.arguments)
@@ -124,6 +128,11 @@ def conjuncts(condition: Expr | None) -> tuple[Expr, ...]:
 def reads_values(e: Expr) -> bool:
     """Whether an expression depends on elements of tensors, or on a reduction."""
     return any(isinstance(n, Read | Reduce) for n in subexpressions(e))
+
+
+def is_order(e: Expr) -> bool:
+    """Whether an expression is the order of some values."""
+    return isinstance(e, Reduce) and e.place is not None
 
 
 def reads(e: Expr) -> Iterator[Read]:

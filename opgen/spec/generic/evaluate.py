@@ -340,7 +340,8 @@ class Evaluator:
             ranges = (s.Range(tree.ranges[0].span, index, integer(1, tree.span)),)
             first = s.Binary(tree.span, "==", s.Named(index.span, index.name), integer(0, tree.span))
             condition = s.Binary(tree.span, "and", first, condition or first)
-        return s.Reduction(tree.span, tree.kind, ranges, body, condition)
+        place = None if tree.place is None else self.one(tree.place, at)
+        return s.Reduction(tree.span, tree.kind, ranges, body, condition, place)
 
     def ranges(self, trees: Iterable[s.Range], at: int | None) -> tuple[s.Range, ...]:
         """Ranges of indices, packs of them expanded."""

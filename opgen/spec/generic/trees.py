@@ -18,7 +18,8 @@ def parts(tree: s.Expression) -> tuple[s.Expression, ...]:
             return tree.arguments
         case s.Reduction():
             extents = tuple(r.extent for r in tree.ranges if r.extent is not None)
-            return (*extents, *(() if tree.condition is None else (tree.condition,)), tree.body)
+            given = tuple(e for e in (tree.condition, tree.body, tree.place) if e is not None)
+            return (*extents, *given)
         case s.Unary():
             return (tree.operand,)
         case s.Binary():
