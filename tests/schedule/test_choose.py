@@ -19,7 +19,7 @@ from opgen.schedule.auto.choose import Choice
 from opgen.schedule.auto.kinds import registry
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.nests import nests
-from opgen.schedule.auto.overrides import Override, preferred
+from opgen.schedule.auto.overrides import Override, is_before, place
 from opgen.schedule.auto.plan import Cut, Operand, Plan, Private, Result
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.site import Site, lanes_of
@@ -74,8 +74,9 @@ def test_a_new_kind_is_registered_proposed_priced_and_chosen(monkeypatch: pytest
     monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, new))
     (choice,) = choices(kernel, typical())
     assert [c.plan.kind for c in choice.ranked] == ["side by side", "side by side", "elementwise"]
-    assert [len(c.plan.cuts) for c in choice.ranked] == [2, 2, 1]
+    assert [len(c.plan.cuts) for c in choice.ranked if isinstance(c.plan, Plan)] == [2, 2, 1]
     assert choice.chosen is not None
+    assert isinstance(choice.chosen.plan, Plan)
     assert choice.chosen.plan.cuts[0] == Cut("j", 64, "j.o", "j.i")
     schedule, after = scheduled(kernel, "cpu", typical())
     assert "split j 64 tail=exact -> j_o, j_i\nsplit j_i 16 tail=exact -> j_v, j_l\n" in str(schedule)
@@ -134,7 +135,7 @@ def test_what_is_told_is_what_is_done(name: str) -> None:
         ("Transpose", {"x": (100, 64)}, "transposed"),
         ("Blend", {"x": (8, 64), "row": (8,), "column": (64,)}, "elementwise"),
         ("LogSumExp", {"x": (7, 3000)}, "rows"),
-        ("SumFirst", {"x": (64, 64)}, "cascade"),
+        ("SumFirst", {"x": (64, 64)}, "columns"),
     ],
 )
 def test_kinds_by_what_nests_access(name: str, shapes: Shapes, kind: str) -> None:
@@ -244,8 +245,13 @@ def test_refusals_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_overrides_go_before_what_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert preferred(["a", "b"]) == 0
-    monkeypatch.setattr(overrides, "OVERRIDES", (Override("b", "a", "an entry"),))
-    assert preferred(["a", "c", "b"]) == 2
-    assert preferred(["c", "a", "b"]) == 0
-    assert preferred([]) == 0
+    kernel, _ = kernel_of("Blend", {"x": (40, 256), "row": (40,), "column": (256,)})
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, SideBySide()))
+    assert names_of(kernel, typical()) == ["side by side"]
+    monkeypatch.setattr(overrides, "OVERRIDES", (Override("elementwise", ("side by side",), "an entry"),))
+    assert is_before("elementwise", "side by side")
+    assert not is_before("side by side", "elementwise")
+    assert [place(kind) for kind in ("elementwise", "side by side")] == [0, 1]
+    (choice,) = choices(kernel, typical())
+    assert [c.beaten for c in choice.ranked] == [False, True, True]
+    assert names_of(kernel, typical()) == ["elementwise"]

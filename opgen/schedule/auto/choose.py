@@ -1,36 +1,40 @@
-"""The choice of a plan for a nest: of all that the kinds propose, and what the cascade comes to, the cheapest."""
+"""The choice of a plan for a nest: of all that the kinds propose, the cheapest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from opgen.machine import Machine
-from opgen.schedule.auto.kinds import registry
+from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.kind import Kind
-from opgen.schedule.auto.nests import Nest, nest_of
-from opgen.schedule.auto.overrides import preferred
+from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.overrides import is_before, place
 from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
-from opgen.schedule.auto.site import Site
+from opgen.schedule.auto.site import Schedule, Site
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import CANDIDATES
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import Step
 
-CASCADE = "cascade"
-"""The kind of what is not planned yet (`cpu.py`)."""
+NONE = "the nest is of another kind"
+"""Why a design is refused that takes no step."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan, and what a trial of its steps came to; its price, if anybody asked for it; or why it is refused."""
+    """A plan, and what a trial of its steps came to; its price, if anybody asked for it; or why it is refused.  `told`:
+    what was chosen on the way, for the copies that it makes; `beaten`: an override puts another one before it.
+    """
 
-    plan: Plan
+    plan: Plan | Design
     trial: Trial
     price: Price | None = None
     refusal: str = ""
+    told: tuple[object, ...] = ()
+    beaten: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,20 +53,21 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chooser:
-    """Chooses for one nest.  `cascade` schedules it as kinds do not yet, and says whether it did."""
+    """Chooses for one nest; `schedule` is for the nests that a design leaves to others."""
 
     nest: Nest
     trial: Trial
     machine: Machine
-    cascade: Callable[[Trial], bool]
-    kinds: Sequence[Kind] | None = None
-    """Those that are asked; None: all that are registered."""
+    schedule: Schedule
+    kinds: Sequence[Kind]
+    """Those that are asked."""
+    along: str | None = None
+    """The only loop that lanes may go along, if there is such a one."""
 
     def run(self) -> bool:
         """Take the steps of the cheapest candidate; whether there was one."""
         decisions, loops = self.trial.decisions, ", ".join(self.nest.names)
-        told = len(decisions.told)
-        candidates = list(self._candidates(decisions.thorough))
+        candidates = [c for c in self._candidates(decisions.thorough) if c.refusal != NONE]
         refused = tuple(c for c in candidates if c.refusal)
         legal = [c for c in candidates if not c.refusal]
         if not legal:
@@ -71,48 +76,74 @@ class Chooser:
         ranked = self._ranked(legal) if len(legal) > 1 or decisions.thorough else legal
         number = len(decisions.options)
         chosen = decisions.choose(ranked[:CANDIDATES], f"the plan of {loops}")
-        if chosen.plan.kind != CASCADE:
-            decisions.forget(told)  # what the cascade chose for copies that it made
+        for choice in chosen.told:
+            decisions.tell(choice)
         steps = tuple(chosen.trial.steps[len(self.trial.steps) :])
         decisions.tell(Choice(loops, number, steps, chosen, tuple(ranked), refused))
         self.trial.follow(chosen.trial)
         return True
 
     def _candidates(self, everything: bool) -> Iterator[Candidate]:
-        """What the cascade comes to, and each plan; those that are there for want of others only then, or if
-        everything is asked for.
+        """What each plan comes to, but for those before which others are put; those that are there for want of others
+        only then; all if everything is asked for.
         """
-        found = False
-        tried = self.trial.fork()
-        if self.cascade(tried):
-            found = True
-            yield Candidate(Plan(CASCADE), tried)
-        nest = nest_of(self.trial.kernel, *self.nest.names)  # as it is now: what it reads may have been packed since
-        site = Site.of(nest, self.trial)
-        kinds = registry.KINDS if self.kinds is None else self.kinds
-        plans = [p for kind in kinds for p in kind.plans(site, self.machine)]
-        for plan in sorted(plans, key=lambda p: p.otherwise):
-            if plan.otherwise and found and not everything:
+        site = Site.of(self.nest, self.trial, self.schedule, self.along)
+        standing: list[str] = []
+        late: list[Plan | Design] = []
+        for kind in sorted(self.kinds, key=lambda k: place(k.name)):
+            if everything or not _is_beaten(kind.name, standing):
+                for plan in kind.plans(site, self.machine):
+                    beaten = _is_beaten(kind.name, standing)
+                    if plan.otherwise:
+                        late.append(plan)
+                    elif everything or not beaten:
+                        made = replace(self._made(plan), beaten=beaten)
+                        standing += [] if made.refusal or beaten else [kind.name]
+                        yield made
+        names = [k.name for k in self.kinds]
+        for plan in sorted(late, key=lambda p: names.index(p.kind)):
+            if standing and not everything:
                 return
-            made = self._realised(plan, nest)
-            found = found or not made.refusal
+            made = self._made(plan)
+            standing += [] if made.refusal else [plan.kind]
             yield made
 
-    def _realised(self, plan: Plan, nest: Nest) -> Candidate:
-        tried = self.trial.fork()
-        try:
-            realise(plan, nest, tried, self.machine)
-        except ScheduleError as refusal:
-            return Candidate(plan, tried, refusal=refusal.message)
-        return Candidate(plan, tried)
+    def _made(self, plan: Plan | Design) -> Candidate:
+        """What becomes of a plan; nothing is told of it yet, nor is there to decide in the course of it if it is
+        refused.
+        """
+        decisions = self.trial.decisions
+        told, decided = len(decisions.told), len(decisions.options)
+        trial = plan.trial if isinstance(plan, Design) else self.trial.fork()
+        refusal = _taken(plan, self.nest, trial, self.machine)
+        if refusal:
+            decisions.fail(decided)
+        found = decisions.told[told:]
+        decisions.forget(told)
+        return Candidate(plan, trial, refusal=refusal, told=found)
 
     def _ranked(self, legal: Sequence[Candidate]) -> list[Candidate]:
-        """The cheapest first, what stands in an override before it; what is there for want of others in its order."""
+        """The cheapest first, those before which others were put after all others; what is there for want of others in
+        its order.
+        """
         prices = Prices(self.trial.kernel, self.nest, self.machine)
         priced = [replace(c, price=prices.of(c.trial.kernel)) for c in legal]
-        ranked = sorted(priced, key=lambda c: (c.plan.otherwise, 0 if c.plan.otherwise else _seconds(c)))
-        first = preferred([c.plan.kind for c in ranked if not c.plan.otherwise])
-        return [ranked[first], *ranked[:first], *ranked[first + 1 :]]
+        return sorted(priced, key=lambda c: (c.plan.otherwise, c.beaten, 0 if c.plan.otherwise else _seconds(c)))
+
+
+def _taken(plan: Plan | Design, nest: Nest, trial: Trial, machine: Machine) -> str:
+    """Take the steps of a plan; why they are refused, if they are."""
+    if isinstance(plan, Design):
+        return "" if plan.take() else trial.refusal or NONE
+    try:
+        realise(plan, nest, trial, machine)
+    except ScheduleError as refusal:
+        return refusal.message
+    return ""
+
+
+def _is_beaten(kind: str, standing: Sequence[str]) -> bool:
+    return any(is_before(other, kind) for other in standing)
 
 
 def _seconds(candidate: Candidate) -> float:

@@ -43,7 +43,7 @@ from opgen.schedule.steps import (
 
 @dataclass(frozen=True)
 class Columns(LaneNest):
-    def run(self) -> bool:
+    def take(self) -> bool:
         """Take the steps; whether the nest is such a sum, and they are legal."""
         return self._suits and self.trial.attempt(self._in_order if self._wide and self._far else self._in_pieces)
 

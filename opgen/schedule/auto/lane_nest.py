@@ -43,6 +43,20 @@ class LaneNest(ABC):
         """The iterations of a loop; 0 where they are not known."""
         return self.roles.extents[loop]
 
+    @property
+    def legal(self) -> bool:
+        """Whether the nest is of this kind, as far as can be told before steps are taken."""
+        return True
+
+    @property
+    def proven(self) -> bool:
+        """Whether its sizes are such that this was measured to be faster than what else is legal."""
+        return True
+
     @abstractmethod
+    def take(self) -> bool:
+        """Take the steps; whether they were legal."""
+
     def run(self) -> bool:
-        """Take the steps; whether they were legal and worth it."""
+        """Take the steps, or none, if they are legal and proven; whether they were."""
+        return self.legal and self.proven and self.trial.attempt(self.take)

@@ -1,26 +1,54 @@
-"""Where the price of plans disagrees with what was measured: which kind is taken in place of the cheapest one."""
+"""Where the price of plans disagrees with what was measured: kinds that go before others, whatever they cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Override:
-    """Plans of a `kind` go before a cheaper one of the kind `before`, as was `measured`: an entry of the log."""
+    """Plans of a `kind`, where there are any, go `before` those of other kinds, as was `measured`: an entry of the
+    log.  Of one that is before itself the first plan stands.
+    """
 
     kind: str
-    before: str
+    before: tuple[str, ...]
     measured: str
 
 
-OVERRIDES: tuple[Override, ...] = ()
+COPIES = ("columns", "packed")
+TILES = ("outer", "nest", *COPIES)
+SUMS = ("scalar_rows", "products", "outer_maps", "ragged", "outer_pairs", "streamed", "taps", "pairs", *TILES)
+MAPS = ("turned_maps", *SUMS)
+WINDOWS = ("window_rows", "row_sums", "slices", *MAPS)
+
+OVERRIDES: tuple[Override, ...] = (
+    Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
+    Override("few", ("flat", *WINDOWS), "E044"),
+    Override("flat", WINDOWS, "E073"),
+    Override("window_rows", WINDOWS[1:], "E045"),
+    Override("row_sums", WINDOWS[2:], "E077"),
+    Override("slices", MAPS, "E046"),
+    Override("turned_maps", SUMS, "E093"),
+    Override("scalar_rows", SUMS, "E088"),
+    Override("products", SUMS[1:], "E054"),
+    Override("outer_maps", SUMS[2:], "E126"),
+    Override("ragged", SUMS[3:], "E101"),
+    Override("outer_pairs", SUMS[4:], "E129"),
+    Override("streamed", SUMS[5:], "E068"),
+    Override("taps", SUMS[6:], "E085"),
+    Override("pairs", SUMS[7:], "E034"),
+    Override("outer", TILES, "E084"),
+    Override("nest", TILES[1:], "E003"),
+    Override("columns", ("packed",), "E104"),
+)
 
 
-def preferred(kinds: Sequence[str]) -> int:
-    """Which of some candidates, the cheapest first, is taken."""
-    for override in OVERRIDES:
-        if kinds[:1] == [override.before] and override.kind in kinds:
-            return kinds.index(override.kind)
-    return 0
+def place(kind: str) -> int:
+    """When a kind is asked: in the order of the overrides, then all others."""
+    return next((i for i, o in enumerate(OVERRIDES) if o.kind == kind), len(OVERRIDES))
+
+
+def is_before(first: str, second: str) -> bool:
+    """Whether plans of one kind go before those of another."""
+    return any(o.kind == first and second in o.before for o in OVERRIDES)

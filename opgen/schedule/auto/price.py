@@ -1,7 +1,7 @@
 """What a schedule of a nest costs, told from its loops: the one measure by which plans of all kinds are compared.
 
-It looks at loop IR after the steps, and so prices whatever made them: a plan of any kind, the cascade, a search, or a
-person.  What the steps left as it was costs the same in all plans and is left out.
+It looks at loop IR after the steps, and so prices whatever made them: a plan of any kind, a search, or a person.  What
+the steps left as it was costs the same in all plans and is left out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 from opgen.loop.nodes import Stmt
 from opgen.loop.walk import loads, stores
@@ -13,27 +15,62 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Widen
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
+Among: TypeAlias = Literal["all", "tiles", "large tiles"]
+"""Which kinds are asked: large tiles are of four vectors."""
+
+
+class Schedule(Protocol):
+    """What schedules another nest in a trial: that of a copy, or a part of a nest."""
+
+    def __call__(self, trial: Trial, nest: Nest, among: Among = "all") -> bool:
+        """Whether a kind was found for the nest; among those of (large) tiles one with lanes along its outermost loop,
+        or nothing is done.
+        """
+        ...
+
+
+def _left(trial: Trial, nest: Nest, among: Among = "all") -> bool:
+    """A nest that is left as it is."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
 class Site:
-    """`inputs`: the kernel's; `unread`: its outputs that it does not read; `own`: the arguments that nothing else
-    accesses; `around`: the loops of a block that the nest is done in; `widened`: results that wait in a wider type.
+    """`trial`: the kernel so far, in a fork of which a design takes its steps; `schedule`: for nests that it leaves to
+    others; `along`: the only loop that lanes may go along, if there is such a one; `inputs`: the kernel's; `unread`:
+    its outputs that it does not read; `own`: the arguments that nothing else accesses; `around`: the loops of a block
+    that the nest is done in; `widened`: results that wait in a wider type.
     """
 
     nest: Nest
+    trial: Trial
+    schedule: Schedule = _left
+    along: str | None = None
     inputs: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
     around: tuple[str, ...] = ()
     widened: frozenset[str] = frozenset()
+    _known: dict[object, object] = field(default_factory=dict)
+
+    def once(self, key: object, find: Callable[[], T]) -> T:
+        """What several kinds ask for, found once."""
+        if key not in self._known:
+            self._known[key] = find()
+        return cast(T, self._known[key])
 
     @staticmethod
-    def of(nest: Nest, trial: Trial) -> Site:
+    def of(nest: Nest, trial: Trial, schedule: Schedule = _left, along: str | None = None) -> Site:
         kernel, around = trial.kernel, nest_around(trial.kernel, nest.names[0])
         arguments = {b.name for b in kernel.buffers}
         every, here = _accesses(kernel.body), _accesses(nest.core)
         return Site(
             nest,
+            trial,
+            schedule,
+            along,
             frozenset(b.name for b in kernel.inputs),
             frozenset(b.name for b in kernel.outputs) - {e.buffer for e in loads(kernel.body)},
             frozenset(n for n in here if n in arguments and here[n] == every[n]),

@@ -35,12 +35,17 @@ from opgen.schedule.steps import Flatten, Parallel, Partition, Prefetch, Reorder
 class Flat(LaneNest):
     """`vector`: the loop along which results lie consecutively, rows of which are read and stored as a whole."""
 
-    def run(self) -> bool:
-        """Whether the nest is such a product; if not, some steps may have been taken."""
-        at = self.nest.names.index(self.vector)
+    @property
+    def legal(self) -> bool:
+        """Whether the nest may be such a product."""
         simple = reduces(self.nest) and len(self.nest.inner_loops) == 1 and not self.nest.conditions
-        if not at or not simple or len(self.nest.allocations) != 1 or len(self.nest.results) != 1:
-            return False
+        sizes = all(self.nest.extent(n) is not None for n in self.nest.names)
+        alone = len(self.nest.allocations) == len(self.nest.results) == 1
+        return sizes and self.nest.names.index(self.vector) > 0 and simple and alone
+
+    def take(self) -> bool:
+        """All steps; some may have been taken if the nest is no such product."""
+        at = self.nest.names.index(self.vector)
         flat = self.trial.fresh(f"{self.nest.names[at - 1]}_{self.vector}")
         if not self.trial.take(Flatten(self.nest.names[at - 1], self.vector, flat)):
             return False

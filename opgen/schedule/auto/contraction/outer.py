@@ -23,11 +23,13 @@ from opgen.schedule.steps import Carry, Divide, Parallel, Prefetch, Reorder, Spl
 
 @dataclass(frozen=True)
 class OuterProducts(OuterShape):
-    def run(self) -> bool:
+    @property
+    def legal(self) -> bool:
+        return self.fits
+
+    def take(self) -> bool:
         """All steps, or none."""
-        return self.fits and (
-            self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
-        )
+        return self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
 
     @property
     def _comes_apart(self) -> bool:

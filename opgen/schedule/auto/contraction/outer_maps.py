@@ -26,10 +26,6 @@ from opgen.schedule.steps import Carry, Pack, Prefetch, Reorder, Split, Step, Un
 
 @dataclass(frozen=True)
 class OuterMaps(LaneNest):
-    def run(self) -> bool:
-        """All steps, or none."""
-        return self.execution.hides_loads and self._fits and self.trial.attempt(self._joined)
-
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
@@ -47,7 +43,12 @@ class OuterMaps(LaneNest):
         return next((n for n in self.nest.names if n != self.vector), "")
 
     @property
-    def _fits(self) -> bool:
+    def proven(self) -> bool:
+        """Whether it was measured to be faster: where one unit multiplies and adds."""
+        return self.execution.hides_loads
+
+    @property
+    def legal(self) -> bool:
         """Whether the nest is such a sum, of operands that do not stay in the second cache."""
         nest = self.nest
         if not self._reads or any(constant_extent(s) is None for s in nest.inner_loops) or nest.conditions:
@@ -65,7 +66,7 @@ class OuterMaps(LaneNest):
                 return vectors, balanced(scalars, most)
         return None
 
-    def _joined(self) -> bool:
+    def take(self) -> bool:
         """With one loop over the places of a map, of those loops over places that lie one after the other."""
         places = self.trial.joined([s.var for s in self.nest.inner_loops])
         return replace(self, nest=self.trial.nest(self.vector))._tiled(places)

@@ -47,10 +47,6 @@ from opgen.schedule.steps import (
 
 @dataclass(frozen=True)
 class OuterPairs(LaneNest):
-    def run(self) -> bool:
-        """All steps, or none."""
-        return self._fits and self.trial.attempt(self._joined)
-
     @cached_property
     def _loop(self) -> str:
         """The loop over scalars."""
@@ -66,10 +62,17 @@ class OuterPairs(LaneNest):
         return rows if along and not roles.batch else ()
 
     @property
-    def _fits(self) -> bool:
+    def legal(self) -> bool:
         """Whether the nest is such a sum, of a small table and of operands that the second cache does not hold."""
         nest, second = self.nest, self.machine.l2.size
-        if not self._reads or nest.conditions or len(nest.results) != 1 or not nest.inner_loops or nest.phases:
+        if (
+            not self.machine.pairs
+            or not self._reads
+            or nest.conditions
+            or len(nest.results) != 1
+            or not nest.inner_loops
+            or nest.phases
+        ):
             return False
         if any(constant_extent(s) is None for s in nest.inner_loops) or read_bytes(nest) <= second:
             return False
@@ -85,7 +88,7 @@ class OuterPairs(LaneNest):
     def _scalars(self) -> int:
         return self.nest.extent(self._loop) or 0
 
-    def _joined(self) -> bool:
+    def take(self) -> bool:
         """With one loop over all places."""
         count = prod(constant_extent(s) or 1 for s in self.nest.inner_loops)
         place, *others = self.trial.joined([s.var for s in self.nest.inner_loops])

@@ -52,10 +52,6 @@ def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool
 
 @dataclass(frozen=True)
 class Products(LaneNest):
-    def run(self) -> bool:
-        """All steps, or none."""
-        return self._fits and self.trial.attempt(self._take)
-
     @cached_property
     def _loops(self) -> list[str]:
         """The loops over places."""
@@ -90,7 +86,7 @@ class Products(LaneNest):
         return [self.nest.extent(n) or 0 for n in self._loops]
 
     @property
-    def _fits(self) -> bool:
+    def legal(self) -> bool:
         """Whether the nest is such a product, and large enough for panels."""
         nest, m = self.nest, self.machine
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
@@ -115,7 +111,7 @@ class Products(LaneNest):
     def _blocks(self) -> int:
         return self._width // (PRODUCT_VECTORS * self.lanes)
 
-    def _take(self) -> bool:
+    def take(self) -> bool:
         trial, (*others, loop) = self.trial, self._joined()
         whole = len(others) == self._apart
         filled = whole and self._axis == len(self._reads[0].indices) - 1

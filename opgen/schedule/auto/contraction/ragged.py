@@ -6,50 +6,64 @@ the results then, nor rows in panels.  What comes of rows from beyond the second
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.site import Among
 from opgen.schedule.cost.calibration import ALL, PRODUCT_VECTORS, WHOLE_TILES
 from opgen.schedule.steps import Partition, Reorder
 
 
+class Part(Protocol):
+    """Schedules a part of the nest, in (large) tiles or in any way; whether there was a kind for it."""
+
+    def __call__(self, nest: Nest, among: Among = "all") -> bool: ...
+
+
 @dataclass(frozen=True)
 class Ragged(LaneNest):
-    """`whole` schedules a nest of whole large tiles and says if it did, `tiled` one of tiles of any kind, `rest` what
-    is left over.
-    """
+    schedule: Part
 
-    whole: Callable[[Nest], bool]
-    tiled: Callable[[Nest], bool]
-    rest: Callable[[Nest], None]
+    @property
+    def legal(self) -> bool:
+        return len(self.nest.names) > 1 and 0 < self._left < self._width
 
-    def run(self) -> bool:
-        width = self.nest.extent(self.vector) or 0
-        left = width % (PRODUCT_VECTORS * self.lanes)
-        fits = len(self.nest.names) > 1 and 0 < left <= (1 - WHOLE_TILES) * width
-        return fits and self.trial.attempt(lambda: self._take(left))
+    @property
+    def proven(self) -> bool:
+        """Whether little is left over."""
+        return self._left <= (1 - WHOLE_TILES) * self._width
 
-    def _take(self, left: int) -> bool:
+    @property
+    def _width(self) -> int:
+        return self.nest.extent(self.vector) or 0
+
+    @property
+    def _left(self) -> int:
+        """The results that fill no tile."""
+        return self._width % (PRODUCT_VECTORS * self.lanes)
+
+    def take(self) -> bool:
         trial, others = self.trial, [n for n in self.nest.names if n != self.vector]
         name = trial.fresh(f"{self.vector}_left")
         suffix = name.removeprefix(f"{self.vector}_")
         if not trial.take(Reorder((self.vector, *others))):
             return False
-        self.trial.joined(others)
-        if not trial.take(Partition(self.vector, (-left,), suffix)):
+        trial.joined(others)
+        if not trial.take(Partition(self.vector, (-self._left,), suffix)):
             return False
-        nest = trial.nest(self.vector)
-        if not self.whole(nest) and not (self._overlaps and self._afar and self.tiled(nest)):
+        nest, any_tiles = trial.nest(self.vector), self._overlaps and self._afar
+        if not self.schedule(nest, "large tiles") and not (any_tiles and self.schedule(nest, "tiles")):
             return False
-        self.rest(trial.nest(name))
+        if not self.schedule(trial.nest(name), "tiles"):
+            self.schedule(trial.nest(name))
         return True
 
     @property
     def _overlaps(self) -> bool:
         """Whether the last vector of a row of results would reach over its end."""
-        return (self.nest.extent(self.vector) or 0) % self.lanes > 0
+        return self._width % self.lanes > 0
 
     @property
     def _afar(self) -> bool:

@@ -47,10 +47,6 @@ from opgen.schedule.steps import (
 class ScalarRows(LaneNest):
     """`vector` is the loop along which results lie; lanes go along the places."""
 
-    def run(self) -> bool:
-        """All steps, or none."""
-        return self._fits and self.trial.attempt(self._take)
-
     @cached_property
     def _loops(self) -> list[str]:
         return [n for n in self.nest.names if n != self.vector]
@@ -97,7 +93,7 @@ class ScalarRows(LaneNest):
         return next((n for n in whole if self._width >= least * n), 0)
 
     @property
-    def _fits(self) -> bool:
+    def legal(self) -> bool:
         """Whether the nest is such a product, the table from beyond the second cache is what is large, and lanes are
         few that stay empty.
         """
@@ -123,7 +119,7 @@ class ScalarRows(LaneNest):
             and memory.holds(self._places * self._terms * element, 2, FOUND)
         )
 
-    def _take(self) -> bool:
+    def take(self) -> bool:
         trial, place = self.trial, self._joined()
         if place is None:
             return False

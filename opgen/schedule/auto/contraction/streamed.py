@@ -57,8 +57,9 @@ from opgen.schedule.steps import (
 
 @dataclass(frozen=True)
 class Streamed(LaneNest):
-    def run(self) -> bool:
-        """Take all steps if the nest is of this kind, or none."""
+    @property
+    def legal(self) -> bool:
+        """Whether the nest is of this kind."""
         if not self._suits() or self._terms is None or self._vectors is None:
             return False
         rows = self.roles.vectors[0].dtype
@@ -67,7 +68,7 @@ class Streamed(LaneNest):
         if not (self._in_order or self._positions_are_many()):
             return False
         blocks = self._whole or bool(self._blocked()[0])
-        return self._few_bodies() and blocks and self.trial.attempt(self._take)
+        return self._few_bodies() and blocks
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -196,7 +197,7 @@ class Streamed(LaneNest):
             None,
         )
 
-    def _take(self) -> bool:
+    def take(self) -> bool:
         """In order: blocks of terms outermost; else blocks of vectors."""
         in_order = self._in_order
         tile = self._joined()

@@ -28,10 +28,6 @@ from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step
 
 @dataclass(frozen=True)
 class Taps(LaneNest):
-    def run(self) -> bool:
-        """All steps, or none."""
-        return self._fits and self._block > 0 and self.trial.attempt(self._take)
-
     @cached_property
     def _held(self) -> tuple[str, ...]:
         """The loops over the scalars of a row, the outer one first; none if these do not lie together."""
@@ -55,7 +51,7 @@ class Taps(LaneNest):
         return first, second
 
     @property
-    def _fits(self) -> bool:
+    def legal(self) -> bool:
         """Whether the nest is such a sum: of as many scalars as one vector each leaves registers for."""
         nest = self.nest
         if not self._held or self._rows is None or nest.phases or len(self._places) < 2:
@@ -63,7 +59,8 @@ class Taps(LaneNest):
         kept = nest.sums_wait and self.roles.stores_vectors
         known = all(constant_extent(s) is not None for s in self._places)
         few = POSITIONS < prod(self._extents) <= self.machine.registers - OPERANDS
-        return kept and known and few and is_contiguous(self._rows, self.vector, nest.shapes) and self._tile[1] > 1
+        along = is_contiguous(self._rows, self.vector, nest.shapes)
+        return kept and known and few and along and self._tile[1] > 1 and self._block > 0
 
     @cached_property
     def _tile(self) -> tuple[int, int]:
@@ -122,7 +119,7 @@ class Taps(LaneNest):
         read = {e.buffer for e in self.nest.summed}
         return sum(region(a, [*results, *places]).bytes for a in found if a.buffer in read)
 
-    def _take(self) -> bool:
+    def take(self) -> bool:
         trial, (first, second), (size, vectors) = self.trial, self._held, self._tile
         outer, inner = trial.fresh(f"{first}_o"), trial.fresh(f"{first}_i")
         blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")

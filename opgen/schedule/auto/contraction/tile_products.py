@@ -68,7 +68,7 @@ class TileProducts:
     vector: str
     columns: str
     machine: Machine
-    alone: Callable[[Nest], None]
+    alone: Callable[[Nest], object]
 
     def run(self) -> bool:
         """Take the steps; False, with some perhaps taken, if the nest is not such a product."""

@@ -31,12 +31,20 @@ from opgen.schedule.steps import Flatten, Pack, Reorder
 class TurnedMaps(LaneNest):
     """`vector`: the loop that lanes shall follow; `alone` schedules a nest that is left."""
 
-    alone: Callable[[Nest], None]
+    alone: Callable[[Nest], object]
 
-    def run(self) -> bool:
+    @property
+    def legal(self) -> bool:
+        """Whether there is something to turn."""
+        return self.roles.is_sum and bool(self._moved)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the arithmetic takes much longer than the copies."""
+        return self._arithmetic >= WORTH_MAPS * self._copying
+
+    def take(self) -> bool:
         """All steps; after False some may have been taken."""
-        if not self._moved or self._arithmetic < WORTH_MAPS * self._copying:
-            return False
         self._flatten()
         if self.execution.hides_loads and self._product():
             return True

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from opgen.machine import Machine
+from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.site import Site
 
@@ -14,6 +15,6 @@ class Kind(Protocol):
     @property
     def name(self) -> str: ...
 
-    def plans(self, site: Site, machine: Machine) -> Iterator[Plan]:
+    def plans(self, site: Site, machine: Machine) -> Iterator[Plan | Design]:
         """Plans that may be taken for a nest, each by itself; none if the nest is of another kind."""
         ...

@@ -2,15 +2,76 @@
 
 from __future__ import annotations
 
+from opgen.schedule.auto.contraction.flat import Flat
+from opgen.schedule.auto.contraction.outer import OuterProducts
+from opgen.schedule.auto.contraction.outer_maps import OuterMaps
+from opgen.schedule.auto.contraction.outer_pairs import OuterPairs
+from opgen.schedule.auto.contraction.prepared import (
+    as_given,
+    packed,
+    unpacked,
+    wide_scalars,
+    wide_sums,
+    wide_sums_even_of_pairs,
+)
+from opgen.schedule.auto.contraction.products import Products
+from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
+from opgen.schedule.auto.contraction.streamed import Streamed
+from opgen.schedule.auto.contraction.taps import Taps
+from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
+from opgen.schedule.auto.kinds.few import FewResults
+from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results
 from opgen.schedule.auto.kinds.kind import Kind
+from opgen.schedule.auto.kinds.nest import Tiled
+from opgen.schedule.auto.kinds.packed import PackedRows
+from opgen.schedule.auto.kinds.pairs import InPairs
+from opgen.schedule.auto.kinds.ragged import InParts
 from opgen.schedule.auto.kinds.rows import Rows
+from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
+from opgen.schedule.auto.kinds.turned_maps import Turned
 from opgen.schedule.auto.kinds.whole import Whole
+from opgen.schedule.auto.kinds.windows import ColumnSums, WindowRows, WindowRowSums, WindowSlices
+
+# Which of them go before others, whatever their prices, stands in `overrides.py`.
+TILES: tuple[Kind, ...] = (
+    Contracted("scalar_rows", ScalarRows),
+    Contracted("products", Products, (as_given, wide_scalars)),
+    Contracted("outer_maps", OuterMaps),
+    InParts(),
+    Contracted("outer_pairs", OuterPairs),
+    Contracted("streamed", Streamed, (wide_sums, unpacked)),
+    Contracted("taps", Taps, (wide_sums_even_of_pairs, unpacked)),
+    InPairs(),
+    Contracted("outer", OuterProducts, (wide_sums, packed)),
+    Tiled(),
+)
+"""Contractions."""
+
+LARGE_TILES: tuple[Kind, ...] = (
+    Contracted("products", Products),
+    Contracted("streamed", Streamed),
+    Contracted("outer", OuterProducts),
+)
+"""Those of four vectors a tile, of operands as they lie."""
 
 KINDS: tuple[Kind, ...] = (
     Transposed(),
     Elementwise(),
     Rows(),
     Whole(),
+    OnTiles(),
+    FewResults(),
+    InLanes("flat", Flat, along_results, full=True),
+    WindowRows(),
+    WindowRowSums(),
+    WindowSlices(),
+    Turned(),
+    *TILES,
+    ColumnSums(),
+    PackedRows(),
 )
+
+QUICK: tuple[Kind, ...] = (PackedRows(), Elementwise())
+"""Those of nests that run only if data say so."""

@@ -21,7 +21,7 @@ from opgen.schedule.cost.calibration import TAPS
 
 @dataclass(frozen=True)
 class Window(LaneNest):
-    def run(self) -> bool:
+    def take(self) -> bool:
         found = [w for w in walks(self.nest) if w.result != self.vector]
         if not found or any(constant_extent(s) is None for s in self.nest.inner_loops):
             return False

@@ -22,7 +22,7 @@ class ResultTile(LaneNest):
     row: Walk | None
     column: Walk
 
-    def run(self) -> bool:
+    def take(self) -> bool:
         lanes = self._lanes
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
         if not self.trial.take(*steps, *lanes.splits, Reorder((*lanes.order, *self._inner_order(), lanes.lane))):

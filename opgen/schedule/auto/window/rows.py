@@ -42,7 +42,7 @@ from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stag
 
 @dataclass(frozen=True)
 class RowTile(LaneNest):
-    def run(self) -> bool:
+    def take(self) -> bool:
         """Whether the nest is such a window; if not, nothing is done."""
         row, column = self._row, self._column
         if column is None or not self._only_taps or (self._sliced and sliced_loop(self.nest) is not None):

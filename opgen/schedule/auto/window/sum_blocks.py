@@ -40,7 +40,7 @@ class SumBlocks(LaneNest):
     row: Walk
     column: Walk
 
-    def run(self) -> bool:
+    def take(self) -> bool:
         """Whether the nest is such a window and gains by it; if not, some steps may have been taken."""
         if not self._suits or not (self._choice.far or self._choice.block):
             return False

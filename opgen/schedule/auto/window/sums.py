@@ -31,7 +31,7 @@ class SumTile(LaneNest):
     row: Walk | None
     column: Walk
 
-    def run(self) -> bool:
+    def take(self) -> bool:
         cut, lanes = self._cut, self._lanes
         tiled = self.column.term
         t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")

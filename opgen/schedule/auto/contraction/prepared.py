@@ -1,0 +1,143 @@
+"""What is done to a nest before a contraction is tiled, each way once for all kinds: operands packed so that lanes read
+them side by side, narrow ones in wide copies, sums that wait in wide results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from opgen.dtypes import BFLOAT16
+from opgen.loop.nodes import Kernel
+from opgen.machine import Machine
+from opgen.schedule.auto.copies.panel import Marks
+from opgen.schedule.auto.copies.prepare import pack_strided, widen_reused
+from opgen.schedule.auto.nests import Nest, loop_across, loops_instead, worth_lanes
+from opgen.schedule.auto.roles import Roles
+from opgen.schedule.auto.site import Schedule, Site, lanes_of
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.steps import Widen
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A nest after some steps in `trial`, with `lanes` along `loop`; `waiting`: the wide results to be stored."""
+
+    site: Site
+    trial: Trial
+    loop: str
+    lanes: int
+    marks: Marks
+    about: str = ""
+    waiting: str = ""
+
+    @property
+    def nest(self) -> Nest:
+        return self.trial.nest(self.loop)
+
+    def forked(self) -> Prepared:
+        """The same, to go on from by itself."""
+        return replace(self, trial=self.trial.fork())
+
+    def finished(self) -> None:
+        """Sums that waited in wide results stored as they shall be."""
+        if self.waiting:
+            self.site.schedule(self.trial, self.trial.nest(f"{self.waiting}_0"))
+
+
+Way: TypeAlias = Callable[[Site, Machine, str], Prepared | None]
+"""A way to prepare a nest for lanes along a loop; None if there is nothing to prepare, or it is refused."""
+
+
+def loops_for_lanes(site: Site, machine: Machine) -> Iterator[tuple[str, bool]]:
+    """The loops that lanes of a contraction may go along, the best first, and whether only for want of others."""
+    nest, along = site.nest, site.roles.lanes
+    first = dict.fromkeys(n for n in (loop_across(nest, lanes_of(nest, machine, None)), along) if n is not None)
+    if site.along is not None:
+        first = {site.along: None}
+    instead = [] if along is None or site.along is not None else [n for n in loops_instead(nest) if n not in first]
+    for loop in (*first, *instead):
+        if lanes_of(nest, machine, nest.extent(loop)) > 1:
+            yield loop, loop not in first
+
+
+def as_given(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """Nothing is done before."""
+    kernel, start = site.trial.kernel, len(site.trial.steps)
+    lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
+    return Prepared(site, site.trial, loop, lanes, Marks(kernel, start, start, start))
+
+
+def packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """What lanes would read with strides is packed, and what is narrow has wide copies, if enough lies side by side
+    then.
+    """
+    return site.once(("packed", loop), lambda: _packed(site, machine, loop))
+
+
+def _packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    trial, start = site.trial.fork(), len(site.trial.steps)
+    lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
+    nest = pack_strided(site.nest, loop, trial, machine.vector_bytes)
+    marks = widened_copies(nest, loop, trial, site.schedule, (site.trial.kernel, start))
+    return Prepared(site, trial, loop, lanes, marks) if worth_lanes(trial.nest(loop), loop) else None
+
+
+def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """As packed, if there is nothing to be packed."""
+    found = packed(site, machine, loop)
+    return found if found is not None and len(found.trial.steps) == len(site.trial.steps) else None
+
+
+def wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """Narrow scalars in a wide copy; but for those that are taken in pairs."""
+    return None if _in_pairs(site, machine) else _wide_scalars(site, machine, loop)
+
+
+def wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """Narrow scalars in a wide copy, and sums that wait in wide results; but for those that are taken in pairs."""
+    return None if _in_pairs(site, machine) else wide_sums_even_of_pairs(site, machine, loop)
+
+
+def wide_sums_even_of_pairs(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    """As wide sums, of all narrow types."""
+    return site.once(("wide sums", loop), lambda: _wide_sums(site, machine, loop))
+
+
+def _in_pairs(site: Site, machine: Machine) -> bool:
+    return machine.pairs and all(e.dtype == BFLOAT16 for e in site.roles.operands)
+
+
+def _wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    return site.once(("wide scalars", loop), lambda: _widened(site, machine, loop))
+
+
+def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    scalars, trial = Roles.of(site.nest, loop).scalars, site.trial.fork()
+    if len(scalars) != 1 or len(site.nest.results) != 1 or scalars[0].dtype == scalars[0].dtype.compute_type:
+        return None
+    start = len(trial.steps)
+    for copy in widen_reused(site.nest, loop, trial, scalars):
+        site.schedule(trial, trial.nest(copy))
+    lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
+    return Prepared(site, trial, loop, lanes, Marks(site.trial.kernel, start, start, len(trial.steps)), "wide scalars")
+
+
+def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    scalars = _wide_scalars(site, machine, loop)
+    if scalars is None:
+        return None
+    found, result = scalars.forked(), site.nest.results[0].buffer
+    wide = found.trial.fresh(f"{result}_wide")
+    return replace(found, about="wide sums", waiting=wide) if found.trial.take(Widen(result, wide)) else None
+
+
+def widened_copies(nest: Nest, vector: str, trial: Trial, schedule: Schedule, before: tuple[Kernel, int]) -> Marks:
+    """Convert narrow inputs once, now that all are packed; `before`: the kernel that was there before, and how many
+    steps were taken.
+    """
+    packed = len(trial.steps)
+    for copy in widen_reused(nest, vector, trial):
+        schedule(trial, trial.nest(copy))
+    return Marks(*before, packed, len(trial.steps))
