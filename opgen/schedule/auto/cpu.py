@@ -1,7 +1,4 @@
-"""The automatic schedule of one nest for a CPU with vector registers: the cheapest of what kinds propose (`kinds/`).
-
-Sizes that are not known are done first (`generic/`): what is left of such a nest goes on.
-"""
+"""The automatic schedule of one nest for a CPU with vector registers: the cheapest of what kinds propose (`kinds/`)."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from dataclasses import dataclass
 
 from opgen.machine import Machine
 from opgen.schedule.auto.choose import Chooser
-from opgen.schedule.auto.generic.few import GenericFew
-from opgen.schedule.auto.generic.nest import GenericNest
 from opgen.schedule.auto.kinds import registry
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.nests import Nest, conditional_loops, contiguous_loop, nest_of
@@ -36,10 +31,6 @@ class CpuNest:
             if vector is not None:  # not worth the time that a better schedule takes to build
                 self._chosen(registry.QUICK)
             return False
-        if vector is not None and any(self.nest.extent(n) is None for n in self.nest.names):
-            open_nest = (self.nest, self.trial, self.machine, vector)
-            if not GenericFew(*open_nest).run():  # what is left of the nest goes on
-                GenericNest(*open_nest).run()
         found = self._chosen(registry.KINDS)
         if not found:
             plain(nest_of(self.trial.kernel, *self.nest.names), self.trial)

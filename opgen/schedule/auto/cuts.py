@@ -41,6 +41,13 @@ class Cut:
         return tuple(cut for cut in (first, -last) if cut)
 
 
+def tails_of(extent: int | None, size: int) -> tuple[Tail, ...]:
+    """How the last tile of a loop may end, the best first."""
+    if extent is None:
+        return ("guard",)
+    return ("exact",) if extent % size == 0 else ("overlap", "guard")
+
+
 def sizes(extent: int, unit: int, most: int) -> Iterable[int]:
     """Sizes of tiles that are worth trying: multiples of `unit` that divide the extent, all if only one does."""
     choices = [unit * i for i in range(1, most + 1) if unit * i < extent + unit]

@@ -27,12 +27,16 @@ def set_apart(trial: Trial, nest: Nest, column: Walk, tiles: str, cut: Cut) -> b
     """
     if cut.tail == "exact" and column.term not in nest.borders:
         return True
-    taps = nest.extent(column.result) or 1
-    reach = (taps - 1) * abs(column.step) // (2 * abs(column.apart))
-    at = cut.border(max(1, reach))
-    if cut.tail == "exact":
-        at = needed(nest, column.term, at, cut.size)
+    at = ends_of(nest, column.term, cut, column.reach_of_terms(nest.extent(column.result) or 1))
     return not at or trial.take(Partition(tiles, at))
+
+
+def ends_of(nest: Nest, loop: str, cut: Cut, reach: int, phases: int = 1) -> tuple[int, ...]:
+    """Cuts that set apart the tiles from which `reach` further iterations lead out of a loop: of whole tiles those at
+    which conditions can fail.  A loop in `phases` is cut in tiles of each.
+    """
+    at = cut.border(reach)
+    return needed(nest, loop, at, cut.size * phases) if cut.tail == "exact" else at
 
 
 def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int, ...]:

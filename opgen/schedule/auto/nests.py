@@ -379,6 +379,12 @@ def places_read(nest: Nest) -> set[Load]:
     return {n for e in nest.outside_loads for i in e.indices for n in walk_expr(i) if isinstance(n, Load)}
 
 
+def copies_rows(nest: Nest, vector: str) -> bool:
+    """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
+    places = places_read(nest)
+    return bool(places) and not any(depends(e.indices, vector) for e in places) and len(nest.names) > 1
+
+
 def width_in_bytes(nest: Nest, along: str | None = None) -> int:
     """The size of the widest scalar that the nest computes with; what only tells where all of a loop is read does not
     count.

@@ -17,12 +17,16 @@ class Override:
 
 
 COPIES = ("columns", "packed")
-TILES = ("outer", "nest", *COPIES)
+WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
+TILES = ("outer", "nest", *WITHOUT_MIXING)
 SUMS = ("scalar_rows", "products", "outer_maps", "ragged", "outer_pairs", "streamed", "taps", "pairs", *TILES)
 MAPS = ("turned_maps", *SUMS)
+OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
 WINDOWS = ("window_rows", "row_sums", "slices", *MAPS)
 
 OVERRIDES: tuple[Override, ...] = (
+    Override("open_few", ("open_tiles", *OF_ANY_SIZE), "E047"),
+    Override("open_tiles", OF_ANY_SIZE, "E029"),
     Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
     Override("few", ("flat", *WINDOWS), "E044"),
     Override("flat", WINDOWS, "E073"),
@@ -40,6 +44,9 @@ OVERRIDES: tuple[Override, ...] = (
     Override("pairs", SUMS[7:], "E034"),
     Override("outer", TILES, "E084"),
     Override("nest", TILES[1:], "E003"),
+    Override("sum_blocks", WITHOUT_MIXING[1:], "E038"),
+    Override("window_sums", WITHOUT_MIXING[2:], "E022"),
+    Override("window", COPIES, "E021"),
     Override("columns", ("packed",), "E104"),
 )
 

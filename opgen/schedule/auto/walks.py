@@ -29,6 +29,14 @@ class Walk:
         """What must be added to `term` for each step of `result`, negated, to read the same; None if that is broken."""
         return self.step // self.apart if self.step % self.apart == 0 else None
 
+    def reach(self, terms: int) -> int:
+        """How many results at either end the terms lead out of what is read, at least 1, if they are centred."""
+        return max(1, (terms - 1) * abs(self.apart) // (2 * abs(self.step)))
+
+    def reach_of_terms(self, results: int) -> int:
+        """How many terms at either end of a sum the results lead out of what is read, at least 1."""
+        return max(1, (results - 1) * abs(self.step) // (2 * abs(self.apart)))
+
     def stride(self, nest: Nest) -> int:
         """The bytes from one element along this index to the next."""
         at = next(d for d, index in enumerate(self.load.indices) if self.result in free_vars(index))

@@ -16,7 +16,8 @@ from opgen.loop.nodes import Binary, Const
 from opgen.loop.walk import free_vars, walk_exprs
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest, contiguous_loop, is_contiguous, width_in_bytes
+from opgen.schedule.auto.nests import Nest, contiguous_loop, is_contiguous
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.sources import Sources, along
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FAN_DIVISOR, FAN_TERMS
@@ -56,7 +57,7 @@ class Fan:
         vector = contiguous_loop(nest)
         if vector is not None and fan and vector not in fan:
             inside = tuple(b for b in reversed(sources.writers) if b in within)
-            found = Fan(nest, vector, fan, inside, sources, _lanes(nest, vector, machine))
+            found = Fan(nest, vector, fan, inside, sources, lanes_of(nest, machine, nest.extent(vector) or 1))
             if found.lanes > 1 and found._is_small() and found._is_consecutive():
                 return found
         trial.kernel, trial.steps = before
@@ -132,14 +133,6 @@ class Fan:
 def may_fan_out(nest: Nest, sources: Sources) -> bool:
     """Whether it is worth a closer look: a nest without such loops, or names for them to be, does not fan out."""
     return bool(_quotients(nest)) or bool(sources.fan(nest, sources.within(nest)))
-
-
-def _lanes(nest: Nest, vector: str, machine: Machine) -> int:
-    """As many as a register holds, or the greatest power of two that fits a shorter loop."""
-    lanes, extent = max(1, machine.vector_bytes // width_in_bytes(nest)), nest.extent(vector) or 1
-    while lanes > extent:
-        lanes //= 2
-    return lanes
 
 
 def _terms(nest: Nest, loops: list[str] | tuple[str, ...]) -> int | None:

@@ -9,7 +9,8 @@ from typing import ClassVar
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.cuts import divisors
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, width_in_bytes
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import BLOCKS_ALIKE, CHAIN_VECTORS, FOUND_SUMS, KEPT
@@ -52,7 +53,7 @@ class LaneBlocks(Blocks):
 
     def _best(self, moved: tuple[str, ...], depth: int) -> tuple[float, tuple[int, int]]:
         extent = self._extents[0]
-        step = CHAIN_VECTORS * max(1, self.machine.vector_bytes // width_in_bytes(self.last))
+        step = CHAIN_VECTORS * lanes_of(self.last, self.machine, None)
         sizes = [n for n in divisors(extent) if n % step == 0 and n < extent]
         found = [(self._seconds(moved, extent // n), (0, n)) for n in sizes]
         least = min((seconds for seconds, _ in found), default=0)

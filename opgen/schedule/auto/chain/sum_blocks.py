@@ -12,7 +12,8 @@ from opgen.loop.walk import loops_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.chain.blocks import Blocks
-from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous, width_in_bytes
+from opgen.schedule.auto.nests import Nest, contiguous_loop, depends, is_contiguous
+from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
@@ -94,7 +95,7 @@ class SumBlocks(Blocks):
 
     @property
     def _lanes(self) -> int:
-        return max(1, self.machine.vector_bytes // width_in_bytes(self.last))
+        return lanes_of(self.last, self.machine, None)
 
     @cached_property
     def _extents(self) -> tuple[int, ...]:

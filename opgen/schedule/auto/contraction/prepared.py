@@ -58,7 +58,7 @@ def loops_for_lanes(site: Site, machine: Machine) -> Iterator[tuple[str, bool]]:
         first = {site.along: None}
     instead = [] if along is None or site.along is not None else [n for n in loops_instead(nest) if n not in first]
     for loop in (*first, *instead):
-        if lanes_of(nest, machine, nest.extent(loop)) > 1:
+        if lanes_of(nest, machine, nest.extent(loop)) > 1 and not Roles.of(nest, loop).is_window:
             yield loop, loop not in first
 
 

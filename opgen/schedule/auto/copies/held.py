@@ -10,17 +10,18 @@ from opgen.schedule.cost.sizes import bytes_of
 from opgen.schedule.steps import Split, Stage, Step, Unroll, Vectorize
 
 
-def stage_in_registers(trial: Trial, load: Load, at: str, vector: str) -> list[Step]:
-    """Stage what one iteration of `at` reads of a buffer, one vector of lanes wide; none if that is refused.
+def stage_in_registers(trial: Trial, load: Load, at: str, vector: str | None = None) -> list[Step]:
+    """Stage what one iteration of `at` reads of a buffer, one vector of lanes wide, or single elements that are the
+    same for all lanes; none if that is refused.
 
     Gives the steps that make the copying vector code, to be taken once the lanes are.
     """
-    lanes = _lane_axis(load, vector)
+    lanes = None if vector is None else _lane_axis(load, vector)
     name = trial.fresh(f"{load.buffer}_kept")
-    if lanes is None or not trial.take(Stage(load.buffer, at, "register", False, name)):
+    if (vector is not None and lanes is None) or not trial.take(Stage(load.buffer, at, "register", False, name)):
         return []
-    others = [d for d in range(len(load.indices)) if d != lanes]
-    return [*(Unroll(f"{name}_{d}") for d in others), Vectorize(f"{name}_{lanes}")]
+    unrolled: list[Step] = [Unroll(f"{name}_{d}") for d in range(len(load.indices)) if d != lanes]
+    return unrolled if lanes is None else [*unrolled, Vectorize(f"{name}_{lanes}")]
 
 
 def stage_on_stack(trial: Trial, load: Load, at: str, vector: str, lanes: int, most: float) -> list[Step]:

@@ -10,45 +10,34 @@ from dataclasses import dataclass
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Load
-from opgen.machine import Machine
 from opgen.schedule.auto.contraction.few import axis_along, held_loop, is_row
 from opgen.schedule.auto.generic.borders import Border, borders, paddings
 from opgen.schedule.auto.generic.panels import Panel
-from opgen.schedule.auto.nests import Nest, reduces, width_in_bytes
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.roles import Roles
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import OPEN_HELD, OPEN_LANES, OPEN_ROW
 from opgen.schedule.steps import Parallel, Partition, Reorder, Split, Step, Unroll, Vectorize, Version
 
 
 @dataclass(frozen=True)
-class GenericFew:
-    """A version of a nest whose results lie consecutively along `held`, few of them."""
-
-    nest: Nest
-    trial: Trial
-    machine: Machine
-    held: str
-
-    def run(self) -> bool:
-        """Whether there is a version."""
-        nest = self.nest
-        extent = nest.extent(self.held)
-        few = extent is not None and OPEN_LANES * extent < self._lanes
-        if not few or not reduces(nest) or len(nest.allocations) != 1 or len(nest.names) < 3:
-            return False
-        found = borders(nest)
-        return any(self._along(found[n]) for n in reversed(nest.names[1:]) if n in found)
+class GenericFew(LaneNest):
+    """A version of a nest whose results lie consecutively along `vector`, few of them."""
 
     @property
-    def _lanes(self) -> int:
-        return max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
+    def legal(self) -> bool:
+        extent = self.nest.extent(self.vector)
+        return extent is not None and OPEN_LANES * extent < self.lanes and len(self.nest.names) > 2
+
+    def take(self) -> bool:
+        """One version; whether it was legal."""
+        found = borders(self.nest)
+        return any(self._along(found[n]) for n in reversed(self.nest.names[1:]) if n in found)
 
     def _along(self, border: Border) -> bool:
         """The version with lanes along one loop of positions."""
         row, stride = border.position, border.stride
         held = held_loop(self.nest, row, int(OPEN_HELD * self.machine.registers))
-        if not is_row(self.nest, row) or held != self.held:
+        if not is_row(self.nest, row) or held != self.vector:
             return False
         if self.nest.phases.get(row, 1) != stride or (stride > 1 and not border.backward):
             return False
@@ -56,8 +45,8 @@ class GenericFew:
 
     def _version(self, border: Border) -> bool:
         padding = next(paddings(border))
-        vectors = max(1, int(OPEN_ROW * self.machine.registers) // (self.nest.extent(self.held) or 1))
-        wide = b.compare("ge", b.var(border.small), padding.least(vectors * self._lanes))
+        vectors = max(1, int(OPEN_ROW * self.machine.registers) // (self.nest.extent(self.vector) or 1))
+        wide = b.compare("ge", b.var(border.small), padding.least(vectors * self.lanes))
         first, suffix = self.nest.names[0], "row"
         if not self.trial.take(Version(first, b.both(padding.condition(), wide), suffix)):
             return False
@@ -74,11 +63,11 @@ class GenericFew:
         source = next((i for i in self.trial.kernel.inputs if i.name == load.buffer), None)
         if axis == len(load.indices) - 1:
             return True
-        return source is not None and Panel(source, axis).make(self.trial, at, None, self._lanes)
+        return source is not None and Panel(source, axis).make(self.trial, at, None, self.lanes)
 
     def _tiled(self, border: Border, suffix: str, vectors: int) -> bool:
         """Classes of positions, tiles of vectors along one class, all results of each in registers."""
-        row, held = border.position + suffix, self.held + suffix
+        row, held = border.position + suffix, self.vector + suffix
         nest, fresh = self.trial.nest(row), self.trial.fresh
         phase, along, steps = [], row, list[Step]()
         if border.stride > 1:
@@ -91,8 +80,8 @@ class GenericFew:
         taps = [s.var for s in nest.inner_loops]
         unrolled = [*phase, f"{border.tap}{suffix}"] if border.tap else phase
         steps += [
-            Split(along, vectors * self._lanes, "overlap", tile_o, tile_i),
-            Split(tile_i, self._lanes, "exact", tile_v, tile_l),
+            Split(along, vectors * self.lanes, "overlap", tile_o, tile_i),
+            Split(tile_i, self.lanes, "exact", tile_v, tile_l),
             Reorder((*outer, *phase, tile_o, *taps, tile_v, held, tile_l)),
             *(Unroll(n) for n in (*unrolled, tile_v, held)),
             Vectorize(tile_l),

@@ -14,23 +14,20 @@ from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Expr
-from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.generic.borders import Border, Padding, borders, paddings
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes
 from opgen.schedule.auto.generic.tiles import Chosen, Lanes, Tiled
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import (
     Nest,
     depends,
     is_contiguous,
     own_axis,
-    reduces,
-    width_in_bytes,
     worth_lanes,
 )
 from opgen.schedule.auto.roles import Roles
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     MASKED_BYTES,
     OPEN_FEW,
@@ -49,29 +46,22 @@ from opgen.schedule.steps import Version
 
 
 @dataclass(frozen=True)
-class GenericNest:
+class GenericNest(LaneNest):
     """Versions of one nest along whose loop `vector` results lie consecutively."""
 
-    nest: Nest
-    trial: Trial
-    machine: Machine
-    vector: str
+    @property
+    def legal(self) -> bool:
+        return self.nest.extent(self.vector) is None
 
-    def run(self) -> bool:
-        """Whether there is any version."""
-        nest = self.nest
-        if nest.extent(self.vector) is not None or not reduces(nest) or len(nest.allocations) != 1:
-            return False
-        return self.trial.attempt(self._versions)
-
-    def _versions(self) -> bool:
+    def take(self) -> bool:
+        """As many versions as are legal; whether there are any."""
         nest = self.nest
         if not mixes(nest, self.vector):
             nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
         made = 0
         panels = self._panels(nest)
         if panels or worth_lanes(nest, self.vector):
-            for chosen in _versions(nest, self.vector, self._lanes, self._masked, self._tall):
+            for chosen in _versions(nest, self.vector, self.lanes, self._masked, self._tall):
                 near = chosen.carried or chosen.paddings
                 copied = [p for p in panels if near or p.turned]
                 made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
@@ -91,10 +81,6 @@ class GenericNest:
         return found
 
     @property
-    def _lanes(self) -> int:
-        return max(1, self.machine.vector_bytes // width_in_bytes(self.nest))
-
-    @property
     def _masked(self) -> bool:
         return self.machine.vector_bytes >= MASKED_BYTES
 
@@ -107,7 +93,7 @@ class GenericNest:
         """A version and its schedule."""
         if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
             return False
-        lanes = Lanes(f"{self.vector}_{suffix}", self._lanes, self._masked)
+        lanes = Lanes(f"{self.vector}_{suffix}", self.lanes, self._masked)
         return Tiled(self.trial, lanes, self.machine.registers, chosen.named(suffix), panels).run()
 
 

@@ -11,7 +11,6 @@ from opgen.schedule.auto.contraction.prepared import Prepared, Way, as_given, lo
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.past import past_caches
-from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FOUND_SUMS
@@ -59,6 +58,5 @@ def finished(prepared: Prepared, machine: Machine, trial: Trial | None = None) -
     """Results of a contraction stored past the caches, if they are too many to be kept; not of a part, whose rows are
     no whole lines.
     """
-    nest, loop = prepared.site.nest, prepared.loop
-    if prepared.site.along is None and not Roles.of(nest, loop).is_window:  # windows decide themselves
-        past_caches(nest, loop, trial or prepared.trial, machine, FOUND_SUMS)
+    if prepared.site.along is None:
+        past_caches(prepared.site.nest, prepared.loop, trial or prepared.trial, machine, FOUND_SUMS)

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opgen.machine import Machine
+from opgen.schedule.auto.cuts import tails_of
 from opgen.schedule.auto.nests import (
-    Nest,
-    depends,
+    copies_rows,
     loop_of_reads,
     own_axis,
-    places_read,
     reduces,
     with_last,
     worth_lanes,
@@ -26,7 +25,6 @@ from opgen.schedule.auto.past import streamed
 from opgen.schedule.auto.plan import Cut, Plan, Result
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.cost.calibration import PARALLEL
-from opgen.schedule.split import Tail
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,9 @@ class Elementwise:
             return
         outer, lane = f"{vector}.o", f"{vector}.l"
         others = tuple(n for n in nest.names if n != vector)
-        overlap = extent is not None and extent % lanes != 0
-        tails: tuple[Tail, ...] = ("overlap", "guard") if overlap else ("exact",) if extent is not None else ("guard",)
+        tails = tails_of(extent, lanes)
         for tail in tails:
-            whole = tail == "overlap" or turned is not None or _copies_rows(nest, vector)
+            whole = tail == "overlap" or turned is not None or copies_rows(nest, vector)
             yield Plan(
                 self.name,
                 lane,
@@ -81,9 +78,3 @@ class Elementwise:
             return None
         at = site.around[-1] if site.around else rows[-1]
         return loop, Result(result.buffer, with_last(len(result.indices), axis), at)
-
-
-def _copies_rows(nest: Nest, vector: str) -> bool:
-    """Whether whole rows are read at places that values tell: a place is looked up once for a row."""
-    places = places_read(nest)
-    return bool(places) and not any(depends(e.indices, vector) for e in places) and len(nest.names) > 1

@@ -25,7 +25,6 @@ from opgen.schedule.auto.kinds.contracted import finished, prepared_for
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.window.nest import Window
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import Carry
 
@@ -79,10 +78,7 @@ def _in_wide_panels(on: Prepared, trial: Trial, machine: Machine) -> bool:
 
 def _plain(on: Prepared, machine: Machine) -> bool:
     trial, nest = on.trial, on.nest
-    if Roles.of(nest, on.loop).is_window:
-        if not Window(nest, trial, on.loop, on.lanes, machine).run():
-            return False
-    elif not tiled(trial, on.loop, on.lanes, machine):
+    if not tiled(trial, on.loop, on.lanes, machine):
         return False
     turned(trial, on.marks, on.loop, machine)
     panelled_vectors(trial, on.marks, on.loop, machine)

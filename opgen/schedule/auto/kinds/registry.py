@@ -18,13 +18,17 @@ from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
 from opgen.schedule.auto.contraction.streamed import Streamed
 from opgen.schedule.auto.contraction.taps import Taps
+from opgen.schedule.auto.generic.few import GenericFew
+from opgen.schedule.auto.generic.nest import GenericNest
+from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
 from opgen.schedule.auto.kinds.few import FewResults
-from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results
+from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results, along_slices, along_terms
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.kinds.nest import Tiled
-from opgen.schedule.auto.kinds.packed import PackedRows
+from opgen.schedule.auto.kinds.open_sizes import OpenSizes
+from opgen.schedule.auto.kinds.packed import Packed
 from opgen.schedule.auto.kinds.pairs import InPairs
 from opgen.schedule.auto.kinds.ragged import InParts
 from opgen.schedule.auto.kinds.rows import Rows
@@ -32,7 +36,12 @@ from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
 from opgen.schedule.auto.kinds.turned_maps import Turned
 from opgen.schedule.auto.kinds.whole import Whole
-from opgen.schedule.auto.kinds.windows import ColumnSums, WindowRows, WindowRowSums, WindowSlices
+from opgen.schedule.auto.window.results import ResultTile
+from opgen.schedule.auto.window.row_sums import RowSums
+from opgen.schedule.auto.window.rows import RowTile
+from opgen.schedule.auto.window.slices import Slices
+from opgen.schedule.auto.window.sum_blocks import SumBlocks
+from opgen.schedule.auto.window.sums import SumTile
 
 # Which of them go before others, whatever their prices, stands in `overrides.py`.
 TILES: tuple[Kind, ...] = (
@@ -56,7 +65,11 @@ LARGE_TILES: tuple[Kind, ...] = (
 )
 """Those of four vectors a tile, of operands as they lie."""
 
+PACKED = InLanes("packed", Packed, along_results)
+
 KINDS: tuple[Kind, ...] = (
+    OpenSizes("open_few", GenericFew),
+    OpenSizes("open_tiles", GenericNest),
     Transposed(),
     Elementwise(),
     Rows(),
@@ -64,14 +77,17 @@ KINDS: tuple[Kind, ...] = (
     OnTiles(),
     FewResults(),
     InLanes("flat", Flat, along_results, full=True),
-    WindowRows(),
-    WindowRowSums(),
-    WindowSlices(),
+    InLanes("window_rows", RowTile, along_results, masked=True),
+    InLanes("row_sums", RowSums, along_terms, masked=True),
+    InLanes("slices", Slices, along_slices),
+    InLanes("sum_blocks", SumBlocks, along_results),
+    InLanes("window_sums", SumTile, along_results),
+    InLanes("window", ResultTile, along_results),
     Turned(),
     *TILES,
-    ColumnSums(),
-    PackedRows(),
+    InLanes("columns", Columns, along_results, masked=True),
+    PACKED,
 )
 
-QUICK: tuple[Kind, ...] = (PackedRows(), Elementwise())
+QUICK: tuple[Kind, ...] = (PACKED, Elementwise())
 """Those of nests that run only if data say so."""

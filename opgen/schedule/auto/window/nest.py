@@ -1,39 +1,58 @@
 """Windows without mixing: each lane reduces over its own neighbourhood, and neighbours share what they read.
 
-Two kinds, by what is few: the terms of a sum (`results.py`: a tile of results in registers) or the results
-(`sums.py`: all sums in registers, a tile of terms; `sum_blocks.py`: so, but memory is read in order).
-In all, taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their
-own, rows at the border are branches.
+Taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their own, rows
+at the border are branches.  What is few makes the difference: the terms of a sum (`results.py`: a tile of results in
+registers) or the results (`sums.py`: all sums in registers, a tile of terms; `sum_blocks.py`: so, but memory is read in
+order).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.walks import Walk, walks
-from opgen.schedule.auto.window.results import ResultTile
-from opgen.schedule.auto.window.sum_blocks import SumBlocks
-from opgen.schedule.auto.window.sums import SumTile
+from opgen.schedule.auto.nests import worth_lanes
+from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import TAPS
 
 
 @dataclass(frozen=True)
-class Window(LaneNest):
-    def take(self) -> bool:
-        found = [w for w in walks(self.nest) if w.result != self.vector]
-        if not found or any(constant_extent(s) is None for s in self.nest.inner_loops):
-            return False
-        column = found[-1]
-        row = next((w for w in reversed(found) if not {w.result, w.term} & {column.result, column.term}), None)
-        given = (self.nest, self.trial, self.vector, self.lanes, self.machine)
-        if not self._few_results(column):
-            return ResultTile(*given, row, column).run()
-        if row is not None and self.trial.attempt(SumBlocks(*given, row, column).run):
-            return True
-        return SumTile(*given, row, column).run()
+class WindowNest(LaneNest):
+    @property
+    def legal(self) -> bool:
+        """Whether no operand is broadcast to all lanes, and all walks that there are have sizes that are known."""
+        known = self.roles.is_sum and all(self.roles.counts.values())
+        return self.lanes > 1 and known and self.roles.is_window and bool(self._walks)
 
-    def _few_results(self, column: Walk) -> bool:
-        terms = next(constant_extent(s) or 0 for s in self.nest.inner_loops if s.var == column.term)
-        return (self.nest.extent(column.result) or 0) < min(terms, TAPS + 1)
+    def take(self) -> bool:
+        """All steps, on a copy of what lanes would read with strides where that is read again and again."""
+        nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
+        return worth_lanes(nest, self.vector) and replace(self, nest=nest).tile()
+
+    @abstractmethod
+    def tile(self) -> bool:
+        """The steps of a tile whose lanes read what lies consecutively; whether they were legal."""
+
+    @cached_property
+    def _walks(self) -> list[Walk]:
+        return [w for w in self.roles.walks if w.result != self.vector]
+
+    @property
+    def column(self) -> Walk:
+        """The innermost walk but for that of the lanes."""
+        return self._walks[-1]
+
+    @cached_property
+    def row(self) -> Walk | None:
+        """The innermost walk by other loops than those of the columns, if there is one."""
+        of_columns = {self.column.result, self.column.term}
+        return next((w for w in reversed(self._walks) if not {w.result, w.term} & of_columns), None)
+
+    @property
+    def few_results(self) -> bool:
+        """Whether a row has fewer results than terms, as a gradient by the taps has."""
+        terms = self._extent(self.column.term)
+        return self._extent(self.column.result) < min(terms, TAPS + 1)

@@ -7,22 +7,22 @@ from functools import cached_property
 
 from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor
-from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.nests import read_bytes, touched_bytes
-from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.auto.window.nest import WindowNest
 from opgen.schedule.cost.calibration import BLOCK_VECTORS, STORED_PAST_WINDOW, TILES_SEARCHED, TURNS
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
-class ResultTile(LaneNest):
-    row: Walk | None
-    column: Walk
+class ResultTile(WindowNest):
+    @property
+    def proven(self) -> bool:
+        return not self.few_results
 
-    def take(self) -> bool:
+    def tile(self) -> bool:
         lanes = self._lanes
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
         if not self.trial.take(*steps, *lanes.splits, Reorder((*lanes.order, *self._inner_order(), lanes.lane))):
@@ -130,14 +130,8 @@ class ResultTile(LaneNest):
         """Columns at the border; and rows only where a tile reaches over the end of the results."""
         if cut.tail == "exact" and loop not in self.nest.borders:
             return
-        reach = 0
-        if loop == self.column.result:
-            taps, walk = self._choice.terms[self.column.term], self.column
-            reach = max(1, (taps - 1) * abs(walk.apart) // (2 * abs(walk.step)))
-        at = cut.border(reach)
-        if cut.tail == "exact":
-            at = needed(self.nest, loop, at, cut.size)
-        if at:
+        reach = self.column.reach(self._extent(self.column.term)) if loop == self.column.result else 0
+        if at := ends_of(self.nest, loop, cut, reach):
             self.trial.take(Partition(self._outer[loop], at))
 
     # Copies -----------------------------------------------------------------------------------------

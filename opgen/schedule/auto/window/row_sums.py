@@ -14,15 +14,12 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
-from opgen.machine import Machine
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, read_bytes
-from opgen.schedule.auto.roles import Roles
-from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes
+from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED, TREES, TURNS
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import (
     Divide,
     Parallel,
@@ -40,17 +37,18 @@ from opgen.schedule.steps import (
 
 
 @dataclass(frozen=True)
-class RowSums:
-    nest: Nest
-    trial: Trial
-    lanes: int
-    machine: Machine
+class RowSums(LaneNest):
+    """Lanes along the innermost loop of the sum."""
 
-    def run(self) -> bool:
-        """Whether the nest is such a window; if not, some steps may have been taken."""
+    @property
+    def legal(self) -> bool:
+        known = self.lanes > 1 and self.roles.is_sum and not self.nest.phases
+        return known and self._row is not None and self._column is not None and self._suits(self._column)
+
+    def take(self) -> bool:
         row, column = self._row, self._column
-        if row is None or column is None or not self._suits(column):
-            return False
+        assert row is not None
+        assert column is not None
         partial = self.trial.fresh(f"{self.nest.allocations[0].name}_partial")
         y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
         vectors, lane = f"{column.term}_o", f"{column.term}_l"
@@ -129,8 +127,6 @@ class RowSums:
 
     def _suits(self, column: Walk) -> bool:
         """Whether all that is read lies along the row, and is worth it."""
-        if self.nest.phases:
-            return False
         along = [e for e in self.nest.summed if depends(e.indices, column.term)]
         if len(along) < len(self.nest.summed) or any(depends(e.indices[:-1], column.term) for e in along):
             return False
@@ -154,7 +150,7 @@ class RowSums:
 
     @property
     def _terms(self) -> Mapping[str, int]:
-        return Roles.of(self.nest).counts
+        return self.roles.counts
 
     @cached_property
     def _width(self) -> int:
@@ -166,19 +162,15 @@ class RowSums:
         return -(-self._width // self.lanes)
 
     @cached_property
-    def _walks(self) -> list[Walk]:
-        return walks(self.nest)
-
-    @cached_property
     def _column(self) -> Walk | None:
         """The walk along which lanes are neighbours."""
-        found = [w for w in self._walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= LANE_STEP]
+        found = [w for w in self.roles.walks if w.stride(self.nest) == w.load.dtype.bytes and 1 <= w.apart <= LANE_STEP]
         return found[-1] if found else None
 
     @cached_property
     def _row(self) -> Walk | None:
         column = self._column
-        own = [w for w in self._walks if column is not None and w.load == column.load]
+        own = [w for w in self.roles.walks if column is not None and w.load == column.load]
         return next(
             (w for w in own if column is not None and not {w.result, w.term} & {column.result, column.term}), None
         )
@@ -187,6 +179,6 @@ class RowSums:
     def _cut(self) -> Cut:
         """As many rows as share what they read well enough; one by one as they come from memory."""
         length = self._terms[self._row.term] if self._row is not None else 1
-        if Memory(self.machine).is_far(read_bytes(self.nest)):
+        if self.memory.is_far(read_bytes(self.nest)):
             return Cut(length, 1)
         return Cut(length, max(sizes(length, 1, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)))

@@ -14,12 +14,13 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
+from opgen.schedule.auto.copies.held import stage_in_registers
 from opgen.schedule.auto.cuts import Cut, sizes
-from opgen.schedule.auto.ends import needed
+from opgen.schedule.auto.ends import ends_of, needed
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, touched_bytes
+from opgen.schedule.auto.nests import depends, reduces, touched_bytes
 from opgen.schedule.auto.past import past_caches
-from opgen.schedule.auto.walks import Walk, walks
+from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.slices import sliced_loop
 from opgen.schedule.cost.calibration import (
     ALL,
@@ -34,20 +35,24 @@ from opgen.schedule.cost.calibration import (
     TAPS,
     TURNS,
 )
-from opgen.schedule.cost.execution import Execution
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
 class RowTile(LaneNest):
+    @property
+    def legal(self) -> bool:
+        known = self.lanes > 1 and self.roles.known and reduces(self.nest) and len(self.nest.allocations) == 1
+        return known and self._column is not None and self._only_taps
+
+    @property
+    def proven(self) -> bool:
+        """Whether there are no slices that would do better."""
+        return not self._sliced or sliced_loop(self.nest) is None
+
     def take(self) -> bool:
-        """Whether the nest is such a window; if not, nothing is done."""
-        row, column = self._row, self._column
-        if column is None or not self._only_taps or (self._sliced and sliced_loop(self.nest) is not None):
-            return False
-        fresh = self.trial.fresh
+        row, fresh = self._row, self.trial.fresh
         steps, x_o, inner, x_l = self._lane_splits()
         order = [n for n in self.nest.names if n != self.vector]
         taps, tile = list(self._terms), []
@@ -98,10 +103,7 @@ class RowTile(LaneNest):
         self.trial.fused_prefix(ahead[: 2 if few < TURNS * self.machine.cores else 1], Parallel)
         if self.vector in self.nest.borders:
             reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
-            at = self._across.border(reach)
-            if self._across.tail == "exact":
-                at = needed(self.nest, self.vector, at, self._across.size * self._phases)
-            if at:
+            if at := ends_of(self.nest, self.vector, self._across, reach, self._phases):
                 self.trial.take(Partition(x_o, at))
         if apart:
             self.trial.take(Partition(order[-1], apart))
@@ -118,7 +120,7 @@ class RowTile(LaneNest):
         if high is None or row is None or high.count == 1:
             return ()
         bounded = row.result in self.nest.borders
-        reach = max(1, (self._terms[row.term] - 1) * abs(row.apart) // (2 * abs(row.step)))
+        reach = row.reach(self._terms[row.term])
         if self._conflicts or self._filled:
             return high.border(reach)
         if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
@@ -174,29 +176,28 @@ class RowTile(LaneNest):
         return self._extent(self.vector) // self._phases
 
     @cached_property
-    def _walks(self) -> list[Walk]:
-        return walks(self.nest)
-
-    @cached_property
     def _column(self) -> Walk | None:
         """The walk along the lanes, if what it reads lies together, or nearly."""
-        found = [w for w in self._walks if w.result == self.vector and abs(w.step) <= LANE_STEP]
+        found = [w for w in self.roles.walks if w.result == self.vector and abs(w.step) <= LANE_STEP]
         near = [w for w in found if w.stride(self.nest) == w.load.dtype.bytes]
         return near[0] if near else None
 
     @cached_property
     def _row(self) -> Walk | None:
         column = self._column
-        found = [w for w in self._walks if column is not None and w.load == column.load and w.result != self.vector]
+        found = [
+            w for w in self.roles.walks if column is not None and w.load == column.load and w.result != self.vector
+        ]
         return found[-1] if found else None
 
     @property
     def _only_taps(self) -> bool:
         """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
-        terms = {w.term for w in self._walks}
+        terms = {w.term for w in self.roles.walks}
         if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
-        return 0 < prod(self._terms.values()) <= TAPS and terms == set(self._terms) and len(self._walks) == len(terms)
+        few = 0 < prod(self._terms.values()) <= TAPS
+        return few and terms == set(self._terms) and len(self.roles.walks) == len(terms)
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
@@ -211,15 +212,15 @@ class RowTile(LaneNest):
         """Whether what comes from beyond the second cache takes longer to come than to be loaded in tiles of few rows,
         or taller ones would share little more.
         """
-        machine, touched = self.machine, touched_bytes(self.nest)
-        if self._conflicts or Memory(machine).holds(touched, 2, ALL):
+        touched = touched_bytes(self.nest)
+        if self._conflicts or self.memory.holds(touched, 2, ALL):
             return False
         if abs(row.step) > 1 or self.nest.phases:
             return True
         vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
         read = (ROWS_STREAMED + self._terms[row.term] - 1) / ROWS_STREAMED
         loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)
-        return Memory(machine).seconds(touched) > STRADDLED_LINES * loads / Execution(machine).loads
+        return self.memory.seconds(touched) > STRADDLED_LINES * loads / self.execution.loads
 
     # Copies -----------------------------------------------------------------------------------------
 
@@ -228,10 +229,7 @@ class RowTile(LaneNest):
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        needed = prod(self._terms.values()) + RESULTS_CROWDED + self._terms[self._walks[-1].term]
+        needed = prod(self._terms.values()) + RESULTS_CROWDED + self._terms[self.roles.walks[-1].term]
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
-        name = self.trial.fresh(f"{beside[0].buffer}_kept")
-        if not self.trial.take(Stage(beside[0].buffer, around[-1], "register", False, name)):
-            return []
-        return [Unroll(f"{name}_{d}") for d in range(len(beside[0].indices))]
+        return stage_in_registers(self.trial, beside[0], around[-1])

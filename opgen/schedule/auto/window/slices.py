@@ -14,54 +14,58 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from opgen.loop.nodes import Load, Store, Var
-from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
-from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.window.nest import Window
+from opgen.schedule.auto.site import lanes_of
+from opgen.schedule.auto.window.results import ResultTile
+from opgen.schedule.auto.window.sum_blocks import SumBlocks
+from opgen.schedule.auto.window.sums import SumTile
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split
 
 
 @dataclass(frozen=True)
-class Slices:
-    """Slices of `lanes` iterations of `loop`, which every access follows along a dimension of its own."""
+class Slices(LaneNest):
+    """Slices of `lanes` iterations of a loop, which every access follows along a dimension of its own."""
 
-    nest: Nest
-    trial: Trial
-    loop: str
-    lanes: int
-    machine: Machine
+    @property
+    def legal(self) -> bool:
+        """Whether only arguments are copied."""
+        return self.roles.is_sum and {e.buffer for e in self.apart} <= {b.name for b in self.trial.kernel.buffers}
 
-    def run(self) -> bool:
-        """All steps; after False some may have been taken."""
-        if not {e.buffer for e in self.apart} <= {buffer.name for buffer in self.trial.kernel.buffers}:
-            return False  # only arguments are copied
-        fresh, extent = self.trial.fresh, self.nest.extent(self.loop) or 0
-        outer, inner = fresh(f"{self.loop}_s"), fresh(f"{self.loop}_i")
+    @property
+    def proven(self) -> bool:
+        """Whether half of the lanes at least are at work."""
+        return 2 * self.lanes >= lanes_of(self.nest, self.machine, None)
+
+    def take(self) -> bool:
+        fresh, extent = self.trial.fresh, self.nest.extent(self.vector) or 0
+        outer, inner = fresh(f"{self.vector}_s"), fresh(f"{self.vector}_i")
         tail: Tail = "exact" if extent % self.lanes == 0 else "overlap"
-        rest = [n for n in self.nest.names if n != self.loop and n not in self._items]
+        rest = [n for n in self.nest.names if n != self.vector and n not in self._items]
         if not self.trial.take(
-            Reorder((*self._items, self.loop, *rest)),
-            Split(self.loop, self.lanes, tail, outer, inner),
+            Reorder((*self._items, self.vector, *rest)),
+            Split(self.vector, self.lanes, tail, outer, inner),
             Reorder((inner, *rest)),
             Reorder((*rest, inner)),
         ):
             return False
         around = [*self._items, outer][:2]
         self.trial.take(Parallel(around[0]))  # now, while the loop holds little
-        if not self._turned(outer):
+        if not self._transposed(outer):
             return False
-        if not Window(self.trial.nest(inner), self.trial, inner, self.lanes, self.machine).run():
+        window = (self.trial.nest(inner), self.trial, inner, self.lanes, self.machine)
+        if not any(kind(*window).run() for kind in (SumBlocks, ResultTile, SumTile)):
             return False
         if len(around) > 1:
             self.trial.take(Fuse(around[0], around[1], fresh("_".join(around))))
         return True
 
-    def _turned(self, outer: str) -> bool:
+    def _transposed(self, outer: str) -> bool:
         """Copies of what a slice reads and writes."""
         for access in self.apart:
-            axis = own_axis(access, self.loop)
+            axis = own_axis(access, self.vector)
             if axis is None:
                 return False
             order = with_last(len(access.indices), axis)
@@ -75,12 +79,12 @@ class Slices:
     def apart(self) -> tuple[Load | Store, ...]:
         """One access of each buffer in which lanes do not lie side by side."""
         found = {e.buffer: e for e in _touched(self.nest)}
-        return tuple(e for e in found.values() if not is_contiguous(e, self.loop, self.nest.shapes))
+        return tuple(e for e in found.values() if not is_contiguous(e, self.vector, self.nest.shapes))
 
     @cached_property
     def _items(self) -> tuple[str, ...]:
         """Loops that are an index of everything that is turned: they stay outside."""
-        return tuple(n for n in self.nest.names if n != self.loop and all(Var(n) in e.indices for e in self.apart))
+        return tuple(n for n in self.nest.names if n != self.vector and all(Var(n) in e.indices for e in self.apart))
 
 
 def sliced_loop(nest: Nest) -> str | None:

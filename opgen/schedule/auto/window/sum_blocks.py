@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from opgen.schedule.auto.ends import set_apart
-from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.walks import Walk
+from opgen.schedule.auto.window.nest import WindowNest
 from opgen.schedule.auto.window.sum_choice import SumChoice
 from opgen.schedule.cost.calibration import PARTS, TAPS
 from opgen.schedule.split import Tail
@@ -36,22 +36,27 @@ from opgen.schedule.steps import (
 
 
 @dataclass(frozen=True)
-class SumBlocks(LaneNest):
-    row: Walk
-    column: Walk
+class SumBlocks(WindowNest):
+    @property
+    def legal(self) -> bool:
+        """Whether all results are whole vectors and taps, and the terms end in rows and columns."""
+        return super().legal and self.row is not None and self._suits
 
-    def take(self) -> bool:
-        """Whether the nest is such a window and gains by it; if not, some steps may have been taken."""
-        if not self._suits or not (self._choice.far or self._choice.block):
-            return False
+    @property
+    def proven(self) -> bool:
+        """Whether memory is read in order so, or what lies together read together, and threads have parts."""
+        parts = self._parts > 1 or self.machine.cores == 1 or not self._choice.far
+        return self.few_results and parts and bool(self._choice.far or self._choice.block)
+
+    def tile(self) -> bool:
         x_o, x_i = self._names(self.column.term)
-        y_o, y_i = self._names(self.row.term)
+        y_o, y_i = self._names(self._row.term)
         v_o, v_l = self._names(self.vector)
         high, wide = self._choice.tile
         blocks, vectors = self._blocks()
         splits = (
             Split(self.column.term, wide.size, wide.tail, x_o, x_i),
-            Split(self.row.term, high.size, high.tail, y_o, y_i),
+            Split(self._row.term, high.size, high.tail, y_o, y_i),
             Split(vectors, self.lanes, "exact", v_o, v_l),
         )
         if not self.trial.take(*splits):
@@ -75,16 +80,19 @@ class SumBlocks(LaneNest):
 
     @property
     def _suits(self) -> bool:
-        """Whether all results are whole vectors and taps, the terms end in rows and columns, and threads have parts."""
-        results = {self.vector, self.row.result, self.column.result}
-        ends = tuple(self._choice.terms)[-2:] == (self.row.term, self.column.term)
+        results = {self.vector, self._row.result, self.column.result}
+        ends = tuple(self._choice.terms)[-2:] == (self._row.term, self.column.term)
         whole = self._extent(self.vector) % self.lanes == 0 and self._rows("")[1] != 0
-        shared = self._parts > 1 or self.machine.cores == 1 or not self._choice.far
-        return results == set(self.nest.names) and ends and whole and shared and self._choice.kept <= TAPS
+        return results == set(self.nest.names) and ends and whole and self._choice.kept <= TAPS
+
+    @property
+    def _row(self) -> Walk:
+        assert self.row is not None
+        return self.row
 
     @cached_property
     def _choice(self) -> SumChoice:
-        return SumChoice(self.nest, self.machine, self.vector, self.lanes, self.row, self.column)
+        return SumChoice(self.nest, self.machine, self.vector, self.lanes, self._row, self.column)
 
     # Steps ------------------------------------------------------------------------------------------
 
@@ -96,10 +104,10 @@ class SumBlocks(LaneNest):
         """The rows of taps and those of a tile, the one that steps less first, and how many of its steps are one of the
         other; 0 if that is not whole.
         """
-        step, apart = self.row.step, self.row.apart
+        step, apart = self._row.step, self._row.apart
         if apart % step == 0:
-            return (self.row.result, inner), apart // step
-        return (inner, self.row.result), step // apart if step % apart == 0 else 0
+            return (self._row.result, inner), apart // step
+        return (inner, self._row.result), step // apart if step % apart == 0 else 0
 
     @property
     def _sums(self) -> str:
@@ -118,8 +126,8 @@ class SumBlocks(LaneNest):
     @cached_property
     def _counts(self) -> dict[str, int]:
         """The iterations of the loops that may be in parts: whole images, or blocks of rows."""
-        ahead = {n: e for n, e in self._choice.terms.items() if n not in (self.row.term, self.column.term)}
-        return {**ahead, self.row.term: self._choice.tile[0].count}
+        ahead = {n: e for n, e in self._choice.terms.items() if n not in (self._row.term, self.column.term)}
+        return {**ahead, self._row.term: self._choice.tile[0].count}
 
     @cached_property
     def _divided(self) -> str:
@@ -141,7 +149,7 @@ class SumBlocks(LaneNest):
 
     def _shared(self, blocks: str) -> list[str]:
         """A loop over terms in parts; gives the loops around the tiles of columns, none if that is refused."""
-        around = {n: [blocks if n == self.row.term else n] for n in self._counts}
+        around = {n: [blocks if n == self._row.term else n] for n in self._counts}
         if self._parts == 1:
             return [n for (n,) in around.values()]
         (loop,) = around[self._divided]

@@ -10,10 +10,9 @@ from math import prod
 from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.ends import set_apart
-from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes
-from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.lanes import Lanes
+from opgen.schedule.auto.window.nest import WindowNest
 from opgen.schedule.cost.calibration import (
     COPIED_BESIDE,
     COPIED_VECTORS,
@@ -27,11 +26,12 @@ from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectori
 
 
 @dataclass(frozen=True)
-class SumTile(LaneNest):
-    row: Walk | None
-    column: Walk
+class SumTile(WindowNest):
+    @property
+    def proven(self) -> bool:
+        return self.few_results
 
-    def take(self) -> bool:
+    def tile(self) -> bool:
         cut, lanes = self._cut, self._lanes
         tiled = self.column.term
         t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")

@@ -44,14 +44,13 @@ from opgen.schedule.steps import (
 @dataclass(frozen=True)
 class Columns(LaneNest):
     def take(self) -> bool:
-        """Take the steps; whether the nest is such a sum, and they are legal."""
-        return self._suits and self.trial.attempt(self._in_order if self._wide and self._far else self._in_pieces)
+        return self._in_order() if self._wide and self._far else self._in_pieces()
 
-    @cached_property
-    def _suits(self) -> bool:
+    @property
+    def legal(self) -> bool:
         nest, vector = self.nest, self.vector
-        known = all(nest.extent(n) is not None for n in nest.names) and all(map(constant_extent, nest.inner_loops))
-        if not reduces(nest) or not known or nest.conditions or len(nest.allocations) != 1:
+        known = self.roles.known and all(self.roles.counts.values())
+        if self.lanes < 2 or not reduces(nest) or not known or nest.conditions or len(nest.allocations) != 1:
             return False
         own = [e for e in nest.outside_loads if depends(e.indices, vector)]
         whole = not self._ragged or self.machine.vector_bytes >= MASKED_BYTES
