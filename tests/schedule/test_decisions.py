@@ -57,12 +57,12 @@ def test_decisions_that_are_made_again_are_forgotten() -> None:
 
 def reached(kernel: Kernel, rng: random.Random) -> Iterator[Path]:
     """Some paths that differ from the scheduler's own in one decision or two."""
-    own = Decisions()
+    own = Decisions(thorough=True)
     scheduled(kernel, "cpu", WIDE, own)
     once = list(own.others())
     for path in rng.sample(once, min(4, len(once))):
         yield path
-        further = Decisions(path)
+        further = Decisions(path, thorough=True)
         scheduled(kernel, "cpu", WIDE, further)
         twice = list(further.others())
         yield from rng.sample(twice, min(1, len(twice)))
@@ -73,7 +73,7 @@ def assert_all_are_the_same(kernel: Kernel, inputs: dict[str, np.ndarray], rng: 
     right = run_kernel(legalize(kernel), inputs, {}, 1)
     found = set()
     for path in reached(kernel, rng):
-        schedule, after = scheduled(kernel, "cpu", WIDE, Decisions(path))
+        schedule, after = scheduled(kernel, "cpu", WIDE, Decisions(path, thorough=True))
         assert parse_schedule(str(schedule)) == schedule
         found.add(str(schedule))
         for threads in (1, 2):
