@@ -42,6 +42,7 @@ __all__ = [
     "celu",
     "clip",
     "clip_by_attributes",
+    "col2_im",
     "concat",
     "constant",
     "constant_of_shape",
@@ -66,6 +67,7 @@ __all__ = [
     "floor",
     "gather",
     "gather_elements",
+    "gather_nd",
     "gelu",
     "gemm",
     "global_average_pool",
@@ -100,6 +102,7 @@ __all__ = [
     "mat_mul",
     "mat_mul_integer",
     "max_pool",
+    "max_unpool",
     "maximum",
     "mean",
     "minimum",
@@ -138,9 +141,13 @@ __all__ = [
     "reshape",
     "resize",
     "resize_by_scales",
+    "reverse_sequence",
     "rint",
     "rms_normalization",
     "rnn",
+    "scatter",
+    "scatter_elements",
+    "scatter_nd",
     "selu",
     "shape_of",
     "shrink",
@@ -164,6 +171,7 @@ __all__ = [
     "swish",
     "tan",
     "tanh",
+    "tensor_scatter",
     "thresholded_relu",
     "tile",
     "top_k",
@@ -1399,6 +1407,52 @@ def gather_elements(
     return _gather_elements.single((data, indices), {"axis": axis}, out)
 
 
+_reverse_sequence = Generic(_library, "ReverseSequence")
+
+
+def reverse_sequence(
+    input: TensorLike,
+    sequence_lens: TensorLike,
+    *,
+    time_axis: int | None = 0,
+    batch_axis: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """Sequences with their first elements in reverse, as many as each one's length says.
+
+    Args:
+        input: T[rows, columns, rest...]. The sequences.
+        sequence_lens: int64[number]. How many elements are reversed, of each sequence.
+        time_axis: An integer, at least 0, at most 1. The dimension along which the elements of a sequence follow
+            each other. The default is 0.
+        batch_axis: An integer, at least 0, at most 1. The dimension of the sequences: the other one of the first
+            two. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[rows, columns, rest...]. The sequences.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        Y[i, j, r...] = input[if time_axis == 0 and i < (sequence_lens[j] else 0) then (sequence_lens[j] else 0) - 1
+            - i else i, if time_axis == 1 and j < (sequence_lens[i] else 0) then (sequence_lens[i] else 0) - 1 - j
+            else j, r...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of one and of two:
+        >>> reverse_sequence(input=[[1, 2], [3, 4]], sequence_lens=[1, 2]).tolist()
+        [[1.0, 4.0], [3.0, 2.0]]
+    """
+    return _reverse_sequence.single((input, sequence_lens), {"time_axis": time_axis, "batch_axis": batch_axis}, out)
+
+
 _one_hot = Generic(_library, "OneHot")
 
 
@@ -1425,7 +1479,7 @@ def one_hot(
 
     Types:
         T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
-        Int: int8, int16, int32, int64, uint8, uint16, uint32
+        Int: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64
 
     Formula:
         at... = normalised([axis], rank(indices) + 1)...
@@ -5191,6 +5245,119 @@ def global_lp_pool(
     return _global_lp_pool.single((X,), {"p": p}, out)
 
 
+_max_unpool = Generic(_library, "MaxUnpool")
+
+
+def max_unpool(
+    X: TensorLike,
+    places: TensorLike,
+    output_shape: Integers | None = None,
+    *,
+    kernel_shape: Integers,
+    strides: Integers | None = None,
+    pads: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Images of zeros with the elements where a MaxPool found them: in the image that it would have had.
+
+    Args:
+        X: T[batch, channels, size...]. What the pooling gave.
+        places: int64[batch, channels, size...]. Where in all images it found each, as a number.
+        output_shape: Integers, or none. The shape of the result, in whose first corner the images are put.
+        kernel_shape: Rank(size) integers, at least 1. The size of the window.
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        pads: 2 * rank(size) integers, at least 0. How many places were padded before each dimension, then behind
+            each. The default is 0 for each.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch, channels, out...]. The images.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        image... = ((size - 1) * strides + kernel_shape - take(pads, rank(size)) - skip(pads, rank(size)))...
+        out... = (if present(output_shape) then skip(output_shape, 2) else image)...
+        shape... = ([batch, channels, image...])...
+        output[n, c, x...] = 0
+        output[unravel(places[n, c, y...], shape)...] set= X[n, c, y...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of pairs:
+        >>> max_unpool(X=[[[3, 5]]], places=[[[1, 2]]], kernel_shape=[2], strides=[2]).tolist()
+        [[[0.0, 3.0, 5.0, 0.0]]]
+    """
+    return _max_unpool.single(
+        (X, places, output_shape), {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}, out
+    )
+
+
+_col2_im = Generic(_library, "Col2Im")
+
+
+def col2_im(
+    input: TensorLike,
+    image_shape: Integers,
+    block_shape: Integers,
+    *,
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Images that windows are laid over and added up: each column of `input` is what the windows have at one place.
+
+    Args:
+        input: T[batch, depth, places]. For each image, channels and taps of a window by windows.
+        image_shape: Integers. The size of the images.
+        block_shape: Integers. The size of a window.
+        strides: Count(image_shape) integers, at least 1. The step of the window along each dimension. The default
+            is 1 for each.
+        dilations: Count(image_shape) integers, at least 1. The distance between taps of the window along each
+            dimension. The default is 1 for each.
+        pads: 2 * count(image_shape) integers, at least 0. How many places are padded before each dimension, then
+            behind. The default is 0 for each.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch, channels, image_shape...]. The images.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        before... = take(pads, count(image_shape))...
+        after... = skip(pads, count(image_shape))...
+        extent... = (dilations * (block_shape - 1) + 1)...
+        windows... = ((image_shape + before + after - extent) // strides + 1)...
+        taps = max(1, prod(block_shape...))
+        channels = depth // taps
+        output[n, c, x...] = 0
+        output[n, c, (r * dilations + y * strides - before)...] add= input[n, c * taps + ravel(r, block_shape),
+            ravel(y, windows)] where r... < block_shape..., y... < windows...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, overlapping pairs:
+        >>> col2_im(input=[[[1, 2], [3, 4]]], image_shape=[3], block_shape=[2]).tolist()
+        [[[1.0, 5.0, 4.0]]]
+    """
+    return _col2_im.single(
+        (input, image_shape, block_shape), {"strides": strides, "dilations": dilations, "pads": pads}, out
+    )
+
+
 _dynamic_quantize_linear = Generic(_library, "DynamicQuantizeLinear")
 
 
@@ -6840,6 +7007,265 @@ def upsample_by_attributes(
     return _upsample_by_attributes.single((X,), {"mode": mode, "scales": scales}, out)
 
 
+_scatter_elements = Generic(_library, "ScatterElements")
+
+
+def scatter_elements(
+    data: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    *,
+    axis: int | None = 0,
+    reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+    out: Array | None = None,
+) -> Array:
+    """A tensor with updated elements: each at the place of its index along a dimension, and its own along the others.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        indices: Int[rows..., m, columns...]. The places; negative ones count from the end.
+        updates: T[rows..., m, columns...]. The elements.
+        axis: An integer. The dimension. The default is 0.
+        reduction: One of "none", "add", "mul", "max_", "min_". `none`: the last update; else the sum, the product,
+            the largest or the least of it and all updates. The default is "none".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The updated tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        Int: int32, int64
+
+    Formula:
+        rank before = axis of data
+        rank rows = axis of data
+        output[b..., j, a...] = data[b..., j, a...]
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] set= updates[b..., j, a...] if reduction == none
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] add= updates[b..., j, a...] if reduction == add and not is_bool(T)
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] mul= updates[b..., j, a...] if reduction == mul and not is_bool(T)
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] max= updates[b..., j, a...] if reduction == max_ and not is_bool(T)
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] min= updates[b..., j, a...] if reduction == min_ and not is_bool(T)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one in each column:
+        >>> scatter_elements(data=[[1, 2], [3, 4]], indices=[[1, 0]], updates=[[7, 8]]).tolist()
+        [[1.0, 8.0], [7.0, 4.0]]
+    """
+    return _scatter_elements.single((data, indices, updates), {"axis": axis, "reduction": reduction}, out)
+
+
+_scatter = Generic(_library, "Scatter")
+
+
+def scatter(
+    data: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    *,
+    axis: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """A tensor with updated elements: the interface of ScatterElements before it.
+
+    Args:
+        data: T[before..., n, after...]. The tensor.
+        indices: Int[rows..., m, columns...]. The places; negative ones count from the end.
+        updates: T[rows..., m, columns...]. The elements.
+        axis: An integer. The dimension. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., n, after...]. The updated tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        Int: int32, int64
+
+    Formula:
+        rank before = axis of data
+        rank rows = axis of data
+        output[b..., j, a...] = data[b..., j, a...]
+        output[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else indices[b..., j, a...],
+            a...] set= updates[b..., j, a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one in each column:
+        >>> scatter(data=[[1, 2], [3, 4]], indices=[[1, 0]], updates=[[7, 8]]).tolist()
+        [[1.0, 8.0], [7.0, 4.0]]
+    """
+    return _scatter.single((data, indices, updates), {"axis": axis}, out)
+
+
+_scatter_nd = Generic(_library, "ScatterND")
+
+
+def scatter_nd(
+    data: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    *,
+    reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+    out: Array | None = None,
+) -> Array:
+    """A tensor with updated slices, at the tuples that the last dimension of `indices` holds.
+
+    Args:
+        data: T[picked..., rest...]. The tensor.
+        indices: int64[places..., count(picked)]. Places in the first dimensions; negative ones count from the end.
+        updates: T[places..., rest...]. The slices.
+        reduction: One of "none", "add", "mul", "max_", "min_". `none`: the last update; else the sum, the product,
+            the largest or the least of it and all updates. The default is "none".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[picked..., rest...]. The updated tensor.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank picked = size(indices, -1)
+        k... = positions(count(picked))...
+        output[i..., r...] = data[i..., r...]
+        output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] set=
+            updates[p..., r...] if reduction == none
+        output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] add=
+            updates[p..., r...] if reduction == add and not is_bool(T)
+        output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] mul=
+            updates[p..., r...] if reduction == mul and not is_bool(T)
+        output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] max=
+            updates[p..., r...] if reduction == max_ and not is_bool(T)
+        output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] min=
+            updates[p..., r...] if reduction == min_ and not is_bool(T)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two elements:
+        >>> scatter_nd(data=[1, 2, 3], indices=[[2], [0]], updates=[7, 8]).tolist()
+        [8.0, 2.0, 7.0]
+
+    Example, rows are added:
+        >>> scatter_nd(data=[[1, 2], [3, 4]], indices=[[1], [1]], updates=[[1, 1], [2, 2]], reduction="add").tolist()
+        [[1.0, 2.0], [6.0, 7.0]]
+    """
+    return _scatter_nd.single((data, indices, updates), {"reduction": reduction}, out)
+
+
+_tensor_scatter = Generic(_library, "TensorScatter")
+
+
+def tensor_scatter(
+    past_cache: TensorLike,
+    update: TensorLike,
+    write_indices: TensorLike | None = None,
+    *,
+    axis: int | None = -2,
+    mode: Literal["linear", "circular"] | None = "linear",
+    out: Array | None = None,
+) -> Array:
+    """A cache with new entries along a dimension, for each element of the batch from a place of its own on.
+
+    Args:
+        past_cache: T[batch, before..., n, after...]. The cache.
+        update: T[batch, before..., m, after...]. The new entries.
+        write_indices: int64[batch], or none. Where the first goes, for each element of the batch; 0.
+        axis: An integer. The dimension; not the first, which is the batch's. The default is -2.
+        mode: One of "linear", "circular". Whether entries beyond the end go to the start (`circular`). The default
+            is "linear".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        present_cache: T[batch, before..., n, after...]. The cache with them.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = (if axis < 0 then axis + rank(past_cache) else axis) - 1
+        present_cache[k, b..., j, a...] = past_cache[k, b..., j, a...]
+        present_cache[k, b..., (if present(write_indices) then write_indices[k] else 0) + j, a...] set= update[k,
+            b..., j, a...] if mode == linear
+        present_cache[k, b..., ((if present(write_indices) then write_indices[k] else 0) + j) % n, a...] set=
+            update[k, b..., j, a...] if mode == circular
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one entry each:
+        >>> tensor_scatter(past_cache=[[[1], [2]], [[3], [4]]], update=[[[7]], [[8]]], write_indices=[1, 0]).tolist()
+        [[[1.0], [7.0]], [[8.0], [4.0]]]
+    """
+    return _tensor_scatter.single((past_cache, update, write_indices), {"axis": axis, "mode": mode}, out)
+
+
+_gather_nd = Generic(_library, "GatherND")
+
+
+def gather_nd(
+    data: TensorLike,
+    indices: TensorLike,
+    *,
+    batch_dims: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """Slices of a tensor, at the tuples that the last dimension of `indices` holds.
+
+    Args:
+        data: T[batch..., picked..., rest...]. The tensor.
+        indices: int64[batch..., places..., count(picked)]. Places in the dimensions behind those; negative ones
+            count from the end.
+        batch_dims: An integer, at least 0. How many first dimensions both have, of which each place is by itself.
+            The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch..., places..., rest...]. The slices.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank batch = batch_dims, picked = size(indices, -1)
+        k... = positions(count(picked))...
+        output[b..., p..., r...] = data[b..., (if indices[b..., p..., k] < 0 then indices[b..., p..., k] + picked
+            else indices[b..., p..., k])..., r...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two elements:
+        >>> gather_nd(data=[[1, 2], [3, 4]], indices=[[0, 0], [1, 0]]).tolist()
+        [1.0, 3.0]
+    """
+    return _gather_nd.single((data, indices), {"batch_dims": batch_dims}, out)
+
+
 _shape_of = Generic(_library, "ShapeOf")
 
 
@@ -7558,6 +7984,17 @@ class prepare:
     ) -> Prepared:
         """Prepare `gather_elements`."""
         return _gather_elements.prepare((data, indices), {"axis": axis})
+
+    @staticmethod
+    def reverse_sequence(
+        input: TensorLike,
+        sequence_lens: TensorLike,
+        *,
+        time_axis: int | None = 0,
+        batch_axis: int | None = 1,
+    ) -> Prepared:
+        """Prepare `reverse_sequence`."""
+        return _reverse_sequence.prepare((input, sequence_lens), {"time_axis": time_axis, "batch_axis": batch_axis})
 
     @staticmethod
     def one_hot(
@@ -8431,6 +8868,36 @@ class prepare:
         return _global_lp_pool.prepare((X,), {"p": p})
 
     @staticmethod
+    def max_unpool(
+        X: TensorLike,
+        places: TensorLike,
+        output_shape: Integers | None = None,
+        *,
+        kernel_shape: Integers,
+        strides: Integers | None = None,
+        pads: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `max_unpool`."""
+        return _max_unpool.prepare(
+            (X, places, output_shape), {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}
+        )
+
+    @staticmethod
+    def col2_im(
+        input: TensorLike,
+        image_shape: Integers,
+        block_shape: Integers,
+        *,
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `col2_im`."""
+        return _col2_im.prepare(
+            (input, image_shape, block_shape), {"strides": strides, "dilations": dilations, "pads": pads}
+        )
+
+    @staticmethod
     def dynamic_quantize_linear(
         x: TensorLike,
     ) -> Prepared | PreparedSeveral:
@@ -8841,6 +9308,62 @@ class prepare:
     ) -> Prepared:
         """Prepare `upsample_by_attributes`."""
         return _upsample_by_attributes.prepare((X,), {"mode": mode, "scales": scales})
+
+    @staticmethod
+    def scatter_elements(
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        *,
+        axis: int | None = 0,
+        reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+    ) -> Prepared:
+        """Prepare `scatter_elements`."""
+        return _scatter_elements.prepare((data, indices, updates), {"axis": axis, "reduction": reduction})
+
+    @staticmethod
+    def scatter(
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        *,
+        axis: int | None = 0,
+    ) -> Prepared:
+        """Prepare `scatter`."""
+        return _scatter.prepare((data, indices, updates), {"axis": axis})
+
+    @staticmethod
+    def scatter_nd(
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        *,
+        reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+    ) -> Prepared:
+        """Prepare `scatter_nd`."""
+        return _scatter_nd.prepare((data, indices, updates), {"reduction": reduction})
+
+    @staticmethod
+    def tensor_scatter(
+        past_cache: TensorLike,
+        update: TensorLike,
+        write_indices: TensorLike | None = None,
+        *,
+        axis: int | None = -2,
+        mode: Literal["linear", "circular"] | None = "linear",
+    ) -> Prepared:
+        """Prepare `tensor_scatter`."""
+        return _tensor_scatter.prepare((past_cache, update, write_indices), {"axis": axis, "mode": mode})
+
+    @staticmethod
+    def gather_nd(
+        data: TensorLike,
+        indices: TensorLike,
+        *,
+        batch_dims: int | None = 0,
+    ) -> Prepared:
+        """Prepare `gather_nd`."""
+        return _gather_nd.prepare((data, indices), {"batch_dims": batch_dims})
 
     @staticmethod
     def shape_of(
@@ -9340,6 +9863,24 @@ class raw_ops:
             data,
             indices,
             axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def ReverseSequence(
+        *,
+        input: TensorLike,
+        sequence_lens: TensorLike,
+        time_axis: int | None = 0,
+        batch_axis: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `reverse_sequence`."""
+        return reverse_sequence(
+            input,
+            sequence_lens,
+            time_axis=time_axis,
+            batch_axis=batch_axis,
             out=out,
         )
 
@@ -10728,6 +11269,50 @@ class raw_ops:
         )
 
     @staticmethod
+    def MaxUnpool(
+        *,
+        X: TensorLike,
+        places: TensorLike,
+        output_shape: Integers | None = None,
+        kernel_shape: Integers,
+        strides: Integers | None = None,
+        pads: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `max_unpool`."""
+        return max_unpool(
+            X,
+            places,
+            output_shape,
+            kernel_shape=kernel_shape,
+            strides=strides,
+            pads=pads,
+            out=out,
+        )
+
+    @staticmethod
+    def Col2Im(
+        *,
+        input: TensorLike,
+        image_shape: Integers,
+        block_shape: Integers,
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `col2_im`."""
+        return col2_im(
+            input,
+            image_shape,
+            block_shape,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            out=out,
+        )
+
+    @staticmethod
     def DynamicQuantizeLinear(
         *,
         x: TensorLike,
@@ -11324,6 +11909,98 @@ class raw_ops:
             X,
             mode=mode,
             scales=scales,
+            out=out,
+        )
+
+    @staticmethod
+    def ScatterElements(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        axis: int | None = 0,
+        reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+        out: Array | None = None,
+    ) -> Array:
+        """See `scatter_elements`."""
+        return scatter_elements(
+            data,
+            indices,
+            updates,
+            axis=axis,
+            reduction=reduction,
+            out=out,
+        )
+
+    @staticmethod
+    def Scatter(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        axis: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `scatter`."""
+        return scatter(
+            data,
+            indices,
+            updates,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def ScatterND(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        reduction: Literal["none", "add", "mul", "max_", "min_"] | None = "none",
+        out: Array | None = None,
+    ) -> Array:
+        """See `scatter_nd`."""
+        return scatter_nd(
+            data,
+            indices,
+            updates,
+            reduction=reduction,
+            out=out,
+        )
+
+    @staticmethod
+    def TensorScatter(
+        *,
+        past_cache: TensorLike,
+        update: TensorLike,
+        write_indices: TensorLike | None = None,
+        axis: int | None = -2,
+        mode: Literal["linear", "circular"] | None = "linear",
+        out: Array | None = None,
+    ) -> Array:
+        """See `tensor_scatter`."""
+        return tensor_scatter(
+            past_cache,
+            update,
+            write_indices,
+            axis=axis,
+            mode=mode,
+            out=out,
+        )
+
+    @staticmethod
+    def GatherND(
+        *,
+        data: TensorLike,
+        indices: TensorLike,
+        batch_dims: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `gather_nd`."""
+        return gather_nd(
+            data,
+            indices,
+            batch_dims=batch_dims,
             out=out,
         )
 

@@ -18,10 +18,12 @@ from opgen.spec.model import (
     Present,
     Read,
     Reduce,
+    Scatter,
     ShapeLet,
     SizeOf,
     Tensor,
 )
+from opgen.spec.updates import layers, word_of
 
 
 class Formula(Printer):
@@ -79,7 +81,14 @@ class Formula(Printer):
 
     def definition(self, d: Definition) -> str:
         """`output[i, j] = ...`."""
-        return f"{d.tensor}[{', '.join(self.text(s) for s in d.subscripts)}] = {self.text(d.value)}"
+        start, updates = layers(d.value)
+        first = f"{d.tensor}[{', '.join(self.text(s) for s in d.subscripts)}] = {self.text(start)}"
+        return "; then ".join([first, *(self._update(d.tensor, u) for u in updates)])
+
+    def _update(self, tensor: str, e: Scatter) -> str:
+        """`output[ids[i], j] add= ...`."""
+        condition = "" if e.condition is None else f" if {self.text(e.condition)}"
+        return f"{tensor}[{', '.join(self.text(i) for i in e.at)}] {word_of(e.kind)}= {self.text(e.body)}{condition}"
 
     def let(self, let: ShapeLet) -> str:
         """`out_height, top = window(...)`."""

@@ -10,7 +10,7 @@ from opgen.diagnostics import UserError
 from opgen.dtypes import lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
-from opgen.spec.generic import Argument, Instance, instance
+from opgen.spec.generic import Argument, Instance, instance, known_sizes
 from opgen.spec.generic.examples import examples_of
 from opgen.spec.report import Report
 from opgen.spec.shapes import AttrArgument
@@ -101,9 +101,16 @@ class Form:
                 found.append(self._static(decl))
             elif isinstance(decl, s.TensorDecl | s.SeveralDecl):
                 dtype = self._type_of(decl.dtype)
-                some: list[Argument | None] = [Argument(dtype, _rank(text)) for text in self.shapes.get(name, ())]
+                some: list[Argument | None] = [
+                    Argument(dtype, _rank(text), sizes=known_sizes(self.op, len(found), self._shape(name, text)))
+                    for text in self.shapes.get(name, ())
+                ]
                 found += some or [None]
         return found
+
+    def _shape(self, name: str, text: str) -> tuple[int, ...]:
+        """The shape of an argument, as far as it is told."""
+        return () if self.open else integers("--shape", name, text)
 
     def flat_shapes(self, arguments: Sequence[Argument | None]) -> list[tuple[int, ...]]:
         """The shape of each argument; nothing for one that is no tensor, or left out."""

@@ -32,6 +32,7 @@ from opgen.spec.model import (
     OpSpec,
     Read,
     Reduce,
+    Scatter,
     SizeOf,
     Tensor,
 )
@@ -136,6 +137,10 @@ class _Adjoint:
     def _visit(self, d: Definition) -> None:
         seed = Read(self._adjoints[d.tensor], d.subscripts, span=d.span)
         preferred = frozenset(r.name for r in d.indices)
+        if isinstance(d.value, Scatter):
+            raise refused(
+                f"'{d.tensor}' is updated at places that are worked out: it has no gradient yet", d.value.span
+            )
         if not isinstance(d.value, Reduce):
             self._collect(d.value, seed, seed, d.indices, (), (), preferred)
             return

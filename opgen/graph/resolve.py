@@ -26,7 +26,7 @@ from opgen.graph.steps import steps
 from opgen.graph.unrolled import UndecidedCallError, unrolled
 from opgen.runtime.buffers import dtype_of
 from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
-from opgen.spec.generic import Argument, Instance, instance
+from opgen.spec.generic import Argument, Instance, instance, known_sizes
 from opgen.spec.model import Module
 
 
@@ -170,7 +170,9 @@ class _Resolver:
             raise InternalError(f"call '{call.name}' takes '{name}', which nothing before it makes")
         value = self._values[name]
         numbers = self._numbers(name) if wants_value(call.module, call.op, place) else None
-        return Argument(value.dtype.name, len(value.shape), numbers)
+        generic = next((g for g in call.module.generics if g.name == call.op), None)
+        sizes = () if generic is None else known_sizes(generic, place, value.shape)
+        return Argument(value.dtype.name, len(value.shape), numbers, sizes)
 
     def _numbers(self, name: str) -> tuple[int, ...] | tuple[float, ...] | float | None:
         """The elements of a value of one or no dimension, if they are known."""

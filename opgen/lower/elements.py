@@ -24,7 +24,9 @@ from opgen.spec.model import (
     OpSpec,
     Read,
     Reduce,
+    Scatter,
 )
+from opgen.spec.updates import layers
 from opgen.spec.walk import conjuncts, index_names, operands, reads, reads_values
 
 
@@ -76,10 +78,13 @@ def element_checks(op: OpSpec) -> tuple[ElementCheck, ...]:
     """The checks of an op, in the order in which they are made: what others are made of first."""
     definitions = checked_definitions(op)
     sizes = {t.name: tuple(d.size for d in t.dims) for t in op.tensors}
-    sizes |= {d.tensor: d.dims for d in definitions if not d.is_output}
+    sizes |= {d.tensor: d.dims for d in definitions}
     found: list[ElementCheck] = []
     for definition in definitions:
-        found += _checks(definition.value, _Around(definition.indices, ()), sizes)
+        start, updates = layers(definition.value)
+        found += _checks(start, _Around(definition.indices, ()), sizes)
+        for u in updates:
+            found += _of_update(u, definition.tensor, sizes)
     return tuple(dict.fromkeys(found))
 
 
@@ -146,9 +151,27 @@ def _of_read(e: Read, around: _Around, sizes: Mapping[str, tuple[Expr, ...]]) ->
         if not reads_values(i) and not (isinstance(i, Index) and extents.get(i.name) == s)
     ]
     for axis, (subscript, size) in enumerate(zip(e.indices, sizes[e.tensor], strict=True)):
-        if reads_values(subscript):
+        if reads_values(subscript) and not _plainly_inside(subscript, size, around.conditions):
             ranges, conditions = around.where(*moving).needed(subscript)
             yield ElementCheck(e, axis, subscript, size, ranges, conditions)
+
+
+def _of_update(e: Scatter, tensor: str, sizes: Mapping[str, tuple[Expr, ...]]) -> Iterator[ElementCheck]:
+    """The checks of an update: of its condition, of where it writes, of what it writes."""
+    around = _Around(e.indices, ())
+    for c in conjuncts(e.condition):
+        yield from _checks(c, around, sizes)
+        around = around.where(c)
+    yield from _of_read(Read(tensor, e.at, span=e.span), around, sizes)
+    yield from _checks(e.body, around, sizes)
+
+
+def _plainly_inside(subscript: Expr, size: Expr, conditions: tuple[Expr, ...]) -> bool:
+    """Whether a subscript is a remainder by the size, or is taken only where it is asked whether it is inside."""
+    if isinstance(subscript, Operation) and subscript.op == "%" and subscript.right == size:
+        return True
+    asked = {c for condition in conditions for c in conjuncts(condition)}
+    return Operation("<=", Number(0), subscript) in asked and Operation("<", subscript, size) in asked
 
 
 def _inside(subscript: Expr, size: Expr) -> Expr:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opgen.lower.repeated import reads_taken, reductions
-from opgen.spec.model import Definition, Expr, Index, Read, Reduce
+from opgen.spec.model import Definition, Expr, Index, Read, Reduce, Scatter
 from opgen.spec.polynomial import digits, same
 from opgen.spec.walk import (
     depth,
@@ -61,6 +61,8 @@ def _fits(let: Definition, user: Definition) -> bool:
     if is_order(let.value):
         return False
     found = [r for r in reads(user.value) if r.tensor == let.tensor]
+    if isinstance(let.value, Scatter):
+        return False
     if len({r.indices for r in found}) != 1 or not all(isinstance(s, Index) for s in let.subscripts):
         return False
     if any(r is inner for reduce in reductions(user.value) for inner in reads(reduce) for r in found):

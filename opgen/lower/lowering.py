@@ -38,6 +38,7 @@ from opgen.lower.parts import Parts
 from opgen.lower.scalars import Scalars, has_floats
 from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
+from opgen.lower.updates import rounded_once, update_nests
 from opgen.lower.variant import Variant
 from opgen.spec.model import (
     Algorithm,
@@ -50,6 +51,7 @@ from opgen.spec.model import (
     Present,
     Reduce,
     Require,
+    Scatter,
     ShapeLet,
     SizeOf,
     Symbol,
@@ -57,6 +59,7 @@ from opgen.spec.model import (
 )
 from opgen.spec.narrow import narrow_op
 from opgen.spec.recurrences import Recurrence, grouped
+from opgen.spec.updates import layers
 from opgen.spec.walk import is_order, reads, subexpressions
 
 
@@ -116,6 +119,7 @@ class _Lowering:
         self._names = Names(reserved_names(op))
         self._tensors: dict[str, TensorAccess] = {}
         self._tensor_names = Names((*self._names.taken, *(d.tensor for d in (*definitions, *op.definitions))))
+        self._definitions = rounded_once(self._definitions, variant.dtype, self._tensor_names.fresh)
 
     def run(self) -> Lowered:
         op = self._op
@@ -165,6 +169,9 @@ class _Lowering:
         """The nests of a definition, and the memory that it needs besides its own."""
         if is_order(definition.value):
             return self._sorted(definition)
+        if isinstance(definition.value, Scatter):
+            lets, nests = self._made(replace(definition, value=layers(definition.value)[0]), cases, step)
+            return lets, [*nests, *self._updates(definition)]
         part = cases.of(definition)
         if isinstance(part, Cases):
             return [], [self._chosen(part, step)]
@@ -243,6 +250,12 @@ class _Lowering:
         holds = b.compare("ge", inside, 0)
         failed = b.when(b.negate(holds), b.block((nests[1], settled)))
         return buffers, [nests[0], failed, loop.Check(holds, step.number, least)]
+
+    def _updates(self, definition: Definition) -> list[Stmt]:
+        """The nests of a definition's updates."""
+        names = _Prefixed(self._names, f"{definition.tensor}_at")
+        access = self._tensors[definition.tensor]
+        return update_nests(definition, access, lambda: self._mathematics(names), self._scalars, names, self._context())
 
     def _chosen(self, part: Part, step: _Step | None) -> Stmt:
         """The nests of each case under its condition, with what they need for themselves."""

@@ -260,6 +260,20 @@ class Mathematics:
         scope.require(half for half in outside if not taken.proves(half))
         return self._guarded(value, outside, b.const(0, value.type.dtype), scope)
 
+    def place(self, at: Sequence[Expr], access: TensorAccess, scope: Scope) -> tuple[loop.Expr, ...]:
+        """The place of an update in a tensor's memory; where it would be outside, there is none."""
+        assert scope.conditions is not None
+        found: list[loop.Expr] = []
+        for position, axis in enumerate(access.order):
+            size, subscript = access.buffer.shape[position], self._subscript(at[axis], scope)
+            if reads_values(at[axis]):
+                scope.conditions += self._beyond(subscript, size, True, scope)
+                subscript = b.maximum(b.minimum(subscript, b.sub(size, 1)), b.index(0))
+            else:
+                scope.conditions += self._unproved(subscript, size, scope.context)
+            found.append(subscript)
+        return tuple(found)
+
     def _subscript(self, e: Expr, scope: Scope) -> loop.Expr:
         """A subscript: an integer of the shape language, or one that is made of elements."""
         return self.value(e, INT64, scope) if _of_elements(e) else self._scalars.lower(e, scope.indices)
@@ -317,7 +331,7 @@ class Mathematics:
         if e.condition is not None:
             on_values = [c for c in conjuncts(e.condition) if reads_values(c)]
             condition = b.all_of([self.condition(c, inner) for c in conjuncts(e.condition) if c not in on_values])
-            inner.conditions = [c for c in _conjuncts(condition) if not context.proves(c)]
+            inner.conditions = [c for c in parted(condition) if not context.proves(c)]
             inner.context = context.with_condition(condition)
             inner.late += [self.condition(c, inner) for c in on_values]
         step = self._step(e, accumulator, inner)
@@ -417,9 +431,10 @@ def _chosen(position: loop.Expr, values: Sequence[loop.Expr], first: int) -> loo
     return Select(b.compare("lt", position, first + half), below, above)
 
 
-def _conjuncts(condition: loop.Expr) -> list[loop.Expr]:
+def parted(condition: loop.Expr) -> list[loop.Expr]:
+    """What must hold for a condition to hold, one by one."""
     if isinstance(condition, loop.Binary) and condition.op == "and":
-        return _conjuncts(condition.left) + _conjuncts(condition.right)
+        return parted(condition.left) + parted(condition.right)
     return [] if condition == b.TRUE else [condition]
 
 

@@ -110,8 +110,9 @@ def _element(parameter: Parameter, value: object) -> int | float | bool | str:
     """One number or word of an attribute."""
     name, kind = _foreign(parameter.name), parameter.kind
     if kind in ("enum", "layout"):
-        if value not in parameter.words:
-            raise MisfitError(f"attribute '{name}' is {value!r}; supported are {', '.join(parameter.words)}")
+        words = tuple(map(_foreign, parameter.words))
+        if value not in words:
+            raise MisfitError(f"attribute '{name}' is {value!r}; supported are {', '.join(words)}")
         return str(value)
     if not isinstance(value, int | float) or (kind != "float" and not isinstance(value, int)):
         raise MisfitError(f"attribute '{name}' is {value!r}, which is no {kind}")

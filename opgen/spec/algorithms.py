@@ -101,7 +101,13 @@ class AlgorithmChecker:
         )
 
     def _refuse_elements(self, definitions: Iterable[m.Definition]) -> None:
-        """Notes reads at indices that are values: what is checked of them is the op's definition's alone."""
+        """Notes reads at indices that are values, and updates: what is checked of them is the definition's alone."""
+        definitions = tuple(definitions)
+        updated = next((d for d in definitions if isinstance(d.value, m.Scatter)), None)
+        if updated is not None:
+            message = f"'{updated.tensor}' is updated: an op that updates tensors has no algorithms"
+            self.report.add("S063", message, updated.span or self.decl.span)
+            return
         found = (r for d in definitions for r in reads(d.value) if any(reads_values(i) for i in r.indices))
         first = next(found, None)
         if first is not None:

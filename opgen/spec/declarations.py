@@ -246,6 +246,19 @@ class FileBuilder(TreeBuilder):
             tuple(self.range(r) for r in where if r is not None),
         )
 
+    def _update(self, node: Branch) -> s.DefinitionDecl:
+        target, subscripts, update, value, *where, condition = node.children
+        return s.DefinitionDecl(
+            self.span(node),
+            False,
+            self.ident(target),
+            self._all(subscripts),
+            self.expression(value),
+            tuple(self.range(r) for r in where if r is not None),
+            str(update).removesuffix("="),
+            None if condition is None else self.expression(condition),
+        )
+
     def _example(self, node: Branch) -> s.ExampleDecl:
         title, *entries = node.children
         return s.ExampleDecl(self.span(node), self.text(title), tuple(self._entry(as_branch(e)) for e in entries))
@@ -303,6 +316,7 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "require_decl": FileBuilder._require,
     "shape_let": FileBuilder._let,
     "definition": FileBuilder._definition,
+    "update": FileBuilder._update,
     "example_decl": FileBuilder._example,
     "specialize_decl": FileBuilder._specialize,
     "gradient_decl": FileBuilder._gradient,

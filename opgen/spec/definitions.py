@@ -18,6 +18,7 @@ from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Binding, Readable, Scope
 from opgen.spec.steps import Foretold
 from opgen.spec.text import plural
+from opgen.spec.updates import UpdateChecker
 from opgen.spec.walk import reads_values
 
 
@@ -32,6 +33,9 @@ def check_definitions(
     before = len(scope.report)
     for decl in decls:
         name = decl.target.name
+        if decl.update is not None:
+            _update(scope, decl, defined, outputs, foretold)
+            continue
         if not decl.let and name not in outputs:
             if name not in scope.poisoned:
                 scope.report.unknown("output", name, decl.target.span, outputs)
@@ -53,6 +57,33 @@ def check_definitions(
     if len(scope.report) == before:
         check_recurrences(scope.report, defined)
     return defined
+
+
+def _update(
+    scope: Scope,
+    decl: s.DefinitionDecl,
+    defined: list[m.Definition],
+    outputs: Mapping[str, m.Tensor],
+    foretold: Foretold,
+) -> None:
+    """Puts an update into the definition before it; mistakes are noted."""
+    name = decl.target.name
+    if name in scope.poisoned:
+        return
+    if not defined or defined[-1].tensor != name:
+        message = f"an update of '{name}' comes right after its definition, or another update of it"
+        scope.report.add("S053", message, decl.target.span, f"say before it what it is at first: {name}[...] = ...")
+        return
+    before = scope.tensors.pop(name, None)
+    output = outputs.get(name)
+    dtype = defined[-1].dtype if output is None else output.dtype
+    updated = UpdateChecker(scope, decl, defined[-1], dtype, foretold).check()
+    if before is not None:
+        scope.tensors[name] = before
+    if updated is None:
+        scope.poisoned.add(name)
+    else:
+        defined[-1] = updated
 
 
 class DefinitionChecker:

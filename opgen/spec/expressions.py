@@ -12,6 +12,7 @@ Meaning of the mathematics.
     * A term of a reduction that reads outside a tensor is left out of the reduction, whatever its other factors are
       (also if they are infinite or NaN), unless the read says `else value`.  A read outside a tensor that is in no
       reduction must say `else value` or be proved to stay inside.
+    * Updates of a tensor (`Scatter`) are made one after the other in the compute type, each with one rounding.
     * What is not taken has no part: the other side of an `if`, the right of `and` and `or` where the left decides, the
       `else` of a read that is inside.  A read there leaves no term out, a derivative there is no part of a gradient.
     * `sum` of a product adds with one rounding a term (a fused multiply-add) where the type is floating.
@@ -255,7 +256,7 @@ class IndexRange:
     extent: Expr
 
 
-ReductionKind = Literal["sum", "prod", "max", "min", "ascending", "descending"]
+ReductionKind = Literal["sum", "prod", "max", "min", "ascending", "descending", "set"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +273,20 @@ class Reduce:
     span: Span | None = field(default=None, compare=False, repr=False)
     condition: Expr | None = None
     place: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter(Reduce):
+    """The value of a whole definition, of which elements are updated at places that are worked out.
+
+    An element at the place p is first `start`, over the definition's indices.  Then, for all `indices` in the order of
+    a reduction for which `condition` holds and `at` is p (one subscript for each dimension of the tensor), it becomes
+    itself and `body`, combined by `kind`; "set": it becomes `body`.  A subscript that is made of elements is inside
+    (`opgen.lower.elements`); what another puts outside is left out.  No index has the name of one of the definition's.
+    """
+
+    at: tuple[Expr, ...] = ()
+    start: Expr = Number(0)
 
 
 Expr: TypeAlias = (

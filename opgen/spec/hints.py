@@ -14,7 +14,7 @@ def extent_by_use(
     """The extent of a dimension of a `let` tensor, from a later definition that runs over it."""
     asked = [(tensor, axis)]
     for name, position in asked:
-        for decl in decls:
+        for decl in (d for d in decls if d.update is None):
             for index in _indices_at(decl.value, name, position):
                 found = _left_position(decl, index)
                 if found is None:

@@ -141,6 +141,19 @@ class MathResolver(Resolver):
         self.elements.append((element, {}))
         return Typed(element, NUMBER if all(v.denominator == 1 for v in constant.values) else REAL)
 
+    def update(self, decl: s.DefinitionDecl) -> tuple[list[m.Expr | None], Typed | None, m.Expr | None]:
+        """The place, the value and the condition of an update: as of a term, what reads outside is left out."""
+        self._reductions += 1
+        at = [self._subscript(e) for e in decl.subscripts]
+        value = self.resolve(decl.value)
+        condition = None if decl.condition is None else self.condition(decl.condition)
+        self._reductions -= 1
+        for element, _ in self.elements:
+            if element.span is not None:
+                help = f"read it in a `let` tensor, as in let c[i] = {element.constant.name}[i]"
+                self.report.add("S013", "an update reads no constant", element.span, help)
+        return at, value, condition
+
     def _subscript(self, tree: s.Expression) -> m.Expr | None:
         return SubscriptResolver(self.scope, self.resolve, self._whole).integer(tree)
 

@@ -287,7 +287,11 @@ def _definition(tree: s.DefinitionDecl) -> Document:
     if tree.where:
         where = Group(Nest(4, (SPACE, "where ", fill([range_(r) for r in tree.where]))))
     let = "let " if tree.let else ""
-    return (let, tree.target.name, "[", subscripts, "] = ", expression(tree.value), where)
+    means = "=" if tree.update is None else f"{tree.update}="
+    taken: Document = ""
+    if tree.condition is not None:
+        taken = Group(Nest(4, (SPACE, "if ", expression(tree.condition))))
+    return (let, tree.target.name, "[", subscripts, f"] {means} ", expression(tree.value), where, taken)
 
 
 @_line.register(s.SpecializeDecl)

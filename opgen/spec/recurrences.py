@@ -213,6 +213,8 @@ def _require_order(found: Recurrence, between: Sequence[tuple[int, m.Read]]) -> 
             message = f"'{own}' is computed step by step along '{index}', and needs '{read.tensor}' of no earlier step"
             raise NoOrderError(message, read.span, "a step reads earlier ones, or what is defined before it")
     for d in found.members:
+        if isinstance(d.value, m.Scatter):
+            raise NoOrderError(f"'{d.tensor}' is computed step by step: it has no updates", d.span)
         for read in reads(d.value):
             made = [e for e in read.indices if read.outside is None and reads_values(e)]
             if any(r.tensor in names for e in made for r in reads(e)):

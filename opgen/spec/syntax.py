@@ -343,13 +343,19 @@ class PackLet(Node):
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDecl(Node):
-    """`target[subscripts] = value where ...`, of an output or (`let`) of an intermediate tensor."""
+    """`target[subscripts] = value where ...`, of an output or (`let`) of an intermediate tensor.
+
+    With an `update` ("add", "set", ...) it is `target[subscripts] add= value where ... if condition`, of a tensor that
+    the definition before it defines.
+    """
 
     let: bool
     target: Ident
     subscripts: tuple[Expression, ...]
     value: Expression
     where: tuple[Range, ...]
+    update: str | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from opgen.spec.printer import format_file, print_item
 from opgen.spec.signature import default_signature
 from opgen.spec.trivia import Trivia
 from opgen.spec.unparse_expression import NOWHERE, Expressions, fraction, ident, named
+from opgen.spec.updates import layers, word_of
 from opgen.spec.visit import called_functions, everything_in
 
 
@@ -215,9 +216,21 @@ def _mathematics(op: m.OpSpec, definitions: Iterable[m.Definition]) -> Iterator[
     written = _expressions(op)
     for d in given:
         where = () if d.is_output else written.ranges(d.indices)
+        start, updates = layers(d.value)
         yield s.DefinitionDecl(
-            NOWHERE, not d.is_output, ident(d.tensor), written.all(d.subscripts), written.of(d.value), where
+            NOWHERE, not d.is_output, ident(d.tensor), written.all(d.subscripts), written.of(start), where
         )
+        for u in updates:
+            yield s.DefinitionDecl(
+                NOWHERE,
+                False,
+                ident(d.tensor),
+                written.all(u.at),
+                written.of(u.body),
+                written.ranges(u.indices),
+                word_of(u.kind),
+                None if u.condition is None else written.of(u.condition),
+            )
 
 
 def _table(table: m.Constant, position: tuple[int, ...]) -> s.Table:

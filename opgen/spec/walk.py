@@ -20,12 +20,13 @@ from opgen.spec.model import (
     Operation,
     Read,
     Reduce,
+    Scatter,
 )
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions (of a read: subscripts, then the outside value; of a reduction: place, condition, and
-    body).
+    body; of updates: what is first and where they are, then those of a reduction).
     """
     match e:
         case Operation():
@@ -42,6 +43,8 @@ def operands(e: Expr) -> tuple[Expr, ...]:
             return e.indices if e.outside is None else (*e.indices, e.outside)
         case Reduce():
             given = (e.body,) if e.condition is None else (e.condition, e.body)
+            if isinstance(e, Scatter):
+                return (e.start, *e.at, *given)
             return given if e.place is None else (e.place, *given)
         case FunctionCall():
             return tuple(a for a in e.arguments if not isinstance(a, EnumArgument))
@@ -68,8 +71,11 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             n = len(e.indices)
             return replace(e, indices=new[:n], outside=new[n] if e.outside is not None else None)
         case Reduce():
+            condition = new[-2] if e.condition is not None else None
+            if isinstance(e, Scatter):
+                return replace(e, condition=condition, body=new[-1], start=new[0], at=new[1 : 1 + len(e.at)])
             place = None if e.place is None else new[0]
-            return replace(e, place=place, condition=new[-2] if e.condition is not None else None, body=new[-1])
+            return replace(e, place=place, condition=condition, body=new[-1])
         case FunctionCall():
             rest = iter(new)
             arguments = tuple(a if isinstance(a, EnumArgument) else next(rest) for a in e.arguments)

@@ -119,11 +119,12 @@ class Generic:
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
         from opgen.spec.arguments import CallError, CallTypeError
+        from opgen.spec.generic import depends_on_sizes
         from opgen.spec.syntax import StaticDecl as Static
 
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
-        self._static = any(isinstance(i, Static) for i in generic.inputs)
+        self._static = any(isinstance(i, Static) for i in generic.inputs) or depends_on_sizes(generic)
         given = list(tensors)
         while given and given[-1] is None:
             given.pop()
@@ -193,12 +194,12 @@ def _plain(value: object) -> object:
 def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
     """What a call's tensors tell of its form; lists take the type of the first other tensor of their type variable."""
     from opgen.spec import syntax as s
-    from opgen.spec.generic import Argument
+    from opgen.spec.generic import Argument, known_sizes
 
     checks = Checks(op.name)
     decls = list(op.inputs)
     types: dict[str, str] = {}
-    found: list[tuple[str, str, int] | Argument | None] = []
+    found: list[tuple[str, str, int, tuple[int | None, ...]] | Argument | None] = []
     for at, value in enumerate(given):
         decl = decls[min(at, len(decls) - 1)] if decls else None
         if value is None or decl is None:
@@ -210,10 +211,12 @@ def _arguments(op: GenericOp, given: list[object]) -> list[Argument | None]:
             name, rank = _kind(checks, decl.name.name, value)
             if name:
                 types.setdefault(dtype, name)
-            found.append((dtype, name, rank))
+            sizes = known_sizes(op, at, np.shape(value) if isinstance(value, list | tuple) else _shape(value))
+            found.append((dtype, name, rank, sizes))
     allowed = {i.name.name: [_canonical(n.name) for n in i.allowed] for i in op.decl.items if isinstance(i, s.TypeDecl)}
     return [
-        Argument(f[1] or types.get(f[0]) or _default(f[0], allowed), f[2]) if isinstance(f, tuple) else f for f in found
+        Argument(f[1] or types.get(f[0]) or _default(f[0], allowed), f[2], sizes=f[3]) if isinstance(f, tuple) else f
+        for f in found
     ]
 
 
@@ -242,6 +245,10 @@ def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
     if are_bools(value):
         return "bool", np.ndim(np.array(value))
     return "", checks.from_list(argument, value, "float64").ndim
+
+
+def _shape(value: object) -> tuple[object, ...]:
+    return tuple(getattr(value, "shape", ()))
 
 
 def _static(checks: Checks, decl: StaticDecl, value: object) -> Argument:

@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opgen.spec.generic.form import Argument, Instance
     from opgen.spec.generic.instances import instance
+    from opgen.spec.generic.sizes import depends_on_sizes, known_sizes
 
-__all__ = ["Argument", "Instance", "instance"]
+__all__ = ["Argument", "Instance", "depends_on_sizes", "instance", "known_sizes"]
 
-_HOMES = {"Argument": "form", "Instance": "form", "instance": "instances"}
+_HOMES = {
+    "Argument": "form",
+    "Instance": "form",
+    "depends_on_sizes": "sizes",
+    "instance": "instances",
+    "known_sizes": "sizes",
+}
 
 
 def __getattr__(name: str) -> object:

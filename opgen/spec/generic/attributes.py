@@ -39,13 +39,18 @@ def given_for(op: GenericOp, given: Mapping[str, object]) -> dict[str, AttrArgum
 
 
 def _plain(decl: s.AttrDecl, value: object) -> AttrArgument:
-    """What is given, as settling takes it: arrays are lists, types their names, 0 and 1 are conditions."""
+    """What is given, as settling takes it: arrays are lists, types their names, 0 and 1 are conditions.
+
+    A word `max_` of an enumeration is `max` to a caller.
+    """
     kind = decl.type.kind.name
     if kind == "type":
         name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", str(value)))
         dtype = lookup(str(name))
         return str(name) if dtype is None else dtype.name
     plain = plain_value(value)
+    if isinstance(plain, str) and any(w.name.name == f"{plain}_" for w in decl.type.words):
+        return f"{plain}_"
     return bool(plain) if kind == "bool" and isinstance(plain, int) and plain in (0, 1) else plain
 
 

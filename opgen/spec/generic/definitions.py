@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.lengths import Lengths
-from opgen.spec.generic.values import known_integer
+from opgen.spec.generic.trees import everything_in
+from opgen.spec.generic.types import PREDICATES
+from opgen.spec.generic.values import known_condition, known_integer
 from opgen.spec.generic.world import Tensor
 
 
@@ -16,6 +19,12 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
     world, name = evaluator.world, decl.target.name
     if world.present.get(name) is False:
         return
+    if decl.condition is not None and _of_the_form(evaluator, decl.condition):
+        with evaluator.demanding():
+            taken = known_condition(evaluator.one(decl.condition, None))
+        if taken is False:
+            return
+        decl = decl if taken is None else dataclasses.replace(decl, condition=None)
     Lengths(evaluator, decl).solve()
     several = world.tensors_of.get(name)
     for at, target in enumerate(several if several is not None else (name,)):
@@ -32,10 +41,23 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
 def _one(evaluator: Evaluator, decl: s.DefinitionDecl, target: str, at: int | None) -> s.DefinitionDecl:
     with evaluator.demanding():
         subscripts = evaluator.spread(decl.subscripts, at)
-    named = tuple(_index(e, k, target) for k, e in enumerate(subscripts))
+    named = tuple(_index(e, k, target) if decl.update is None else e for k, e in enumerate(subscripts))
     ident = s.Ident(decl.target.span, target)
     where = evaluator.ranges(decl.where, at)
-    return s.DefinitionDecl(decl.span, decl.let, ident, named, evaluator.one(decl.value, at), where)
+    condition = None if decl.condition is None else evaluator.one(decl.condition, at)
+    value = evaluator.one(decl.value, at)
+    return s.DefinitionDecl(decl.span, decl.let, ident, named, value, where, decl.update, condition)
+
+
+def _of_the_form(evaluator: Evaluator, condition: s.Expression) -> bool:
+    """Whether a condition is one on attributes and types alone, which the form then decides."""
+    known = {*evaluator.world.attributes, *evaluator.world.aliases}
+    nodes = list(everything_in(condition))
+    words = {id(n.right) for n in nodes if isinstance(n, s.Binary) and n.op in ("==", "!=")}
+    words |= {id(a) for n in nodes if isinstance(n, s.Call) and n.function.name in PREDICATES for a in n.arguments}
+    named = [n for n in nodes if isinstance(n, s.Named) and id(n) not in words]
+    plain = all(isinstance(n, s.Named | s.Binary | s.Unary | s.Constant | s.Call) for n in nodes)
+    return plain and bool(words) and all(n.name in known for n in named)
 
 
 def _index(subscript: s.Expression, at: int, target: str) -> s.Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from opgen.spec.arguments import CallError
 from opgen.spec.examples import check_example
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.instances import instance
+from opgen.spec.generic.sizes import known_sizes
 from opgen.spec.report import Report
 from opgen.spec.values import example_values
 
@@ -60,7 +62,11 @@ def _call(report: Report, op: m.GenericOp, decl: s.ExampleDecl) -> ExampleCall |
     types = {i.name.name: _type(op, i, values) for i in op.decl.items if isinstance(i, s.TypeDecl)}
     arguments: list[Argument | None] = []
     for tensor in op.inputs:
-        arguments += _arguments(tensor, values.get(tensor.name.name), types)
+        value = values.get(tensor.name.name)
+        found = _arguments(tensor, value, types)
+        if isinstance(tensor, s.TensorDecl) and found[0] is not None and value is not None:
+            found = [dataclasses.replace(found[0], sizes=known_sizes(op, len(arguments), _shape(value)))]
+        arguments += found
     attributes = {a.name.name: values[a.name.name] for a in op.attrs if a.name.name in values}
     outputs = sum(_count(o, values[o.name.name]) for o in op.outputs if o.name.name in values)
     return ExampleCall(decl.title.value, tuple(arguments), attributes, outputs, values)
@@ -88,6 +94,11 @@ def _flat(value: m.ExampleValue) -> list[m.ExampleValue]:
 def _rank(value: m.ExampleValue) -> int:
     """How deep literals nest."""
     return 1 + max((_rank(v) for v in value), default=0) if isinstance(value, tuple) else 0
+
+
+def _shape(value: m.ExampleValue) -> tuple[int, ...]:
+    """The shape of literals."""
+    return (len(value), *(_shape(value[0]) if value else ())) if isinstance(value, tuple) else ()
 
 
 def _arguments(

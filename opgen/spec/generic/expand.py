@@ -15,10 +15,12 @@ from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.given import Call, Tensors, type_of, type_untold
 from opgen.spec.generic.messages import message, spoken
 from opgen.spec.generic.ranks import Given, RankSolver
+from opgen.spec.generic.sizes import asked_by
 from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.types import Narrowed
 from opgen.spec.generic.values import Mistake, known_condition, known_integer
 from opgen.spec.generic.world import Attribute, Tensor, World
+from opgen.spec.limits import RANK
 from opgen.spec.report import Report
 
 Expanded = Mapping[int, tuple[s.Item, ...]]
@@ -229,6 +231,9 @@ class Expander:
         self._place_ranks()
         if rule.value is None or any(n in self._open_packs() for n in names_in(rule.value)):
             return None
+        asked = asked_by(rule.value)
+        if asked is not None:
+            return self._size(*asked)
         value = self.evaluator.int_of(rule.value)
         if rule.tensor is None:
             return max(value, 0)
@@ -241,6 +246,24 @@ class Expander:
             expected = f"an axis from {-rank} to {rank - 1}" if rank else f"no axis, '{name}' having none"
             raise CallError(self.call.op.name, blamed, expected, str(value))
         return value + rank if value < 0 else value
+
+    def _size(self, tensor: s.Named, axis: int) -> int:
+        """A size of an input that a rank is told by."""
+        given = self.call.inputs.get(tensor.name)
+        if given is None or len(given.arguments) != 1:
+            raise Mistake(f"'{tensor.name}' is no input that is always there", tensor.span)
+        argument = given.arguments[0]
+        if not -argument.shape_rank <= axis < argument.shape_rank:
+            expected = f"a tensor of rank {axis + 1 if axis >= 0 else -axis} at least"
+            raise CallError(self.call.op.name, tensor.name, expected, f"rank {argument.shape_rank}")
+        size = argument.sizes[axis] if argument.sizes else None
+        if size is None:
+            expected = f"a size of dimension {axis % argument.shape_rank} that is known before the call runs"
+            raise CallError(self.call.op.name, tensor.name, expected, "one that is not")
+        if size > RANK:
+            expected = f"at most {RANK} along dimension {axis % argument.shape_rank}"
+            raise CallError(self.call.op.name, tensor.name, expected, str(size))
+        return size
 
     def _open_packs(self) -> set[str]:
         solver = self._solver

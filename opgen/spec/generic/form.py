@@ -12,12 +12,13 @@ from opgen.spec.model import Function, OpSpec
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A tensor that a call gives: its scalar type, its rank, and its values where they are known (row-major), which a
-    static input needs.
+    static input needs.  `sizes` are those dimensions on which the form depends (`known_sizes`), None for the others.
     """
 
     dtype: str
     shape_rank: int
     value: tuple[int, ...] | tuple[float, ...] | float | None = None
+    sizes: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class Lengths:
         self.found = evaluator.lengths
         self.decl = decl
         self.trees = [*decl.subscripts, decl.value, *(r.extent for r in decl.where if r.extent is not None)]
+        self.trees += [] if decl.condition is None else [decl.condition]
         self.packs: dict[str, Span] = {}
 
     def solve(self) -> None:
@@ -43,9 +44,9 @@ class Lengths:
         known = {*self.evaluator.world.attributes, *self.evaluator.world.aliases, *self.evaluator.world.packs}
         for subscript in self.decl.subscripts:
             if isinstance(subscript, s.Expansion):
-                for node in everything_in(subscript):
-                    if isinstance(node, s.Named) and node.name not in known:
-                        yield s.Ident(node.span, node.name)
+                for named in _expanded(subscript.pattern):
+                    if named.name not in known:
+                        yield s.Ident(named.span, named.name)
         for tree in self.trees:
             for node in self._taken(tree):
                 if isinstance(node, s.Reduction):
@@ -197,3 +198,12 @@ class Lengths:
             self._learn(arguments[0], count + abs(evaluator.int_of(arguments[1])))
         elif name in ("reversed", "starts"):
             self._learn(arguments[0], count)
+
+
+def _expanded(tree: s.Expression) -> Iterator[s.Named]:
+    """The names in a pattern of a left side that may be packs: of a read, those in its expansions."""
+    if isinstance(tree, s.Named):
+        yield tree
+    for part in parts(tree):
+        if not isinstance(tree, s.Subscripted) or isinstance(part, s.Expansion):
+            yield from _expanded(part)

@@ -15,8 +15,8 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
 
     Inputs stay, as arguments of the call; one that no definition reads counts by its shape alone.
     """
-    used = _reached(items)
-    kept = [i for i in items if not _unused(i, used)]
+    used, lets = _reached(items), _lets(items)
+    kept = [i for i in items if not _unused(i, used, lets)]
     read = {n for i in kept if isinstance(i, s.DefinitionDecl | s.AlgorithmDecl) for n in _uses(i)}
     return [
         dataclasses.replace(i, shape_only=True)
@@ -29,10 +29,11 @@ def prune(items: Sequence[s.Item]) -> list[s.Item]:
 def _reached(items: Sequence[s.Item]) -> set[str]:
     """The names on which what stays in any case depends: inputs, outputs and their definitions, requirements."""
     makers: dict[str, list[s.Item]] = {}
+    lets = _lets(items)
     for item in items:
-        for name in _makes(item):
+        for name in _makes(item, lets):
             makers.setdefault(name, []).append(item)
-    waiting = [name for item in items if not list(_makes(item)) for name in _uses(item)]
+    waiting = [name for item in items if not list(_makes(item, lets)) for name in _uses(item)]
     found: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -42,12 +43,17 @@ def _reached(items: Sequence[s.Item]) -> set[str]:
     return found
 
 
-def _makes(item: s.Item) -> Iterator[str]:
+def _lets(items: Sequence[s.Item]) -> set[str]:
+    """The names of intermediate tensors."""
+    return {i.target.name for i in items if isinstance(i, s.DefinitionDecl) and i.let}
+
+
+def _makes(item: s.Item, lets: set[str]) -> Iterator[str]:
     """The names for whose sake alone a declaration stands."""
     match item:
         case s.LetDecl():
             yield from (n.name for n in item.names)
-        case s.DefinitionDecl() if item.let:
+        case s.DefinitionDecl() if item.let or item.target.name in lets:
             yield item.target.name
         case s.AttrDecl() | s.ConstantDecl() | s.TypeDecl():
             yield item.name.name
@@ -67,8 +73,8 @@ def only_required(items: Sequence[s.Item]) -> set[str]:
     return attrs - effective
 
 
-def _unused(item: s.Item, used: set[str]) -> bool:
-    made = list(_makes(item))
+def _unused(item: s.Item, used: set[str], lets: set[str]) -> bool:
+    made = list(_makes(item, lets))
     return bool(made) and not any(name in used for name in made)
 
 

@@ -10,6 +10,7 @@ from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.generic.attributes import ANY, is_list
 from opgen.spec.generic.form import Argument
+from opgen.spec.generic.sizes import known_sizes
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.values import binary, integer, known_integer
 from opgen.spec.text import plural
@@ -58,7 +59,9 @@ class Sample:
                 scalar = values[0] if values else 0
                 found.append(Argument("int64", 0 if decl.scalar else 1, scalar if decl.scalar else values))
             else:
-                found.append(Argument(self._dtype(decl.dtype), self._rank(decl.dims, stretched)))
+                rank = self._rank(decl.dims, stretched)
+                sizes = known_sizes(self.op, len(found), (1,) * rank)
+                found.append(Argument(self._dtype(decl.dtype), rank, sizes=sizes))
                 stretched += any(d.broadcast is not None for d in decl.dims)
         return found
 

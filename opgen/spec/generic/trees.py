@@ -74,6 +74,8 @@ def expressions_of(item: s.Item) -> Iterator[s.Expression]:
             yield from item.subscripts
             yield from (r.extent for r in item.where if r.extent is not None)
             yield item.value
+            if item.condition is not None:
+                yield item.condition
         case s.RankDecl():
             yield from (r.value for r in item.rules if r.value is not None)
         case s.AlgorithmDecl():
