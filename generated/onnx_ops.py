@@ -52,7 +52,10 @@ __all__ = [
     "cos",
     "cosh",
     "cum_sum",
+    "deform_conv",
     "depth_to_space",
+    "dft",
+    "dft_by_attribute",
     "div",
     "dropout",
     "dropout_by_attributes",
@@ -75,6 +78,8 @@ __all__ = [
     "global_max_pool",
     "greater",
     "greater_or_equal",
+    "grid_sample",
+    "grid_sample_of_images",
     "group_normalization",
     "gru",
     "hard_sigmoid",
@@ -102,6 +107,7 @@ __all__ = [
     "mat_mul",
     "mat_mul_integer",
     "max_pool",
+    "max_roi_pool",
     "max_unpool",
     "maximum",
     "mean",
@@ -145,6 +151,8 @@ __all__ = [
     "rint",
     "rms_normalization",
     "rnn",
+    "roi_align",
+    "roi_align_of_wholes",
     "scatter",
     "scatter_elements",
     "scatter_nd",
@@ -166,6 +174,7 @@ __all__ = [
     "sqrt",
     "squeeze",
     "squeeze_by_attributes",
+    "stft",
     "strided_slice",
     "sub",
     "swish",
@@ -389,6 +398,392 @@ def _check_space_to_depth(
 
 
 _space_to_depth = _library.operator("SpaceToDepth", _check_space_to_depth)
+
+
+def roi_align(
+    X: TensorLike,
+    rois: TensorLike,
+    batch_indices: TensorLike,
+    coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] | None = "half_pixel",
+    output_height: int | None = 1,
+    output_width: int | None = 1,
+    sampling_ratio: int | None = 0,
+    spatial_scale: float | None = 1.0,
+    mode: Literal["avg", "max"] | None = "avg",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Regions of images, in bins: of each the mean, or the maximum, of samples that are interpolated linearly.
+
+    Args:
+        X: T[batch, channels, height, width]. Images.
+        rois: T[regions, 4]. The regions: x and y of the first corner, then of the last.
+        batch_indices: int64[regions]. The image of each region; of one that is not there all elements are 0.
+        coordinate_transformation_mode: One of "half_pixel", "output_half_pixel". Whether the middle of the first
+            element is at 0.5, and not at 0 with regions of at least one element. The default is "half_pixel".
+        output_height: An integer, at least 1. The number of bins along the height. The default is 1.
+        output_width: An integer, at least 1. The number of bins along the width. The default is 1.
+        sampling_ratio: An integer, at least 0. How many samples a bin has along each dimension; if 0, one for each
+            element that it covers. The default is 0.
+        spatial_scale: A number. The size of an element of `rois` in elements of `X`. The default is 1.0.
+        mode: One of "avg", "max". Whether a bin is the mean of its samples, or their maximum. The default is "avg".
+        name: A name for the call; accepted, without effect.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Returns:
+        Y: T[regions, channels, output_height, output_width]. The bins of each region.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        shift = if coordinate_transformation_mode == half_pixel then 1 else 0
+        bins = max(output_height, output_width)
+        samples = if sampling_ratio > 0 then sampling_ratio else 2 * max(height, width) + 4
+        size[d] = if d == 0 then int64(height) else int64(width)
+        start[n, d] = rois[n, 1 - d] * T(spatial_scale) - T(shift) / 2
+        extent[n, d] = if shift == 1 then rois[n, 3 - d] * T(spatial_scale) - T(shift) / 2 - start[n, d] else
+            max(rois[n, 3 - d] * T(spatial_scale) - T(shift) / 2 - start[n, d], 1)
+        bin[n, d] = extent[n, d] / T(if d == 0 then output_height else output_width)
+        number[n, d] = if sampling_ratio > 0 then int64(sampling_ratio) else int64(ceil(bin[n, d]))
+        first[n, d, p] = if sampling_ratio > 0 then int64(0) else max(int64(ceil((-1 - start[n, d] - T(p) * bin[n,
+            d]) * T(number[n, d]) / bin[n, d] - 0.5)) - 1, 0)
+        place[n, d, p, s] = start[n, d] + T(p) * bin[n, d] + (T(first[n, d, p] + int64(s)) + 0.5) * bin[n, d] /
+            T(number[n, d])
+        inside[n, d, p, s] = first[n, d, p] + int64(s) < number[n, d] and place[n, d, p, s] >= -1 and place[n, d, p,
+            s] <= T(size[d])
+        tap[n, d, p, s, t] = min(int64(max(place[n, d, p, s], 0)) + int64(t), size[d] - 1)
+        part[n, d, p, s] = min(max(place[n, d, p, s], 0), T(size[d] - 1)) - floor(min(max(place[n, d, p, s], 0),
+            T(size[d] - 1)))
+        weight[n, d, p, s, t] = if t == 0 then 1 - part[n, d, p, s] else part[n, d, p, s]
+        all[n] = T(max(number[n, 0], 0) * max(number[n, 1], 0))
+        some[n, d, p] = sum[s if inside[n, d, p, s]](T(1)) for s < samples
+        sums[n, c, y, x] = sum[s if inside[n, 0, y, s]](sum[r, t, u if inside[n, 1, x, r]]((X[batch_indices[n], c,
+            tap[n, 0, y, s, t], tap[n, 1, x, r, u]] else 0) * (weight[n, 0, y, s, t] * weight[n, 1, x, r, u]))) for
+            s < samples, r < samples, t < 2, u < 2
+        most[n, c, y, x] = max[s if inside[n, 0, y, s]](max[r, t, u if inside[n, 1, x, r]]((X[batch_indices[n], c,
+            tap[n, 0, y, s, t], tap[n, 1, x, r, u]] else 0) * (weight[n, 0, y, s, t] * weight[n, 1, x, r, u]))) for
+            s < samples, r < samples, t < 2, u < 2
+        Y[n, c, y, x] = if mode == avg then sums[n, c, y, x] / max(all[n], 1) else if (some[n, 0, y] else 0) *
+            (some[n, 1, x] else 0) < max(all[n], 1) then max(most[n, c, y, x], 0) else most[n, c, y, x]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
+            `X`: expected at least one element.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one bin of one sample:
+        >>> roi_align(X=[[[[1, 2], [3, 4]]]], rois=[[0, 0, 2, 2]], batch_indices=[0], sampling_ratio=1).tolist()
+        [[[[2.5]]]]
+    """
+    return _roi_align(
+        (X, rois, batch_indices),
+        (
+            coordinate_transformation_mode,
+            output_height,
+            output_width,
+            sampling_ratio,
+            spatial_scale,
+            mode,
+            None if type(name) is str else name,
+        ),
+        out,
+    )
+
+
+def _check_roi_align(
+    X: object,
+    rois: object,
+    batch_indices: object,
+    coordinate_transformation_mode: object,
+    output_height: object,
+    output_width: object,
+    sampling_ratio: object,
+    spatial_scale: object,
+    mode: object,
+    name: object,
+) -> Call:
+    check = Checks("RoiAlign")
+    coordinate_transformation_mode = check.word(
+        "coordinate_transformation_mode",
+        coordinate_transformation_mode,
+        ("half_pixel", "output_half_pixel"),
+        default="half_pixel",
+    )
+    output_height = check.integer("output_height", output_height, minimum=1, default=1)
+    output_width = check.integer("output_width", output_width, minimum=1, default=1)
+    sampling_ratio = check.integer("sampling_ratio", sampling_ratio, minimum=0, default=0)
+    spatial_scale = check.number("spatial_scale", spatial_scale, default=1.0)
+    mode = check.word("mode", mode, ("avg", "max"), default="avg")
+    check.name(name)
+    T, (X, rois) = check.common_type(("float16", "bfloat16", "float32", "float64"), {"X": X, "rois": rois})
+    batch_indices = check.typed("batch_indices", batch_indices, "int64")
+    X_shape = check.rank("X", X, 4)
+    rois_shape = check.rank("rois", rois, 2)
+    batch_indices_shape = check.rank("batch_indices", batch_indices, 1)
+    batch, channels, height, width = X_shape
+    regions, _ = rois_shape
+    check.same("rois", rois_shape, 1, 4, "")
+    check.same("batch_indices", batch_indices_shape, 0, regions, "regions")
+    shift = 1 if coordinate_transformation_mode == "half_pixel" else 0
+    if height < 1 or width < 1:
+        raise check.wrong_shape("X", "at least one element", X_shape)
+    bins = max(output_height, output_width)
+    samples = sampling_ratio if sampling_ratio > 0 else 2 * max(height, width) + 4
+    return Call(
+        tensors={"X": X, "rois": rois, "batch_indices": batch_indices},
+        types={"T": T},
+        words={"coordinate_transformation_mode": coordinate_transformation_mode, "mode": mode},
+        attributes={
+            "output_height": output_height,
+            "output_width": output_width,
+            "sampling_ratio": sampling_ratio,
+            "spatial_scale": spatial_scale,
+        },
+        integers={
+            "batch": batch,
+            "channels": channels,
+            "height": height,
+            "width": width,
+            "regions": regions,
+            "shift": shift,
+            "bins": bins,
+            "samples": samples,
+        },
+        results=(check.result("Y", (regions, channels, output_height, output_width), None, T, "X", X_shape),),
+    )
+
+
+_roi_align = _library.operator("RoiAlign", _check_roi_align)
+
+
+def roi_align_of_wholes(
+    X: TensorLike,
+    rois: TensorLike,
+    batch_indices: TensorLike,
+    output_height: int | None = 1,
+    output_width: int | None = 1,
+    sampling_ratio: int | None = 0,
+    spatial_scale: float | None = 1.0,
+    mode: Literal["avg", "max"] | None = "avg",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Regions of images, in bins: of each the mean, or the maximum, of samples that are interpolated linearly.
+
+    Args:
+        X: T[batch, channels, height, width]. Images.
+        rois: T[regions, 4]. The regions: x and y of the first corner, then of the last.
+        batch_indices: int64[regions]. The image of each region; of one that is not there all elements are 0.
+        output_height: An integer, at least 1. The number of bins along the height. The default is 1.
+        output_width: An integer, at least 1. The number of bins along the width. The default is 1.
+        sampling_ratio: An integer, at least 0. How many samples a bin has along each dimension; if 0, one for each
+            element that it covers. The default is 0.
+        spatial_scale: A number. The size of an element of `rois` in elements of `X`. The default is 1.0.
+        mode: One of "avg", "max". Whether a bin is the mean of its samples, or their maximum. The default is "avg".
+        name: A name for the call; accepted, without effect.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Returns:
+        Y: T[regions, channels, output_height, output_width]. The bins of each region.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        shift = 0
+        bins = max(output_height, output_width)
+        samples = if sampling_ratio > 0 then sampling_ratio else 2 * max(height, width) + 4
+        size[d] = if d == 0 then int64(height) else int64(width)
+        start[n, d] = rois[n, 1 - d] * T(spatial_scale) - T(shift) / 2
+        extent[n, d] = if shift == 1 then rois[n, 3 - d] * T(spatial_scale) - T(shift) / 2 - start[n, d] else
+            max(rois[n, 3 - d] * T(spatial_scale) - T(shift) / 2 - start[n, d], 1)
+        bin[n, d] = extent[n, d] / T(if d == 0 then output_height else output_width)
+        number[n, d] = if sampling_ratio > 0 then int64(sampling_ratio) else int64(ceil(bin[n, d]))
+        first[n, d, p] = if sampling_ratio > 0 then int64(0) else max(int64(ceil((-1 - start[n, d] - T(p) * bin[n,
+            d]) * T(number[n, d]) / bin[n, d] - 0.5)) - 1, 0)
+        place[n, d, p, s] = start[n, d] + T(p) * bin[n, d] + (T(first[n, d, p] + int64(s)) + 0.5) * bin[n, d] /
+            T(number[n, d])
+        inside[n, d, p, s] = first[n, d, p] + int64(s) < number[n, d] and place[n, d, p, s] >= -1 and place[n, d, p,
+            s] <= T(size[d])
+        tap[n, d, p, s, t] = min(int64(max(place[n, d, p, s], 0)) + int64(t), size[d] - 1)
+        part[n, d, p, s] = min(max(place[n, d, p, s], 0), T(size[d] - 1)) - floor(min(max(place[n, d, p, s], 0),
+            T(size[d] - 1)))
+        weight[n, d, p, s, t] = if t == 0 then 1 - part[n, d, p, s] else part[n, d, p, s]
+        all[n] = T(max(number[n, 0], 0) * max(number[n, 1], 0))
+        some[n, d, p] = sum[s if inside[n, d, p, s]](T(1)) for s < samples
+        sums[n, c, y, x] = sum[s if inside[n, 0, y, s]](sum[r, t, u if inside[n, 1, x, r]]((X[batch_indices[n], c,
+            tap[n, 0, y, s, t], tap[n, 1, x, r, u]] else 0) * (weight[n, 0, y, s, t] * weight[n, 1, x, r, u]))) for
+            s < samples, r < samples, t < 2, u < 2
+        most[n, c, y, x] = max[s if inside[n, 0, y, s]](max[r, t, u if inside[n, 1, x, r]]((X[batch_indices[n], c,
+            tap[n, 0, y, s, t], tap[n, 1, x, r, u]] else 0) * (weight[n, 0, y, s, t] * weight[n, 1, x, r, u]))) for
+            s < samples, r < samples, t < 2, u < 2
+        Y[n, c, y, x] = if mode == avg then sums[n, c, y, x] / max(all[n], 1) else if (some[n, 0, y] else 0) *
+            (some[n, 1, x] else 0) < max(all[n], 1) then max(most[n, c, y, x], 0) else most[n, c, y, x]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
+            `X`: expected at least one element.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one bin of one sample:
+        >>> roi_align_of_wholes(X=[[[[1, 2], [3, 4]]]], rois=[[0, 0, 1, 1]], batch_indices=[0], sampling_ratio=1).tolist()
+        [[[[2.5]]]]
+    """
+    return _roi_align_of_wholes(
+        (X, rois, batch_indices),
+        (output_height, output_width, sampling_ratio, spatial_scale, mode, None if type(name) is str else name),
+        out,
+    )
+
+
+def _check_roi_align_of_wholes(
+    X: object,
+    rois: object,
+    batch_indices: object,
+    output_height: object,
+    output_width: object,
+    sampling_ratio: object,
+    spatial_scale: object,
+    mode: object,
+    name: object,
+) -> Call:
+    check = Checks("RoiAlignOfWholes")
+    output_height = check.integer("output_height", output_height, minimum=1, default=1)
+    output_width = check.integer("output_width", output_width, minimum=1, default=1)
+    sampling_ratio = check.integer("sampling_ratio", sampling_ratio, minimum=0, default=0)
+    spatial_scale = check.number("spatial_scale", spatial_scale, default=1.0)
+    mode = check.word("mode", mode, ("avg", "max"), default="avg")
+    check.name(name)
+    T, (X, rois) = check.common_type(("float16", "bfloat16", "float32", "float64"), {"X": X, "rois": rois})
+    batch_indices = check.typed("batch_indices", batch_indices, "int64")
+    X_shape = check.rank("X", X, 4)
+    rois_shape = check.rank("rois", rois, 2)
+    batch_indices_shape = check.rank("batch_indices", batch_indices, 1)
+    batch, channels, height, width = X_shape
+    regions, _ = rois_shape
+    check.same("rois", rois_shape, 1, 4, "")
+    check.same("batch_indices", batch_indices_shape, 0, regions, "regions")
+    shift = 0
+    if height < 1 or width < 1:
+        raise check.wrong_shape("X", "at least one element", X_shape)
+    bins = max(output_height, output_width)
+    samples = sampling_ratio if sampling_ratio > 0 else 2 * max(height, width) + 4
+    return Call(
+        tensors={"X": X, "rois": rois, "batch_indices": batch_indices},
+        types={"T": T},
+        words={"mode": mode},
+        attributes={
+            "output_height": output_height,
+            "output_width": output_width,
+            "sampling_ratio": sampling_ratio,
+            "spatial_scale": spatial_scale,
+        },
+        integers={
+            "batch": batch,
+            "channels": channels,
+            "height": height,
+            "width": width,
+            "regions": regions,
+            "shift": shift,
+            "bins": bins,
+            "samples": samples,
+        },
+        results=(check.result("Y", (regions, channels, output_height, output_width), None, T, "X", X_shape),),
+    )
+
+
+_roi_align_of_wholes = _library.operator("RoiAlignOfWholes", _check_roi_align_of_wholes)
+
+
+def max_roi_pool(
+    X: TensorLike,
+    rois: TensorLike,
+    pooled_shape: Integers,
+    spatial_scale: float | None = 1.0,
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The largest element in each bin of regions of images; 0 where a bin has none.
+
+    Args:
+        X: T[batch, channels, height, width]. Images.
+        rois: T[regions, 5]. The regions: the image, then x and y of the first corner and of the last, both inside.
+        pooled_shape: 2 integers, at least 1. How many bins a region has along its height and its width.
+        spatial_scale: A number. The size of an element of `rois` in elements of `X`. The default is 1.0.
+        name: A name for the call; accepted, without effect.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Returns:
+        Y: T[regions, channels, pooled_shape[0], pooled_shape[1]]. The largest elements.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        first[n, d] = floor(rois[n, 2 - d] * T(spatial_scale) + 0.5)
+        extent[n, d] = max(floor(rois[n, 4 - d] * T(spatial_scale) + 0.5) - first[n, d] + 1, 1)
+        start[n, d, p] = first[n, d] + floor(T(p) * extent[n, d] / T(if d == 0 then pooled_shape[0] else
+            pooled_shape[1]))
+        stop[n, d, p] = first[n, d] + ceil(T(p + 1) * extent[n, d] / T(if d == 0 then pooled_shape[0] else
+            pooled_shape[1]))
+        most[n, c, y, x] = max[i if start[n, 0, y] <= T(i) and T(i) < stop[n, 0, y]](max[j if start[n, 1, x] <= T(j)
+            and T(j) < stop[n, 1, x]]((X[int64(rois[n, 0]), c, i, j] else 0))) for i < height, j < width
+        none[n, d, p] = min(stop[n, d, p], T(if d == 0 then height else width)) <= max(start[n, d, p], 0)
+        Y[n, c, y, x] = if (none[n, 0, y] else true) or (none[n, 1, x] else true) then 0 else most[n, c, y, x]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two bins of a row:
+        >>> max_roi_pool(X=[[[[1, 2, 4, 3]]]], rois=[[0, 0, 0, 3, 0]], pooled_shape=[1, 2]).tolist()
+        [[[[2.0, 4.0]]]]
+    """
+    return _max_roi_pool(
+        (X, rois),
+        (pooled_shape, spatial_scale, None if type(name) is str else name),
+        out,
+    )
+
+
+def _check_max_roi_pool(
+    X: object,
+    rois: object,
+    pooled_shape: object,
+    spatial_scale: object,
+    name: object,
+) -> Call:
+    check = Checks("MaxRoiPool")
+    pooled_shape = check.integers("pooled_shape", pooled_shape, 2, minimum=1)
+    spatial_scale = check.number("spatial_scale", spatial_scale, default=1.0)
+    check.name(name)
+    T, (X, rois) = check.common_type(("float16", "bfloat16", "float32", "float64"), {"X": X, "rois": rois})
+    X_shape = check.rank("X", X, 4)
+    rois_shape = check.rank("rois", rois, 2)
+    batch, channels, height, width = X_shape
+    regions, _ = rois_shape
+    check.same("rois", rois_shape, 1, 5, "")
+    return Call(
+        tensors={"X": X, "rois": rois},
+        types={"T": T},
+        words={},
+        attributes={"pooled_shape": pooled_shape, "spatial_scale": spatial_scale},
+        integers={"batch": batch, "channels": channels, "height": height, "width": width, "regions": regions},
+        results=(check.result("Y", (regions, channels, pooled_shape[0], pooled_shape[1]), None, T, "X", X_shape),),
+    )
+
+
+_max_roi_pool = _library.operator("MaxRoiPool", _check_max_roi_pool)
 
 
 _mat_mul = Generic(_library, "MatMul")
@@ -6770,39 +7165,37 @@ def resize(
     sizes: Integers | None = None,
     *,
     mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
-    coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+    coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"] | None = "half_pixel",
     nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
     cubic_coeff_a: float | None = -0.75,
     exclude_outside: bool | None = False,
     extrapolation_value: float | None = 0.0,
     antialias: bool | None = False,
     axes: Integers | None = None,
-    keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+    keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
     out: Array | None = None,
 ) -> Array:
     """Images of another size, told by scales or by the sizes themselves.
 
     Args:
         X: T[dims...]. Images.
-        roi: R[regions], or none. Of a mode that is not supported.
+        roi: R[regions], or none. Of tf_crop_and_resize: where the image begins and ends along each dimension.
         scales: Numbers, or none. How many times as large each dimension is.
         sizes: Integers, or none. The sizes of the dimensions, where there are no scales.
         mode: One of "nearest", "linear", "cubic". How a value between places is found. The default is "nearest".
         coordinate_transformation_mode: One of "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-            "align_corners", "asymmetric", "tf_half_pixel_for_nn". Where in `X` the places of `Y` lie. The default
-            is "half_pixel".
+            "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize". Where in `X` the places of
+            `Y` lie. The default is "half_pixel".
         nearest_mode: One of "round_prefer_floor", "round_prefer_ceil", "floor", "ceil". Which place is the nearest.
             The default is "round_prefer_floor".
         cubic_coeff_a: A number. The coefficient of cubic interpolation. The default is -0.75.
-        exclude_outside: True or False. Whether places outside have no weight, which is not supported. Accepted for
-            source compatibility; it has no effect.
-        extrapolation_value: A number. A value for places outside, of a mode that is not supported. Accepted for
-            source compatibility; it has no effect.
-        antialias: True or False. Whether smaller images are smoothed, which is not supported. Accepted for source
-            compatibility; it has no effect.
+        exclude_outside: True or False. Whether places outside have no weight, and the others more. The default is
+            False.
+        extrapolation_value: A number. What is outside, of tf_crop_and_resize. The default is 0.0.
+        antialias: True or False. Whether smaller images are smoothed. The default is False.
         axes: Integers. The dimensions that change; all if there are none.
-        keep_aspect_ratio_policy: One of "stretch". Of sizes: they are taken as they are. Accepted for source
-            compatibility; it has no effect.
+        keep_aspect_ratio_policy: One of "stretch", "not_larger", "not_smaller". Of sizes: they are taken as they
+            are, or by the scale that leaves none larger, or smaller, than asked. The default is "stretch".
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -6815,16 +7208,65 @@ def resize(
 
     Formula:
         given... = (if present(axes) then normalised(axes, rank(X)) else positions(rank(X)))...
-        changed... = (if count(scales) > 0 then chosen((numerators(scales) != denominators(scales))...) else
-            positions(count(given)))...
+        crop = if coordinate_transformation_mode == tf_crop_and_resize then 1 else 0
+        changed... = (if count(scales) > 0 and coordinate_transformation_mode != tf_crop_and_resize then
+            chosen((numerators(scales) != denominators(scales))...) else positions(count(given)))...
         at... = pick(given, changed)...
         n... = pick(dims, at)...
-        over... = (if count(scales) > 0 then pick(numerators(scales), changed) else pick(sizes, changed))...
-        under... = (if count(scales) > 0 then pick(denominators(scales), changed) else n)...
-        m... = (if count(scales) > 0 then n * over // under else over)...
+        wanted... = (if count(sizes) > 0 then pick(sizes, changed) else repeat(0, count(changed)))...
+        whole = prod(max(n, 1)...)
+        least = -max(([-9223372036854775807, (-(wanted * (whole // max(n, 1))))...])...)
+        largest = max(([0, (wanted * (whole // max(n, 1)))...])...)
+        common = if keep_aspect_ratio_policy == not_larger then least else largest
+        kept... = repeat(1, if keep_aspect_ratio_policy == stretch then 0 else 1)...
+        over... = (if count(scales) > 0 then pick(numerators(scales), changed) else if count(kept) > 0 then
+            repeat(common, count(changed)) else wanted)...
+        under... = (if count(scales) > 0 then pick(denominators(scales), changed) else if count(kept) > 0 then
+            repeat(whole, count(changed)) else n)...
+        m... = (if count(scales) > 0 then n * over // under else if count(kept) > 0 then (2 * over * n + under) //
+            (2 * under) else over)...
         step..., first..., parts... = coordinates(n, m, over, under, coordinate_transformation_mode)...
         near_step..., near_first..., near_parts... = nearest_to(step, first, parts, nearest_mode)...
-        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(max((o * near_step +
+        weighted... = repeat(1, if antialias or exclude_outside or coordinate_transformation_mode ==
+            tf_crop_and_resize then 1 else 0)...
+        spot... = positions(count(at))...
+        reach = if mode == cubic then 2 else 1
+        half... = ceildiv(reach * (if antialias then max(over, under) else over), over)...
+        taps = 2 * max(([1, half...])...)
+        most = max(([1, m...])...)
+        crop_from[d] = if present(roi) then if d == spot then float64(roi[changed] else 0)... else float64(0) else
+            float64(0) where d < count(at)
+        crop_to[d] = if present(roi) then if d == spot then float64(roi[changed + count(given)] else 0)... else
+            float64(0) else float64(0) where d < count(at)
+        asked[d, o] = if d == spot then if crop == 0 then float64(o * step + first) / float64(parts) else (if over *
+            n == under then float64(n - 1) / 2 else float64(o * (n - 1) * under) / float64(over * n - under)) *
+            (crop_to[d] - crop_from[d]) + crop_from[d] * float64(n - 1)... else float64(0) where d < count(at), o <
+            most
+        size[d] = if d == spot then int64(n)... else int64(0) where d < count(at)
+        halves[d] = if d == spot then int64(half)... else int64(0) where d < count(at)
+        shrunk[d] = if d == spot and antialias then min(float64(over) / float64(under), 1)... else float64(1) where
+            d < count(at)
+        beyond[d, o] = crop == 1 and (asked[d, o] < 0 or asked[d, o] > float64(size[d] - 1)) where d < count(at), o
+            < most
+        rounded[d, o] = if nearest_mode == floor then floor(asked[d, o]) else if nearest_mode == ceil then
+            ceil(asked[d, o]) else if nearest_mode == round_prefer_floor then ceil(asked[d, o] - 0.5) else
+            floor(asked[d, o] + 0.5)
+        near[d, o] = min(max(int64(rounded[d, o]), 0), size[d] - 1)
+        tap[d, o, t] = int64(ceil(asked[d, o])) - halves[d] + int64(t) where t < taps
+        apart[d, o, t] = abs(float64(tap[d, o, t]) - asked[d, o]) * shrunk[d]
+        part[d, o, t] = if int64(t) >= 2 * halves[d] or exclude_outside and (tap[d, o, t] < 0 or tap[d, o, t] >=
+            size[d]) then 0 else if mode == linear then max(1 - apart[d, o, t], 0) else if apart[d, o, t] <= 1 then
+            ((cubic_coeff_a + 2) * apart[d, o, t] - (cubic_coeff_a + 3)) * apart[d, o, t] * apart[d, o, t] + 1 else
+            if apart[d, o, t] < 2 then ((cubic_coeff_a * apart[d, o, t] - 5 * cubic_coeff_a) * apart[d, o, t] + 8 *
+            cubic_coeff_a) * apart[d, o, t] - 4 * cubic_coeff_a else 0
+        inner[d, o, t] = min(max(tap[d, o, t], 0), size[d] - 1)
+        total[d, o] = sum[t](part[d, o, t])
+        weight[d, o, t] = if total[d, o] == 0 then 0 else part[d, o, t] / total[d, o]
+        Y[place(i, o, at)...] = if count(weighted) > 0 and any((beyond[spot, o] else true)...) then
+            T(extrapolation_value) else if count(weighted) > 0 and (mode == nearest or not is_float(T)) then
+            (X[place(i, near[spot, o] else 0, at)...] else 0) else if count(weighted) > 0 then sum[r... <
+            repeat(taps, count(at))...]( (X[place(i, inner[spot, o, r], at)...] else 0) * prod(T(weight[spot, o,
+            r])...)) else if mode == nearest or not is_float(T) then (X[place(i, min(max((o * near_step +
             near_first) // near_parts, 0), n - 1), at)...] else 0) else if mode == linear then sum[r... < repeat(2,
             count(at))... if all((r == 0 or (o * step + first) % parts != 0)...)]( X[place(i, min(max((o * step +
             first) // parts + r, 0), n - 1), at)...] * prod((if r == 0 then 1 - T((o * step + first) % parts) /
@@ -7545,6 +7987,502 @@ def eye_like(
     return _eye_like.single((input,), {"k": k, "dtype": dtype}, out)
 
 
+_grid_sample = Generic(_library, "GridSample")
+
+
+def grid_sample(
+    X: TensorLike,
+    grid: TensorLike,
+    *,
+    mode: Literal["linear", "nearest", "cubic"] | None = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+    align_corners: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """Images at the places that a grid tells.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        grid: G[batch, out..., axes]. For each element of the result its place: from -1 to 1 along each dimension,
+            the last one first.
+        mode: One of "linear", "nearest", "cubic". How a value between places is found. The default is "linear".
+        padding_mode: One of "zeros", "border", "reflection". What is outside: 0, the nearest element, or the image
+            reflected at its border. The default is "zeros".
+        align_corners: True or False. Whether -1 and 1 are the middles of the first and the last element, and not
+            the ends of the image. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, out...]. The images at the places.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        G: float16, bfloat16, float32, float64
+
+    Formula:
+        reach = if mode == nearest then 1 else if mode == linear then 2 else 4
+        axis... = positions(rank(X) - 2)...
+        corner = if align_corners then 1 else 0
+        most[d] = if d == axis then int64(size)... else int64(0) where d < count(axis)
+        span[d] = G(most[d] - corner) where d < count(axis)
+        raw[n, o..., d] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
+            (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
+        asked[n, o..., d] = if reach == 1 then round(raw[n, o..., d]) else raw[n, o..., d]
+        far[n, o..., d] = rem(abs(asked[n, o..., d] - G(corner - 1) / 2), max(2 * span[d], 1))
+        place[n, o..., d] = if G(corner - 1) / 2 <= asked[n, o..., d] and asked[n, o..., d] <= G(corner - 1) / 2 +
+            span[d] or padding_mode == zeros then asked[n, o..., d] else if padding_mode == border then
+            min(max(asked[n, o..., d], 0), G(most[d] - 1)) else if far[n, o..., d] <= span[d] then G(corner - 1) / 2
+            + far[n, o..., d] else G(corner - 1) / 2 + 2 * span[d] - far[n, o..., d]
+        near[n, o..., d, r] = int64(floor(place[n, o..., d])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
+        wave[n, o..., d, r] = near[n, o..., d, r] % max(2 * (most[d] - corner), 1)
+        tap[n, o..., d, r] = if padding_mode == zeros then near[n, o..., d, r] else if padding_mode == border then
+            min(max(near[n, o..., d, r], 0), most[d] - 1) else if wave[n, o..., d, r] < most[d] then wave[n, o...,
+            d, r] else 2 * most[d] - 1 - corner - wave[n, o..., d, r]
+        apart[n, o..., d, r] = abs(place[n, o..., d] - floor(place[n, o..., d]) - G(r - (reach // 2 - 1))) where r <
+            reach
+        weight[n, o..., d, r] = if reach == 2 then 1 - apart[n, o..., d, r] else if r == 1 or r == 2 then (1.25 *
+            apart[n, o..., d, r] - 2.25) * apart[n, o..., d, r] * apart[n, o..., d, r] + 1 else ((-0.75 * apart[n,
+            o..., d, r] + 3.75) * apart[n, o..., d, r] - 6) * apart[n, o..., d, r] + 3
+        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, o..., axis, 0] else 0)...] else 0)
+            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, o..., axis, r]...] else 0) *
+            T(prod(weight[n, o..., axis, r]...)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, the middle of four elements:
+        >>> grid_sample(X=[[[[1, 2], [3, 4]]]], grid=[[[[0, 0]]]]).tolist()
+        [[[[2.5]]]]
+    """
+    return _grid_sample.single(
+        (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}, out
+    )
+
+
+_grid_sample_of_images = Generic(_library, "GridSampleOfImages")
+
+
+def grid_sample_of_images(
+    X: TensorLike,
+    grid: TensorLike,
+    *,
+    mode: Literal["bilinear", "nearest", "bicubic"] | None = "bilinear",
+    padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+    align_corners: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """Images at the places that a grid tells.
+
+    Args:
+        X: T[batch, channels, size...]. Images.
+        grid: G[batch, out..., axes]. For each element of the result its place: from -1 to 1 along each dimension,
+            the last one first.
+        mode: One of "bilinear", "nearest", "bicubic". How a value between places is found. The default is
+            "bilinear".
+        padding_mode: One of "zeros", "border", "reflection". What is outside: 0, the nearest element, or the image
+            reflected at its border. The default is "zeros".
+        align_corners: True or False. Whether -1 and 1 are the middles of the first and the last element, and not
+            the ends of the image. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, channels, out...]. The images at the places.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        G: float16, bfloat16, float32, float64
+
+    Formula:
+        reach = if mode == nearest then 1 else if mode == bilinear then 2 else 4
+        axis... = positions(rank(X) - 2)...
+        corner = if align_corners then 1 else 0
+        most[d] = if d == axis then int64(size)... else int64(0) where d < count(axis)
+        span[d] = G(most[d] - corner) where d < count(axis)
+        raw[n, o..., d] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
+            (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
+        asked[n, o..., d] = if reach == 1 then round(raw[n, o..., d]) else raw[n, o..., d]
+        far[n, o..., d] = rem(abs(asked[n, o..., d] - G(corner - 1) / 2), max(2 * span[d], 1))
+        place[n, o..., d] = if G(corner - 1) / 2 <= asked[n, o..., d] and asked[n, o..., d] <= G(corner - 1) / 2 +
+            span[d] or padding_mode == zeros then asked[n, o..., d] else if padding_mode == border then
+            min(max(asked[n, o..., d], 0), G(most[d] - 1)) else if far[n, o..., d] <= span[d] then G(corner - 1) / 2
+            + far[n, o..., d] else G(corner - 1) / 2 + 2 * span[d] - far[n, o..., d]
+        near[n, o..., d, r] = int64(floor(place[n, o..., d])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
+        wave[n, o..., d, r] = near[n, o..., d, r] % max(2 * (most[d] - corner), 1)
+        tap[n, o..., d, r] = if padding_mode == zeros then near[n, o..., d, r] else if padding_mode == border then
+            min(max(near[n, o..., d, r], 0), most[d] - 1) else if wave[n, o..., d, r] < most[d] then wave[n, o...,
+            d, r] else 2 * most[d] - 1 - corner - wave[n, o..., d, r]
+        apart[n, o..., d, r] = abs(place[n, o..., d] - floor(place[n, o..., d]) - G(r - (reach // 2 - 1))) where r <
+            reach
+        weight[n, o..., d, r] = if reach == 2 then 1 - apart[n, o..., d, r] else if r == 1 or r == 2 then (1.25 *
+            apart[n, o..., d, r] - 2.25) * apart[n, o..., d, r] * apart[n, o..., d, r] + 1 else ((-0.75 * apart[n,
+            o..., d, r] + 3.75) * apart[n, o..., d, r] - 6) * apart[n, o..., d, r] + 3
+        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, o..., axis, 0] else 0)...] else 0)
+            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, o..., axis, r]...] else 0) *
+            T(prod(weight[n, o..., axis, r]...)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, the middle of four elements:
+        >>> grid_sample_of_images(X=[[[[1, 2], [3, 4]]]], grid=[[[[0, 0]]]]).tolist()
+        [[[[2.5]]]]
+    """
+    return _grid_sample_of_images.single(
+        (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}, out
+    )
+
+
+_deform_conv = Generic(_library, "DeformConv")
+
+
+def deform_conv(
+    X: TensorLike,
+    W: TensorLike,
+    offset: TensorLike,
+    B: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    *,
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    kernel_shape: Integers | None = None,
+    group: int | None = 1,
+    offset_group: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """The convolution of `X` with `W` whose taps lie where `offset` moves them, times `mask`.
+
+    Between elements `X` is interpolated linearly; outside it is 0.
+
+    Args:
+        X: T[batch, groups * depth, size...]. Images.
+        W: T[groups * outputs, depth, taps...]. Filters.
+        offset: T[batch, moves, out...]. How far each tap moves along each dimension, by groups.
+        B: T[groups * outputs], or none. What is added to each output channel.
+        mask: T[batch, masks, out...], or none. A weight of each tap, by groups.
+        strides: Rank(x) - 2 integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(x) - 2 integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * (rank(x) - 2) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        kernel_shape: Rank(x) - 2 integers. The size of the window, which `W` tells, too.
+        group: An integer, at least 1. In how many groups the channels are. The default is 1.
+        offset_group: An integer, at least 1. In how many groups of channels the taps move. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch, groups * outputs, out...]. One value for each window and output channel.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        axis... = positions(rank(X) - 2)...
+        before... = take(pads, rank(X) - 2)...
+        places = prod(taps...)
+        depth_of_group = max(groups * depth // offset_group, 1)
+        asked... = (if present(kernel_shape) then kernel_shape else taps)...
+        at[n, q, r..., o..., d] = (if d == axis then T(o * strides + r * dilations - before)... else T(0)) +
+            (offset[n, (q * places + ravel(r, taps)) * count(axis) + d, o...] else 0) where q < offset_group, r... <
+            taps..., o... < out..., d < count(axis)
+        low[n, q, r..., o..., d] = floor(at[n, q, r..., o..., d])
+        moved[n, c, r..., o...] = sum[t... < repeat(2, count(axis))...]( (X[n, c, (int64(low[n, c // depth_of_group,
+            r..., o..., axis]) + t)...] else 0) * prod((if t == 0 then 1 - (at[n, c // depth_of_group, r..., o...,
+            axis] - low[n, c // depth_of_group, r..., o..., axis]) else at[n, c // depth_of_group, r..., o..., axis]
+            - low[n, c // depth_of_group, r..., o..., axis])...)) * (if present(mask) then (mask[n, c //
+            depth_of_group * places + ravel(r, taps), o...] else 0) else 1) where c < groups * depth, r... <
+            taps..., o... < out...
+        Y[n, g * outputs + k, o...] = sum[c, r...](moved[n, g * depth + c, r..., o...] * W[g * outputs + k, c,
+            r...]) + (if present(B) then B[g * outputs + k] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one tap, half a place further:
+        >>> deform_conv(X=[[[[1, 3]]]], W=[[[[1]]]], offset=[[[[0, 0]], [[0.5, 0]]]]).tolist()
+        [[[[2.0, 3.0]]]]
+    """
+    return _deform_conv.single(
+        (X, W, offset, B, mask),
+        {
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "kernel_shape": kernel_shape,
+            "group": group,
+            "offset_group": offset_group,
+        },
+        out,
+    )
+
+
+_dft = Generic(_library, "DFT")
+
+
+def dft(
+    input: TensorLike,
+    dft_length: int | None = None,
+    axis: int | None = None,
+    *,
+    inverse: bool | None = False,
+    onesided: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The discrete Fourier transform along a dimension, or its inverse.
+
+    Args:
+        input: T[before..., n, after..., parts]. The signal: real numbers, or real and imaginary parts.
+        dft_length: An integer, or none. The length: signals are cut off there, or zeros follow.
+        axis: An integer, or none. The dimension of the signal; the last but one if it is absent.
+        inverse: True or False. Whether it is the inverse. The default is False.
+        onesided: True or False. Whether the frequencies above half the length, which follow from the others for a
+            real signal, are left out. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., if onesided and not inverse then length // 2 + 1 else length, after..., 2 - real]. The
+            real and the imaginary parts of the frequencies; of what a one-sided inverse gives the real parts alone.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = if present(axis) then axis else -2 of input
+        asked = if present(dft_length) then dft_length else if inverse and onesided then 2 * (n - 1) else n
+        length = asked
+        direction = if inverse then 1 else -1
+        outer... = before...
+        inner... = after...
+        real = if inverse and onesided then 1 else 0
+        re[b..., k, a, c...] = input[b..., if real == 1 then min(few * k + a, length - few * k - a) else few * k +
+            a, c..., 0] else 0 where k < many, a < few
+        im[b..., k, a, c...] = if real == 1 and 2 * (few * k + a) > length then -(input[b..., length - few * k - a,
+            c..., 1] else 0) else input[b..., few * k + a, c..., 1] else 0 where k < many, a < few
+        small... = ([2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 30, 32, 36, 40, 48, 50, 60, 64, 80,
+            96, 100, 128, 256])...
+        few = max((if length % small == 0 and small * small <= length then small else 1)...)
+        many = length // few
+        cos_many[k, q] = T(cos(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) where k < many, q
+            < many
+        sin_many[k, q] = T(sin(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) * T(direction)
+            where k < many, q < many
+        cos_turn[a, q] = T(cos(6.283185307179586 * float64(a * q) / float64(length))) where a < few, q < many
+        sin_turn[a, q] = T(sin(6.283185307179586 * float64(a * q) / float64(length))) * T(direction) where a < few,
+            q < many
+        cos_few[a, p] = T(cos(6.283185307179586 * float64(a * p % few) / float64(few))) where a < few, p < few
+        sin_few[a, p] = T(sin(6.283185307179586 * float64(a * p % few) / float64(few))) * T(direction) where a <
+            few, p < few
+        re_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * cos_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * cos_many[k, q]) - sum[k](im[b..., k, a, c...] * sin_many[k, q]) where b...
+            < outer..., c... < inner...
+        im_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * sin_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * sin_many[k, q]) + sum[k](im[b..., k, a, c...] * cos_many[k, q]) where b...
+            < outer..., c... < inner...
+        re_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * cos_turn[a, q] - im_first[b..., a, q, c...] *
+            sin_turn[a, q] where b... < outer..., c... < inner...
+        im_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * sin_turn[a, q] + im_first[b..., a, q, c...] *
+            cos_turn[a, q] where b... < outer..., c... < inner...
+        re_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * cos_few[a, p]) - sum[a](im_turned[b..., a,
+            q, c...] * sin_few[a, p]) where b... < outer..., c... < inner...
+        im_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * sin_few[a, p]) + sum[a](im_turned[b..., a,
+            q, c...] * cos_few[a, p]) where b... < outer..., c... < inner...
+        output[b..., f, c..., z] = (if z == 0 then (re_last[b..., f // many, f % many, c...] else 0) else
+            im_last[b..., f // many, f % many, c...] else 0) / (if inverse then T(length) else T(1))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two numbers:
+        >>> dft(input=[[[1], [2]]]).tolist()
+        [[[3.0, 0.0], [-1.0, 0.0]]]
+    """
+    return _dft.single((input, dft_length, axis), {"inverse": inverse, "onesided": onesided}, out)
+
+
+_dft_by_attribute = Generic(_library, "DFTByAttribute")
+
+
+def dft_by_attribute(
+    input: TensorLike,
+    dft_length: int | None = None,
+    *,
+    axis: int | None = 1,
+    inverse: bool | None = False,
+    onesided: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """The discrete Fourier transform along a dimension, or its inverse.
+
+    Args:
+        input: T[before..., n, after..., parts]. The signal: real numbers, or real and imaginary parts.
+        dft_length: An integer, or none. The length: signals are cut off there, or zeros follow.
+        axis: An integer. The dimension of the signal. The default is 1.
+        inverse: True or False. Whether it is the inverse. The default is False.
+        onesided: True or False. Whether the frequencies above half the length, which follow from the others for a
+            real signal, are left out. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., if onesided and not inverse then length // 2 + 1 else length, after..., 2 - real]. The
+            real and the imaginary parts of the frequencies; of what a one-sided inverse gives the real parts alone.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of input
+        asked = if present(dft_length) then dft_length else if inverse and onesided then 2 * (n - 1) else n
+        length = asked
+        direction = if inverse then 1 else -1
+        outer... = before...
+        inner... = after...
+        real = if inverse and onesided then 1 else 0
+        re[b..., k, a, c...] = input[b..., if real == 1 then min(few * k + a, length - few * k - a) else few * k +
+            a, c..., 0] else 0 where k < many, a < few
+        im[b..., k, a, c...] = if real == 1 and 2 * (few * k + a) > length then -(input[b..., length - few * k - a,
+            c..., 1] else 0) else input[b..., few * k + a, c..., 1] else 0 where k < many, a < few
+        small... = ([2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 30, 32, 36, 40, 48, 50, 60, 64, 80,
+            96, 100, 128, 256])...
+        few = max((if length % small == 0 and small * small <= length then small else 1)...)
+        many = length // few
+        cos_many[k, q] = T(cos(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) where k < many, q
+            < many
+        sin_many[k, q] = T(sin(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) * T(direction)
+            where k < many, q < many
+        cos_turn[a, q] = T(cos(6.283185307179586 * float64(a * q) / float64(length))) where a < few, q < many
+        sin_turn[a, q] = T(sin(6.283185307179586 * float64(a * q) / float64(length))) * T(direction) where a < few,
+            q < many
+        cos_few[a, p] = T(cos(6.283185307179586 * float64(a * p % few) / float64(few))) where a < few, p < few
+        sin_few[a, p] = T(sin(6.283185307179586 * float64(a * p % few) / float64(few))) * T(direction) where a <
+            few, p < few
+        re_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * cos_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * cos_many[k, q]) - sum[k](im[b..., k, a, c...] * sin_many[k, q]) where b...
+            < outer..., c... < inner...
+        im_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * sin_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * sin_many[k, q]) + sum[k](im[b..., k, a, c...] * cos_many[k, q]) where b...
+            < outer..., c... < inner...
+        re_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * cos_turn[a, q] - im_first[b..., a, q, c...] *
+            sin_turn[a, q] where b... < outer..., c... < inner...
+        im_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * sin_turn[a, q] + im_first[b..., a, q, c...] *
+            cos_turn[a, q] where b... < outer..., c... < inner...
+        re_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * cos_few[a, p]) - sum[a](im_turned[b..., a,
+            q, c...] * sin_few[a, p]) where b... < outer..., c... < inner...
+        im_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * sin_few[a, p]) + sum[a](im_turned[b..., a,
+            q, c...] * cos_few[a, p]) where b... < outer..., c... < inner...
+        output[b..., f, c..., z] = (if z == 0 then (re_last[b..., f // many, f % many, c...] else 0) else
+            im_last[b..., f // many, f % many, c...] else 0) / (if inverse then T(length) else T(1))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two numbers:
+        >>> dft_by_attribute(input=[[[1], [2]]]).tolist()
+        [[[3.0, 0.0], [-1.0, 0.0]]]
+    """
+    return _dft_by_attribute.single((input, dft_length), {"axis": axis, "inverse": inverse, "onesided": onesided}, out)
+
+
+_stft = Generic(_library, "STFT")
+
+
+def stft(
+    signal: TensorLike,
+    frame_step: int,
+    window: TensorLike | None = None,
+    frame_length: int | None = None,
+    *,
+    onesided: bool | None = True,
+    out: Array | None = None,
+) -> Array:
+    """The Fourier transforms of windows of a signal, a step apart: the frequencies at each time.
+
+    Args:
+        signal: T[batch, samples, parts]. The signal: real numbers, or real and imaginary parts.
+        frame_step: An integer. How many samples windows are apart.
+        window: T[taps], or none. The weights of the samples in a window.
+        frame_length: An integer, or none. The length of a window, if it has no weights or not as many.
+        onesided: True or False. Whether the frequencies above half the length, which follow from the others for a
+            real signal, are left out. The default is True.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch, frames, if onesided then length // 2 + 1 else length, 2]. For each window the real and the
+            imaginary parts of its frequencies.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        length = if present(frame_length) then frame_length else if present(window) then taps else samples
+        weighted = if present(window) then taps else length
+        direction = -1
+        frames = (samples - length) // frame_step + 1
+        outer... = ([batch, frames])...
+        inner... = ([])...
+        re[n, t, k, a] = if few * k + a < weighted then (signal[n, t * frame_step + few * k + a, 0] else 0) * (if
+            present(window) then (window[few * k + a] else 0) else 1) else 0 where t < frames, k < many, a < few
+        im[n, t, k, a] = if few * k + a < weighted then (signal[n, t * frame_step + few * k + a, 1] else 0) * (if
+            present(window) then (window[few * k + a] else 0) else 1) else 0 where t < frames, k < many, a < few
+        small... = ([2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 30, 32, 36, 40, 48, 50, 60, 64, 80,
+            96, 100, 128, 256])...
+        few = max((if length % small == 0 and small * small <= length then small else 1)...)
+        many = length // few
+        cos_many[k, q] = T(cos(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) where k < many, q
+            < many
+        sin_many[k, q] = T(sin(6.283185307179586 * float64(k * q % max(many, 1)) / float64(many))) * T(direction)
+            where k < many, q < many
+        cos_turn[a, q] = T(cos(6.283185307179586 * float64(a * q) / float64(length))) where a < few, q < many
+        sin_turn[a, q] = T(sin(6.283185307179586 * float64(a * q) / float64(length))) * T(direction) where a < few,
+            q < many
+        cos_few[a, p] = T(cos(6.283185307179586 * float64(a * p % few) / float64(few))) where a < few, p < few
+        sin_few[a, p] = T(sin(6.283185307179586 * float64(a * p % few) / float64(few))) * T(direction) where a <
+            few, p < few
+        re_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * cos_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * cos_many[k, q]) - sum[k](im[b..., k, a, c...] * sin_many[k, q]) where b...
+            < outer..., c... < inner...
+        im_first[b..., a, q, c...] = if parts == 1 then sum[k](re[b..., k, a, c...] * sin_many[k, q]) else
+            sum[k](re[b..., k, a, c...] * sin_many[k, q]) + sum[k](im[b..., k, a, c...] * cos_many[k, q]) where b...
+            < outer..., c... < inner...
+        re_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * cos_turn[a, q] - im_first[b..., a, q, c...] *
+            sin_turn[a, q] where b... < outer..., c... < inner...
+        im_turned[b..., a, q, c...] = re_first[b..., a, q, c...] * sin_turn[a, q] + im_first[b..., a, q, c...] *
+            cos_turn[a, q] where b... < outer..., c... < inner...
+        re_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * cos_few[a, p]) - sum[a](im_turned[b..., a,
+            q, c...] * sin_few[a, p]) where b... < outer..., c... < inner...
+        im_last[b..., p, q, c...] = sum[a](re_turned[b..., a, q, c...] * sin_few[a, p]) + sum[a](im_turned[b..., a,
+            q, c...] * cos_few[a, p]) where b... < outer..., c... < inner...
+        output[n, t, f, z] = if z == 0 then (re_last[n, t, f // many, f % many] else 0) else im_last[n, t, f //
+            many, f % many] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, windows of two samples:
+        >>> stft(signal=[[[1], [2], [4]]], frame_step=1, frame_length=2).tolist()
+        [[[[3.0, 0.0], [-1.0, 0.0]], [[6.0, 0.0], [-2.0, 0.0]]]]
+    """
+    return _stft.single((signal, frame_step, window, frame_length), {"onesided": onesided}, out)
+
+
 _top_k = Generic(_library, "TopK")
 
 
@@ -7734,6 +8672,65 @@ class prepare:
         return _space_to_depth.prepare(
             (input,),
             (blocksize, None if type(name) is str else name),
+        )
+
+    @staticmethod
+    def roi_align(
+        X: TensorLike,
+        rois: TensorLike,
+        batch_indices: TensorLike,
+        coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] | None = "half_pixel",
+        output_height: int | None = 1,
+        output_width: int | None = 1,
+        sampling_ratio: int | None = 0,
+        spatial_scale: float | None = 1.0,
+        mode: Literal["avg", "max"] | None = "avg",
+        name: str | None = None,
+    ) -> Prepared:
+        """Prepare `roi_align`."""
+        return _roi_align.prepare(
+            (X, rois, batch_indices),
+            (
+                coordinate_transformation_mode,
+                output_height,
+                output_width,
+                sampling_ratio,
+                spatial_scale,
+                mode,
+                None if type(name) is str else name,
+            ),
+        )
+
+    @staticmethod
+    def roi_align_of_wholes(
+        X: TensorLike,
+        rois: TensorLike,
+        batch_indices: TensorLike,
+        output_height: int | None = 1,
+        output_width: int | None = 1,
+        sampling_ratio: int | None = 0,
+        spatial_scale: float | None = 1.0,
+        mode: Literal["avg", "max"] | None = "avg",
+        name: str | None = None,
+    ) -> Prepared:
+        """Prepare `roi_align_of_wholes`."""
+        return _roi_align_of_wholes.prepare(
+            (X, rois, batch_indices),
+            (output_height, output_width, sampling_ratio, spatial_scale, mode, None if type(name) is str else name),
+        )
+
+    @staticmethod
+    def max_roi_pool(
+        X: TensorLike,
+        rois: TensorLike,
+        pooled_shape: Integers,
+        spatial_scale: float | None = 1.0,
+        name: str | None = None,
+    ) -> Prepared:
+        """Prepare `max_roi_pool`."""
+        return _max_roi_pool.prepare(
+            (X, rois),
+            (pooled_shape, spatial_scale, None if type(name) is str else name),
         )
 
     @staticmethod
@@ -9254,14 +10251,14 @@ class prepare:
         sizes: Integers | None = None,
         *,
         mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
-        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"] | None = "half_pixel",
         nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
         cubic_coeff_a: float | None = -0.75,
         exclude_outside: bool | None = False,
         extrapolation_value: float | None = 0.0,
         antialias: bool | None = False,
         axes: Integers | None = None,
-        keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+        keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
     ) -> Prepared:
         """Prepare `resize`."""
         return _resize.prepare(
@@ -9425,6 +10422,98 @@ class prepare:
         return _eye_like.prepare((input,), {"k": k, "dtype": dtype})
 
     @staticmethod
+    def grid_sample(
+        X: TensorLike,
+        grid: TensorLike,
+        *,
+        mode: Literal["linear", "nearest", "cubic"] | None = "linear",
+        padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+        align_corners: bool | None = False,
+    ) -> Prepared:
+        """Prepare `grid_sample`."""
+        return _grid_sample.prepare(
+            (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+        )
+
+    @staticmethod
+    def grid_sample_of_images(
+        X: TensorLike,
+        grid: TensorLike,
+        *,
+        mode: Literal["bilinear", "nearest", "bicubic"] | None = "bilinear",
+        padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+        align_corners: bool | None = False,
+    ) -> Prepared:
+        """Prepare `grid_sample_of_images`."""
+        return _grid_sample_of_images.prepare(
+            (X, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+        )
+
+    @staticmethod
+    def deform_conv(
+        X: TensorLike,
+        W: TensorLike,
+        offset: TensorLike,
+        B: TensorLike | None = None,
+        mask: TensorLike | None = None,
+        *,
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        offset_group: int | None = 1,
+    ) -> Prepared:
+        """Prepare `deform_conv`."""
+        return _deform_conv.prepare(
+            (X, W, offset, B, mask),
+            {
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "kernel_shape": kernel_shape,
+                "group": group,
+                "offset_group": offset_group,
+            },
+        )
+
+    @staticmethod
+    def dft(
+        input: TensorLike,
+        dft_length: int | None = None,
+        axis: int | None = None,
+        *,
+        inverse: bool | None = False,
+        onesided: bool | None = False,
+    ) -> Prepared:
+        """Prepare `dft`."""
+        return _dft.prepare((input, dft_length, axis), {"inverse": inverse, "onesided": onesided})
+
+    @staticmethod
+    def dft_by_attribute(
+        input: TensorLike,
+        dft_length: int | None = None,
+        *,
+        axis: int | None = 1,
+        inverse: bool | None = False,
+        onesided: bool | None = False,
+    ) -> Prepared:
+        """Prepare `dft_by_attribute`."""
+        return _dft_by_attribute.prepare((input, dft_length), {"axis": axis, "inverse": inverse, "onesided": onesided})
+
+    @staticmethod
+    def stft(
+        signal: TensorLike,
+        frame_step: int,
+        window: TensorLike | None = None,
+        frame_length: int | None = None,
+        *,
+        onesided: bool | None = True,
+    ) -> Prepared:
+        """Prepare `stft`."""
+        return _stft.prepare((signal, frame_step, window, frame_length), {"onesided": onesided})
+
+    @staticmethod
     def top_k(
         X: TensorLike,
         K: Integers,
@@ -9490,6 +10579,84 @@ class raw_ops:
         return space_to_depth(
             input,
             blocksize,
+            name,
+            out=out,
+        )
+
+    @staticmethod
+    def RoiAlign(
+        *,
+        X: TensorLike,
+        rois: TensorLike,
+        batch_indices: TensorLike,
+        coordinate_transformation_mode: Literal["half_pixel", "output_half_pixel"] | None = "half_pixel",
+        output_height: int | None = 1,
+        output_width: int | None = 1,
+        sampling_ratio: int | None = 0,
+        spatial_scale: float | None = 1.0,
+        mode: Literal["avg", "max"] | None = "avg",
+        name: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `roi_align`."""
+        return roi_align(
+            X,
+            rois,
+            batch_indices,
+            coordinate_transformation_mode,
+            output_height,
+            output_width,
+            sampling_ratio,
+            spatial_scale,
+            mode,
+            name,
+            out=out,
+        )
+
+    @staticmethod
+    def RoiAlignOfWholes(
+        *,
+        X: TensorLike,
+        rois: TensorLike,
+        batch_indices: TensorLike,
+        output_height: int | None = 1,
+        output_width: int | None = 1,
+        sampling_ratio: int | None = 0,
+        spatial_scale: float | None = 1.0,
+        mode: Literal["avg", "max"] | None = "avg",
+        name: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `roi_align_of_wholes`."""
+        return roi_align_of_wholes(
+            X,
+            rois,
+            batch_indices,
+            output_height,
+            output_width,
+            sampling_ratio,
+            spatial_scale,
+            mode,
+            name,
+            out=out,
+        )
+
+    @staticmethod
+    def MaxRoiPool(
+        *,
+        X: TensorLike,
+        rois: TensorLike,
+        pooled_shape: Integers,
+        spatial_scale: float | None = 1.0,
+        name: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `max_roi_pool`."""
+        return max_roi_pool(
+            X,
+            rois,
+            pooled_shape,
+            spatial_scale,
             name,
             out=out,
         )
@@ -11836,14 +13003,14 @@ class raw_ops:
         scales: Numbers | None = None,
         sizes: Integers | None = None,
         mode: Literal["nearest", "linear", "cubic"] | None = "nearest",
-        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"] | None = "half_pixel",
+        coordinate_transformation_mode: Literal["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"] | None = "half_pixel",
         nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] | None = "round_prefer_floor",
         cubic_coeff_a: float | None = -0.75,
         exclude_outside: bool | None = False,
         extrapolation_value: float | None = 0.0,
         antialias: bool | None = False,
         axes: Integers | None = None,
-        keep_aspect_ratio_policy: Literal["stretch"] | None = "stretch",
+        keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] | None = "stretch",
         out: Array | None = None,
     ) -> Array:
         """See `resize`."""
@@ -12101,6 +13268,138 @@ class raw_ops:
             input,
             k=k,
             dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def GridSample(
+        *,
+        X: TensorLike,
+        grid: TensorLike,
+        mode: Literal["linear", "nearest", "cubic"] | None = "linear",
+        padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+        align_corners: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `grid_sample`."""
+        return grid_sample(
+            X,
+            grid,
+            mode=mode,
+            padding_mode=padding_mode,
+            align_corners=align_corners,
+            out=out,
+        )
+
+    @staticmethod
+    def GridSampleOfImages(
+        *,
+        X: TensorLike,
+        grid: TensorLike,
+        mode: Literal["bilinear", "nearest", "bicubic"] | None = "bilinear",
+        padding_mode: Literal["zeros", "border", "reflection"] | None = "zeros",
+        align_corners: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `grid_sample_of_images`."""
+        return grid_sample_of_images(
+            X,
+            grid,
+            mode=mode,
+            padding_mode=padding_mode,
+            align_corners=align_corners,
+            out=out,
+        )
+
+    @staticmethod
+    def DeformConv(
+        *,
+        X: TensorLike,
+        W: TensorLike,
+        offset: TensorLike,
+        B: TensorLike | None = None,
+        mask: TensorLike | None = None,
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        offset_group: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `deform_conv`."""
+        return deform_conv(
+            X,
+            W,
+            offset,
+            B,
+            mask,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            kernel_shape=kernel_shape,
+            group=group,
+            offset_group=offset_group,
+            out=out,
+        )
+
+    @staticmethod
+    def DFT(
+        *,
+        input: TensorLike,
+        dft_length: int | None = None,
+        axis: int | None = None,
+        inverse: bool | None = False,
+        onesided: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `dft`."""
+        return dft(
+            input,
+            dft_length,
+            axis,
+            inverse=inverse,
+            onesided=onesided,
+            out=out,
+        )
+
+    @staticmethod
+    def DFTByAttribute(
+        *,
+        input: TensorLike,
+        dft_length: int | None = None,
+        axis: int | None = 1,
+        inverse: bool | None = False,
+        onesided: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `dft_by_attribute`."""
+        return dft_by_attribute(
+            input,
+            dft_length,
+            axis=axis,
+            inverse=inverse,
+            onesided=onesided,
+            out=out,
+        )
+
+    @staticmethod
+    def STFT(
+        *,
+        signal: TensorLike,
+        frame_step: int,
+        window: TensorLike | None = None,
+        frame_length: int | None = None,
+        onesided: bool | None = True,
+        out: Array | None = None,
+    ) -> Array:
+        """See `stft`."""
+        return stft(
+            signal,
+            frame_step,
+            window,
+            frame_length,
+            onesided=onesided,
             out=out,
         )
 

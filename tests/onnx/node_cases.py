@@ -29,9 +29,15 @@ _ROUNDED_EACH_STEP = (
     "two elements differ by one unit of half: the expected result comes of weights that are rounded to half at each "
     "step, exponentials and their sum included; ours is nearer to that of float64 (test_node_tests.py compares them)"
 )
+_ROUNDED_IN_FLOAT32 = (
+    "the expected result is a transform in float32, whose imaginary part at half the length is 1.9e-7, not 0; "
+    "ours is below 1e-14 there, and the test asks for the expected number to 1e-7 (test_node_tests.py compares them)"
+)
 EXCEPTIONS = {
     "test_attention_4d_causal_fp16": _ROUNDED_EACH_STEP,
     "test_attention_4d_causal_fp16_expanded": _ROUNDED_EACH_STEP,
+    "test_dft_inverse": _ROUNDED_IN_FLOAT32,
+    "test_dft_inverse_opset19": _ROUNDED_IN_FLOAT32,
 }
 """Tests whose expected results are not those of the definition, with the reason; each has a test that shows it."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from opgen.onnx.backend import prepare
@@ -33,14 +37,24 @@ def test_what_an_exception_gives_is_nearer_to_the_result_in_float64(name: str) -
     (case,) = (case for case in cases() if case.name == name)
     ((inputs, (wanted,)),) = case.data_sets
     (found,) = prepare(case.model).run(list(inputs))
+    exact = _attention(inputs) if "attention" in name else _inverse_transform(inputs[0])
+    ours, theirs = (np.abs(np.asarray(each, dtype=np.float64) - exact) for each in (found, wanted))
+    assert ours.max() < theirs.max()
+    assert ours.mean() < theirs.mean()
+
+
+def _attention(inputs: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     query, key, value = (np.asarray(each, dtype=np.float64) for each in inputs)
     later = np.arange(key.shape[2]) > np.arange(query.shape[2])[:, None]
     score = np.where(later, -np.inf, query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[3]))
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
-    exact = weight / weight.sum(axis=-1, keepdims=True) @ value
-    ours, theirs = (np.abs(np.asarray(each, dtype=np.float64) - exact) for each in (found, wanted))
-    assert ours.max() < theirs.max()
-    assert ours.mean() < theirs.mean()
+    exact: npt.NDArray[Any] = weight / weight.sum(axis=-1, keepdims=True) @ value
+    return exact
+
+
+def _inverse_transform(signal: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    z = np.fft.ifft(signal[..., 0].astype(np.float64) + 1j * signal[..., 1].astype(np.float64), axis=1)
+    return np.stack([z.real, z.imag], -1)
 
 
 def test_the_list_names_tests() -> None:

@@ -36,6 +36,7 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
         )
         world.tensors[name] = Tensor(parts)
     evaluator.lengths.clear()
+    evaluator.decided.clear()
 
 
 def _one(evaluator: Evaluator, decl: s.DefinitionDecl, target: str, at: int | None) -> s.DefinitionDecl:

@@ -44,6 +44,7 @@ class Evaluator:
         self.world = world
         self.narrowed = narrowed
         self.lengths: dict[str, int] = {}
+        self.decided: dict[int, bool] = {}  # by the identity of a choice, where lengths depended on its condition
         self._demand = False
 
     @contextmanager
@@ -456,7 +457,7 @@ class Evaluator:
 
     def _choice(self, tree: s.Choice, at: int | None) -> s.Expression:
         condition = self.one(tree.condition, at)
-        decided = known_condition(condition)
+        decided = self.decided.get(id(tree), known_condition(condition))
         if decided is not None:
             return self.one(tree.if_true if decided else tree.if_false, at)
         return choice(tree, condition, self.one(tree.if_true, at), self.one(tree.if_false, at))

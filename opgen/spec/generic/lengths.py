@@ -144,7 +144,10 @@ class Lengths:
             return None
         with self.evaluator.demanding():
             decided = known_condition(self.evaluator.one(tree.condition, None))
-        return None if decided is None else tree.if_true if decided else tree.if_false
+        if decided is None:
+            return None
+        self.evaluator.decided[id(tree)] = decided
+        return tree.if_true if decided else tree.if_false
 
     def _call_length(self, tree: s.Call) -> int | None:
         """The length of a list function's result, of which some argument is open."""
