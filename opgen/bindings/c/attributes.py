@@ -8,7 +8,7 @@ from opgen.bindings.c.expressions import integer, number
 from opgen.bindings.c.names import spellings
 from opgen.bindings.c.scope import OpScope
 from opgen.bindings.c.text import string
-from opgen.bindings.c.values import elements, expected, expected_list, plain_words
+from opgen.bindings.c.values import blamed, elements, expected, plain_words
 from opgen.spec.bounds import bounds
 from opgen.spec.model import Attr
 
@@ -94,12 +94,9 @@ def _list_table(scope: OpScope, attr: Attr) -> Iterator[str]:
         count = 0
     low, high = bounds(attr)
     limits = f"{number(low)}, {number(high)}" if floating else f"{integer(int(low))}, {integer(int(high))}"
-    argument, text = attr.name, expected(attr)
+    argument, text = blamed(scope.op, attr)
     row = elements(attr) // attr.shape[0] if len(attr.shape) > 1 and attr.carried_by is not None else 0
-    optional = attr.optional
-    if attr.carried_by is not None:
-        chooser = scope.op.attr(attr.carried_by)
-        argument, text, optional = chooser.name, f"{expected(chooser)}: {expected_list(attr)}", False
+    optional = attr.optional and attr.carried_by is None
     rule = f"{string(argument)}, {string(text)}, {elements(attr)}, {row}, {'true' if optional else 'false'}"
     kind = f"{scope.library.helper}_{'numbers' if floating else 'integers'}"
     yield f"static const {kind} {name}_rule = {{\n    {rule}, {limits}, {standard}, {count}}};"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from opgen.spec.bounds import expected_scalar
-from opgen.spec.model import Attr
+from opgen.spec.model import Attr, OpSpec
 
 
 def plain_words(attr: Attr) -> tuple[str, ...]:
@@ -29,6 +29,16 @@ def expected(attr: Attr) -> str:
     if not attr.shape:
         return each
     return f"a list of {elements(attr)}, each {each}" + (", or an empty one" if attr.optional else "")
+
+
+def blamed(op: OpSpec, attr: Attr) -> tuple[str, str]:
+    """The argument and the words for a value of an attribute that is wrong; a list that may stand in place of a word
+    is given by the name of that word's attribute.
+    """
+    if attr.carried_by is None:
+        return attr.name, expected(attr)
+    chooser = op.attr(attr.carried_by)
+    return chooser.name, f"{expected(chooser)}: {expected_list(attr)}"
 
 
 def expected_list(attr: Attr) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 WIDTH = 120
 
 
 def call(head: str, items: Iterable[str] | None, tail: str, indent: int) -> str:
-    """`head(items)tail`, or without items `head tail`; what does not fit on a line goes on, indented by four."""
+    """`head(items)tail`, or without items `head tail`; what does not fit on a line goes on, indented by four;
+    an item may be parted before the `+` of texts that are joined.
+    """
     margin = " " * indent
     if items is None:
         return _broken(f"{margin}{head}{tail}", indent)
@@ -18,13 +21,14 @@ def call(head: str, items: Iterable[str] | None, tail: str, indent: int) -> str:
         return line
     lines, line = [], f"{margin}{head}("
     for i, item in enumerate(given):
-        piece = item + ("," if i + 1 < len(given) else f"){tail}")
-        glue = "" if line.endswith("(") or not line.strip() else " "
-        if len(line) + len(glue) + len(piece) > WIDTH:
-            lines.append(line)
-            line = f"{margin}    {piece}"
-        else:
-            line += glue + piece
+        pieces = re.split(r' (?=\+ ")', item + ("," if i + 1 < len(given) else f"){tail}"))
+        for piece in pieces:
+            glue = "" if line.endswith("(") or not line.strip() else " "
+            if len(line) + len(glue) + len(piece) > WIDTH:
+                lines.append(line)
+                line = f"{margin}    {piece}"
+            else:
+                line += glue + piece
     return "\n".join([*lines, line])
 
 

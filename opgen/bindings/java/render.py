@@ -12,7 +12,7 @@ from opgen.bindings.c.text import string as c_string
 from opgen.bindings.cpp.render import VERSION
 from opgen.bindings.java.layout import call
 from opgen.bindings.java.names import check_package
-from opgen.bindings.java.text import javadoc, javadoc_text, string
+from opgen.bindings.java.text import javadoc, javadoc_text, joined, string
 from opgen.bindings.java.view import JavaView, java_view
 from opgen.spec.model import Module
 
@@ -27,6 +27,7 @@ environment = jinja2.Environment(
 environment.filters |= {
     "c_string": c_string,
     "java_string": string,
+    "java_text": joined,
     "javadoc": javadoc,
     "javadoc_text": javadoc_text,
 }
@@ -34,7 +35,7 @@ environment.globals["call"] = call
 
 _RUNTIME = {
     "internal": """
-        Block Builder Buffers Call Dense Done Eager Element Environment Failure Halves Loader Memory Names Native Nested
+        Block Builder Buffers Call Dense Done Eager Element Environment Failure Given Halves Loader Memory Names Native Nested
         Node Objects OpDef OpTable Recording Rows Run Shapes Step Typed Value
     """,
     "current": """

@@ -31,6 +31,16 @@ def string(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
+def joined(text: str, width: int = 80) -> str:
+    """A Java string, as several literals that are joined if it is long."""
+    pieces = [""]
+    for word in re.split(r"(?<= )", text):
+        if pieces[-1] and len(pieces[-1]) + len(word) > width:
+            pieces.append("")
+        pieces[-1] += word
+    return " + ".join(map(string, pieces))
+
+
 def javadoc_text(text: str) -> str:
     """Text that a documentation comment may hold: no tag, no end of the comment, no escape; `code` is set as such."""
     safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)

@@ -10,6 +10,7 @@ from opgen.bindings.c.header import HeaderView, header_view
 from opgen.bindings.c.interface import ABI
 from opgen.bindings.c.names import OpNames, spellings
 from opgen.bindings.c.text import one_line
+from opgen.bindings.c.values import blamed
 from opgen.bindings.cpp.attributes import choices, optional_attrs
 from opgen.bindings.java.documentation import class_comment, create_comment, output_comments, setter_comments
 from opgen.bindings.java.names import (
@@ -47,11 +48,16 @@ class OutputView:
 
 @dataclass(frozen=True)
 class FieldView:
-    """An attribute, by one of its spellings, as the native library takes it; `take` is the statement in C."""
+    """An attribute, by one of its spellings, as the native library takes it; `take` is the statement in C.
+
+    `blamed` is the argument that messages name, `expected` what they say it may be.
+    """
 
     said: str
     kind: str
     take: str
+    blamed: str
+    expected: str
 
 
 @dataclass(frozen=True)
@@ -267,7 +273,7 @@ def _fields(op: OpSpec, c: OpNames) -> Iterator[FieldView]:
                 take = f"words = take_{kind.lower()}(words, &{place}, &attrs->{c.lengths[spelling]});"
             else:
                 take = f"words = take_{kind.lower()}(words, &{place});"
-            yield FieldView(spelling, kind, take)
+            yield FieldView(spelling, kind, take, *blamed(op, attr))
 
 
 _STORED = {

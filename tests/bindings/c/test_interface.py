@@ -23,6 +23,7 @@ from opgen.spec.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
 from tests.bindings.cpp.library import SANITIZED, WARNINGS
 from tests.bindings.modules import OPS, SAMPLES, spec
+from tests.codegen.llvm.guard import Guarded
 from tools.c_library import attributes_begun, opened
 
 TEXT = '''
@@ -300,3 +301,36 @@ def test_a_length_that_is_none(library: Library) -> None:
     tensors = [of(np.zeros(2, np.float32)), of(np.zeros(2, np.float32))]
     assert library.function("scales_scale_shape")(*map(byref, tensors), byref(attrs), None) == INVALID
     assert library.error() == "Scale: argument 'mode': expected one of PLAIN, OTHER, given a word of length -2"
+
+
+LISTS = """
+op Weighted {
+  type T in {float32}
+  input x: T[n]
+  attr whole: int[3] = [1, 1, 1]
+  attr parts: float[2] = [1, 1]
+  output y: T[n]
+  y[i] = x[i] * T(whole[0] + whole[1] + whole[2]) * T(parts[0] + parts[1])
+}
+"""
+
+
+def test_a_length_that_lies(tmp_path: Path) -> None:
+    """Of a list of a length that cannot be, no more is read than what the message shows: what is behind is not there."""
+    m = load_text(LISTS, "lists.op")
+    build(m, "lists.op", tmp_path, Options(targets=("x86-64-v3",), jobs=1))
+    library = Library(m, tmp_path)
+    op = m.op("Weighted")
+    x = of(np.zeros(2, np.float32))
+    for name, each, shown in (("whole", "a 32-bit integer", "0"), ("parts", "a number", "0.0")):
+        guarded = Guarded(28, np.int64 if name == "whole" else np.float64)
+        guarded.array[:] = 0
+        attrs = library.attrs(op, {name: [1, 1, 1]})
+        setattr(attrs, name, ctypes.cast(guarded.array.ctypes.data, type(getattr(attrs, name))))
+        for length in (28, 29, 10**6, 2**62):
+            setattr(attrs, f"{name}_len", length)
+            assert library.function("lists_weighted_shape")(byref(x), byref(attrs), None) == INVALID
+            count = {"whole": 3, "parts": 2}[name]
+            given = ("[" + f"{shown}, " * 28)[:77] + "..."
+            expected = f"Weighted: argument '{name}': expected a list of {count}, each {each}, given {given}"
+            assert library.error() == expected

@@ -55,8 +55,8 @@ public final class Graphs {
         "TFInvalidArgumentException: Conv2D: argument 'filter': expected a tensor, given nothing (node 'Conv2d')");
     Check.thrown(
         () -> tf.nn.conv2d(x, x, Arrays.asList(1L, null, 1L, 1L), "SAME"),
-        "TFInvalidArgumentException: Conv2D: argument 'strides': expected numbers, given a null among them "
-            + "(node 'Conv2d_1')");
+        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, "
+            + "given [1, null, 1, 1] (node 'Conv2d_1')");
     Check.that(Check.thrown(() -> tf.nn.conv2d(x, x, null, "SAME")).contains("argument 'strides': expected a list"), "");
     Check.that(Check.thrown(() -> tf.nn.conv2d(x, x, ONE, null)).contains("argument 'padding': expected one of"), "");
     Check.thrown(
@@ -68,7 +68,8 @@ public final class Graphs {
         "TFInvalidArgumentException: Conv2D: there is no attribute 'stride' of this kind (node 'o')");
     Check.thrown(
         () -> g.opBuilder("Conv2D", "o", tf.scope()).setAttr("strides", 1L),
-        "TFInvalidArgumentException: Conv2D: argument 'strides' is of another kind than the value given (node 'o')");
+        "TFInvalidArgumentException: Conv2D: argument 'strides': expected a list of 4, each an integer >= 1, given 1 "
+            + "(node 'o')");
     Check.thrown(
         () -> g.opBuilder("Conv2D", "o", tf.scope()).addInput(x.asOutput()).build(),
         "TFInvalidArgumentException: Conv2D: expected 2 inputs, given 1 (node 'o')");
@@ -78,11 +79,17 @@ public final class Graphs {
     try (Graph other = new Graph()) {
       Check.thrown(
           () -> next(Ops.create(other), x),
-          "TFInvalidArgumentException: Conv2D: 'Const_2:0' belongs to another graph (node 'Conv2d')");
+          "TFInvalidArgumentException: Conv2D: argument 'input': expected a result of this graph, given 'Const_2:0' of "
+              + "another graph (node 'Conv2d')");
     }
     Check.thrown(
         () -> next(tf, Ops.create().constant(new float[][][][] {{{{1f}}}})),
-        "TFInvalidArgumentException: Conv2D: 'Const:0' is no part of a graph (node 'Conv2d_4')");
+        "TFInvalidArgumentException: Conv2D: argument 'input': expected a result of this graph, given 'Const:0', which "
+            + "has run already: a constant of its tensor can be (node 'Conv2d_4')");
+    Check.thrown(
+        () -> next(Ops.create(), x),
+        "TFInvalidArgumentException: Conv2D: argument 'input': expected a tensor that is there, given 'Const_2:0' of a "
+            + "graph, which a session runs");
     Check.thrown(
         () -> Ops.create().placeholder(TFloat32.class),
         "TFInvalidArgumentException: Placeholder: cannot be run at once: a session feeds it");
@@ -111,7 +118,7 @@ public final class Graphs {
     Check.thrown(
         () -> session.runner().fetch(Ops.create(new Graph()).constant(1f)),
         "TFInvalidArgumentException: 'Const:0' of another graph can be neither fed nor fetched here");
-    Check.thrown(() -> session.runner().feed(x, null), "IllegalArgumentException: expected a tensor, given null");
+    Check.thrown(() -> session.runner().feed(x, null), unfed + "nothing (node 'x')");
     Check.thrown(
         () -> session.runner().fetch("nowhere:0"), "IllegalArgumentException: there is no output 'nowhere:0' in the graph");
     Result closed;
