@@ -15,8 +15,10 @@ from opgen.bindings.programs.view import identifier
 from opgen.dtypes import DTYPES
 from opgen.graph.drawn import drawn
 from tests.bindings.java.library import FLAGS, JDK, KITS, WHY_NOT, Jdk, version
+from tests.bindings.modules import ROOT
 from tests.bindings.programs.test_build import command, images, table, words
 
+GENERIC = ROOT / "tests" / "specs" / "generic.op"
 SOURCES = Path(__file__).parent / "java"
 KINDS = {"x.1": (DTYPES["float32"], (1, 3, 18, 18))}
 ALL = [kit for kit in (JDK, *KITS) if kit is not None]
@@ -25,8 +27,11 @@ pytestmark = pytest.mark.skipif(JDK is None, reason=WHY_NOT)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder with three models, and the programs that use them, compiled."""
+    """One folder with three models and two forms of an op, and the programs that use them, compiled."""
     folder = tmp_path_factory.mktemp("models")
+    forms = ["--form", "Softmax:input=?,?:T=float32", "--form", "Columns=Softmax:input=?,?:axis=0:T=float32"]
+    options = ["-o", str(folder / "out"), "--target", "x86-64-v2", "--jobs", "1", "--java"]
+    assert command(str(GENERIC), *options, *forms).exit_code == 0
     for model in (images(), words(), table()):
         name = model.graph.name
         onnx.save(model, folder / f"{name}.onnx")
@@ -43,11 +48,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def _run(folder: Path, main: str, *arguments: str, jdk: Jdk | None = JDK) -> subprocess.CompletedProcess[str]:
-    """A program in a folder, with the JVM's checks of native code on."""
+def _run(
+    folder: Path, main: str, *arguments: str, jdk: Jdk | None = JDK, jars: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A program in a folder, with the JVM's checks of native code on; `jars` if it needs others than its own."""
     assert jdk is not None
     native = ["--enable-native-access=ALL-UNNAMED"] if version(jdk) >= 17 else []
-    options = ["-Xcheck:jni", "-Xmx64m", *native, "-cp", f"lib/{main.lower()}.jar:."]
+    options = ["-Xcheck:jni", "-Xmx64m", *native, "-cp", f"{jars or f'lib/{main.lower()}.jar'}:."]
     line = [str(jdk.home / "bin" / "java"), *options, main, *arguments]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -70,6 +77,19 @@ def test_other_types_and_a_package(built: Path) -> None:
     x = np.arange(35.0).reshape(5, 7)
     done = _run(built, "Words")
     assert done.stdout == f"{[float((x * x).sum())]}{[11, 22, 33, 2**40 + 4]}\n", done.stderr
+
+
+def test_forms_and_a_model_together(built: Path) -> None:
+    """Two forms of one op in one library, and a model beside it, in one program."""
+    done = _run(built, "Together", jars="lib/generic.jar:lib/words.jar")
+    assert done.stdout.splitlines() == [
+        "0.5 0.5",
+        "0.25 0.25",
+        str([[0.25, 0.25]] * 4),
+        "Columns: argument 'input': expected a tensor of rank 2, given shape []",
+        "[1, 2, 3, 4]",
+    ], done.stderr
+    assert done.stderr == ""
 
 
 def test_a_step_that_fails(built: Path) -> None:
