@@ -38,7 +38,7 @@ def main(folder: Path, threads: int) -> None:
         raise UserError("there is no JDK (javac)")
     jar = (folder / "lib" / "nn_ops.jar").resolve()
     with tempfile.TemporaryDirectory(prefix="opgen-bench-java-") as classes:
-        subprocess.run([jdk.javac, "-cp", str(jar), "-d", classes, str(_PROGRAM)], check=True)
+        subprocess.run([*jdk.javac, "-cp", str(jar), "-d", classes, str(_PROGRAM)], check=True)
         command = [str(jdk.home / "bin" / "java"), "-cp", f"{jar}:{classes}", "Tiny", str(threads)]
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     for line in said.splitlines():

@@ -292,7 +292,9 @@ def _setters(op: OpSpec, names: ClassNames) -> Iterator[SetterView]:
     for attr in optional_attrs(op):
         stored, types = _STORED[_kind(attr)]
         for spelling in spellings(attr):
-            yield SetterView(names.setters[spelling], spelling, types, stored, docs[spelling])
+            name = names.setters[spelling]
+            tags = ("", f"@param {name} the value; null is as if it were not given", "@return what a call takes")
+            yield SetterView(name, spelling, types, stored, (*docs[spelling], *tags))
 
 
 # Faces ----------------------------------------------------------------------------------------------

@@ -316,7 +316,7 @@ op Weighted {
 
 
 def test_a_length_that_lies(tmp_path: Path) -> None:
-    """Of a list of a length that cannot be, no more is read than what the message shows: what is behind is not there."""
+    """Of a list of a length that cannot be, no more is read than what the message shows."""
     m = load_text(LISTS, "lists.op")
     build(m, "lists.op", tmp_path, Options(targets=("x86-64-v3",), jobs=1))
     library = Library(m, tmp_path)

@@ -53,7 +53,7 @@ def compile_java(sources: Sequence[Path], target: Path, path: Path, jdk: Jdk | N
     """Sources to classes; warnings are errors."""
     assert jdk is not None
     release = ("--release", "11")
-    command = [jdk.javac, *release, *FLAGS, *flags, "-cp", jar(path), "-d", str(target), *map(str, sources)]
+    command = [*jdk.javac, *release, *FLAGS, *flags, "-cp", jar(path), "-d", str(target), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return target
@@ -91,7 +91,7 @@ def run_java(
 @functools.cache
 def version(jdk: Jdk) -> int:
     """The number of a kit."""
-    done = subprocess.run([jdk.javac, "-version"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*jdk.javac, "-version"], capture_output=True, text=True, check=True)
     return int((done.stdout + done.stderr).split()[1].split(".")[0])
 
 

@@ -63,7 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0, result.output
     (folder / "Main.java").write_text(PROGRAM)
     assert JDK is not None
-    command = [JDK.javac, "-cp", str(folder / "lib" / "scaling_ops.jar"), "-d", str(folder), str(folder / "Main.java")]
+    command = [*JDK.javac, "-cp", str(folder / "lib" / "scaling_ops.jar"), "-d", str(folder), str(folder / "Main.java")]
     subprocess.run(command, check=True)
     return folder
 

@@ -33,7 +33,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("jdk", ALL, ids=lambda kit: kit.home.name)
-@pytest.mark.parametrize("name", ["Graphs", "Values"])
+@pytest.mark.parametrize("name", ["Graphs", "Nulls", "Values"])
 def test_program(name: str, jdk: Jdk, classes: Path) -> None:
     assert run_java(classes, OPS, name, jdk=jdk) == ""
 
@@ -91,6 +91,27 @@ def test_a_network_as_for_tensorflow(classes: Path) -> None:
         found = [float(line.removeprefix(f"{name} ").split()[0]) for line in said if line.startswith(f"{name} ")]
         np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert said[-1].endswith("[2, 3, 3, 4] DT_FLOAT")
+
+
+def test_constants_as_for_tensorflow(classes: Path) -> None:
+    """Tensors and constants in all the ways of a source for TensorFlow, of which the imports alone were changed."""
+    assert run_java(classes, OPS, "Constants").splitlines() == [
+        "DT_INT32 0 1 42",
+        "42",
+        "6 true true",
+        "8",
+        "1.0 2.0 0.0 7.0",
+        "Tensor: argument 'rawData': expected 12 bytes for shape [3], given 8",
+        "Tensor: argument 'size': expected at least 12 bytes for shape [3], given 11",
+        "[2, 3]",
+        "3.0 2",
+        "DT_HALF [] DT_BFLOAT16 [] DT_INT64 []",
+        "2.5 DT_UINT8 []",
+        "2 TUint8",
+        "[1, 2] [3] [2, 1, 1, 1, 1, 3]",
+        "2.0",
+        "true true",
+    ]
 
 
 def test_a_program_as_for_tensorflow_1(classes: Path) -> None:

@@ -41,8 +41,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert f"lib/{name}.jar" in done.output
     assert JDK is not None
     jars = ":".join(map(str, sorted((folder / "out" / "lib").glob("*.jar"))))
-    sources = map(str, sorted(SOURCES.glob("*.java")))
-    command_line = [JDK.javac, "--release", "11", *FLAGS, "-cp", jars, "-d", str(folder / "out"), *sources]
+    sources = [*SOURCES.glob("*.java"), *(folder / "out" / "java").glob("*/src/main/java/**/Model.java")]
+    flags = ("--release", "11", *FLAGS, "-Xdoclint:all/protected")
+    command_line = [*JDK.javac, *flags, "-cp", jars, "-d", str(folder / "out"), *map(str, sorted(sources))]
     done_compiling = subprocess.run(command_line, capture_output=True, text=True, check=False)
     assert done_compiling.returncode == 0, done_compiling.stdout + done_compiling.stderr
     return folder / "out"
