@@ -90,8 +90,8 @@ def _accessed_across(
 ) -> float:
     """Seconds for accesses across memory.
 
-    Where another loop runs along what is accessed, or all of it is, square blocks are turned in registers, once for all
-    accesses of a buffer; else each element takes a line.
+    Where another loop runs along what is accessed, or all of it is, square blocks are transposed in registers, once for
+    all accesses of a buffer; else each element takes a line.
     """
     executed = prod(nest.extent(n) or 1 for n in nest.names)
     total = 0.0

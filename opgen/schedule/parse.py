@@ -13,7 +13,7 @@ stage input at=y space=stack pad=true -> input_local
 compute_at weight at=y space=heap again=false
 pack filter 0, 1, 3, 2 -> filter_packed
 pack filter 0, 1, 3, 2 at=k_o -> panel
-pack input 0, 3, 1, 2 in=x_o -> turned
+pack input 0, 3, 1, 2 in=x_o -> transposed
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65

@@ -29,15 +29,15 @@ def permute(kernel: Kernel, buffer: str, order: Sequence[int]) -> Kernel:
     if any(sorted(order) != list(range(len(o.shape))) for o in found):
         raise ScheduleError(f"permute {buffer}: its {dimensions} dimensions each belong into the order once")
 
-    def turned(of: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def permuted(of: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(of[d] for d in order)
 
     def expr(e: Expr) -> Expr:
-        return Load(buffer, turned(e.indices), e.dtype, e.mask) if isinstance(e, Load) and e.buffer == buffer else e
+        return Load(buffer, permuted(e.indices), e.dtype, e.mask) if isinstance(e, Load) and e.buffer == buffer else e
 
     def stmt(s: Stmt) -> Stmt:
         if isinstance(s, Store) and s.buffer == buffer:
-            return Store(buffer, turned(s.indices), s.value, s.mask)
-        return with_buffer(s, buffer, lambda o: replace(o, shape=turned(o.shape))) if isinstance(s, Alloc) else s
+            return Store(buffer, permuted(s.indices), s.value, s.mask)
+        return with_buffer(s, buffer, lambda o: replace(o, shape=permuted(o.shape))) if isinstance(s, Alloc) else s
 
     return with_body(kernel, map_stmt(kernel.body, expr=expr, stmt=stmt))

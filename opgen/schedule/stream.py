@@ -1,4 +1,4 @@
-"""stream: a result goes past the caches."""
+"""stream: non-temporal stores of a result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from opgen.schedule.errors import ScheduleError
 
 
 def stream(kernel: Kernel, buffer: str) -> Kernel:
-    """Store to an output past the caches, where whole vectors are stored at multiples of their size.
+    """Store to an output by non-temporal stores, where whole vectors are stored at multiples of
+    their size.
 
         output: float32[8, 112, 112, 32]  ->  output: float32[8, 112, 112, 32] streamed
 

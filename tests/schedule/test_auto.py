@@ -717,7 +717,7 @@ def test_vectors_of_a_row_share_many_taps(
     ("dtype", "channels", "size", "taps", "stride"),
     [("float32", 32, 14, 3, 3), ("float64", 24, 8, 5, 1), ("bfloat16", 20, 13, 5, 2), ("float32", 9, 9, 5, 1)],
 )
-def test_slices_of_maps_are_turned(
+def test_slices_of_maps_are_transposed(
     dtype: str, channels: int, size: int, taps: int, stride: int, direction: str | None
 ) -> None:
     """Rows with steps of three, or many taps for one vector: lanes along the maps, copied with that dimension last."""

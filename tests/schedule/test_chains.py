@@ -244,7 +244,7 @@ kernel apart(t: float32[4, {H}, {W}, {K}]) -> (y: float32[{K}, {HEIGHT}, {WIDTH}
 
 
 @pytest.mark.parametrize(("high", "wide", "channels"), [(5, 8, 16), (3, 7, 40), (4, 1, 24), (1, 9, 20), (6, 4, 3)])
-def test_results_across_what_is_read_are_turned(high: int, wide: int, channels: int) -> None:
+def test_results_across_what_is_read_are_transposed(high: int, wide: int, channels: int) -> None:
     """Rows of them, where all that a row spans is written."""
     sizes = {"K": channels, "HEIGHT": 2 * high, "WIDTH": 2 * wide, "H": high, "W": wide}
     text = APART

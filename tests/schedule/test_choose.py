@@ -204,13 +204,13 @@ def test_plans_print() -> None:
         tile=("y*x.i",),
         private=(Private("c", 64, "acc", 16, 4),),
         operands=(Operand("w", "panel", (1, 0), "k.o"), Operand("x", "copy", (0, 1))),
-        results=(Result("out", (1, 0), "k.o"), Result("other", streamed=True)),
+        results=(Result("out", (1, 0), "k.o"), Result("other", non_temporal=True)),
         threads=("k.o",),
     )
     assert str(plan) == (
         "lanes k.l | join y*x | cut y*x by 6 -> y*x.o, y*x.i (min), k by 16 -> k.o, k.l | order k.o, y*x.o | terms c | "
         "tile y*x.i | partial sums c in up to 4 vectors of 16 | w panel at k.o [1, 0] | x copy [0, 1] | "
-        "out turned at k.o | other non-temporal | threads k.o"
+        "out transposed at k.o | other non-temporal | threads k.o"
     )
 
 

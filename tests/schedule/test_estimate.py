@@ -58,7 +58,7 @@ def test_what_is_turned_is_turned_once() -> None:
     assert of(1) == pytest.approx(256 * 1024 * MACHINE.l1.line / MACHINE.l2.bytes_per_second, rel=1e-6)
 
 
-def test_results_across_what_is_read_are_turned() -> None:
+def test_results_across_what_is_read_are_transposed() -> None:
     def of(even: str, odd: str) -> float:
         loops = "    for i in 0 .. 512:\n        for j in 0 .. 1024:\n"
         stores = "".join(f"            y[{place}] = x[i, j]\n" for place in (even, odd))

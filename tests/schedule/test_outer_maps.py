@@ -11,7 +11,7 @@ from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.schedule.auto.contraction import outer_maps
 from tests.schedule.test_few import assert_right
-from tests.schedule.test_turned_maps import convolution
+from tests.schedule.test_transposed_maps import convolution
 
 SMALL = replace(typical(64), l1=Cache(8 << 10, 8, 64, 1e11), l2=Cache(64 << 10, 8, 64, 1e11), latency=4, cores=1)
 """A machine with one unit, and a second cache that does not hold the operands."""

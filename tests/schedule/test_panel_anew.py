@@ -14,7 +14,7 @@ from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
-from opgen.schedule.auto.contraction import turned_maps
+from opgen.schedule.auto.contraction import transposed_maps
 from opgen.schedule.default import scheduled
 from opgen.spec import load
 from tests.harness import Call, random_arrays
@@ -41,7 +41,7 @@ def assert_same(shapes: dict[str, tuple[int, ...]], order: str, machine: Machine
 @pytest.fixture
 def as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images are not turned as a whole."""
-    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 1e9)
+    monkeypatch.setattr(transposed_maps, "WORTH_MAPS", 1e9)
 
 
 @pytest.mark.usefixtures("as_they_lie")

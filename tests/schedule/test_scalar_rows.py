@@ -23,7 +23,7 @@ CALL = ((1, 7, 7, 320), 320)
 
 
 def is_taken(text: str) -> bool:
-    return "transpose output_turned" in text or "transpose grad_input_turned" in text
+    return "transpose output_transposed" in text or "transpose grad_input_transposed" in text
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -43,9 +43,9 @@ def test_places_left_over_have_lanes_along_the_sum() -> None:
         "partition h_w -1 -> left",
         "split h_w 48 tail=exact",
         "prefetch filter at=c_o in=k_o",
-        "pack grad_output 0, 1, 3, 2 in=h_w_o -> grad_output_turned",
+        "pack grad_output 0, 1, 3, 2 in=h_w_o -> grad_output_transposed",
         "rfactor k_left 64 -> acc_left_partial",
-        "pitch grad_output_turned 3 64",
+        "pitch grad_output_transposed 3 64",
     ):
         assert step in text
     assert "left" not in assert_scheduled_is_the_same(dense((1, 6, 8, 320), 320, "input"), 0, AFAR)

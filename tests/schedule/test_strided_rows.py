@@ -11,7 +11,7 @@ from opgen.lower import Variant, lower
 from opgen.passes.simplify import simplify
 from opgen.spec import load_text
 from tests.schedule.test_few import assert_right
-from tests.schedule.test_turned_maps import MACHINES
+from tests.schedule.test_transposed_maps import MACHINES
 
 MODULE = load_text(
     """

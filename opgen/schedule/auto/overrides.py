@@ -20,7 +20,7 @@ COPIES = ("columns", "packed")
 WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
 TILES = ("outer", "nest", *WITHOUT_MIXING)
 SUMS = ("scalar_rows", "products", "outer_maps", "ragged", "outer_pairs", "streamed", "taps", "pairs", *TILES)
-MAPS = ("turned_maps", *SUMS)
+MAPS = ("transposed_maps", *SUMS)
 OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
 WINDOWS = ("window_rows", "row_sums", "slices", *MAPS)
 
@@ -33,7 +33,7 @@ OVERRIDES: tuple[Override, ...] = (
     Override("window_rows", WINDOWS[1:], "E045"),
     Override("row_sums", WINDOWS[2:], "E077"),
     Override("slices", MAPS, "E046"),
-    Override("turned_maps", SUMS, "E093"),
+    Override("transposed_maps", SUMS, "E093"),
     Override("scalar_rows", SUMS, "E088"),
     Override("products", SUMS[1:], "E054"),
     Override("outer_maps", SUMS[2:], "E126"),

@@ -70,26 +70,26 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """What is stored, where that is not plain: in another `order` and turned at the end of each iteration of `at`, or
-    `streamed`: by non-temporal stores.
+    """What is stored, where that is not plain: in another `order` and transposed at the end of each iteration of `at`,
+    or `non_temporal`: past the caches.
     """
 
     buffer: str
     order: tuple[int, ...] = ()
     at: Handle | None = None
-    streamed: bool = False
+    non_temporal: bool = False
 
     def __str__(self) -> str:
-        turned = f" turned at {self.at}" if self.at is not None else ""
-        return f"{self.buffer}{turned}{' non-temporal' if self.streamed else ''}"
+        transposed = f" transposed at {self.at}" if self.at is not None else ""
+        return f"{self.buffer}{transposed}{' non-temporal' if self.non_temporal else ''}"
 
 
 @dataclass(frozen=True)
 class Plan:
     """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
     lanes; `terms`: those of the sum; `tile`: those unrolled inside of the terms; `squares`: two pieces of the same size
-    that are turned in registers; `threads`: loops that threads share, fused as far as they are independent.  A plan for
-    want of others (`otherwise`) is tried only if there are none.
+    that are transposed in registers; `threads`: loops that threads share, fused as far as they are independent.  A plan
+    for want of others (`otherwise`) is tried only if there are none.
     """
 
     kind: str

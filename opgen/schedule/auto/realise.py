@@ -1,5 +1,5 @@
 """A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, partial sums, lanes, panels,
-results that are turned, threads, squares, stores.
+results that are transposed, threads, squares, stores.
 
 Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
 """
@@ -45,7 +45,7 @@ class _Realiser:
     _loops: list[Handle] = field(init=False)
     """The loops over results as they stand now, outermost first."""
     _done: list[Result] = field(default_factory=list)
-    """The results that are turned by now."""
+    """The results that are transposed by now."""
 
     def __post_init__(self) -> None:
         self._loops = list(self.nest.names)
@@ -69,7 +69,7 @@ class _Realiser:
         if plan.squares is not None:
             row, column = plan.squares
             self._take(Transpose(self._name(row), self._name(column)))
-        self._take(*(Stream(r.buffer) for r in plan.results if r.streamed))
+        self._take(*(Stream(r.buffer) for r in plan.results if r.non_temporal))
 
     def _take(self, *steps: Step) -> None:
         if not self.trial.take(*steps):
@@ -98,7 +98,7 @@ class _Realiser:
 
     def _arrange(self) -> None:
         """Joins, cuts, and the order of loops.  Before tiles that overlap are made, loops stand in their order, as they
-        cannot be moved any more, and results are turned, as it is not known any more what is written as a whole.
+        cannot be moved any more, and results are transposed, as it is not known any more what is written as a whole.
         """
         for handle in self.plan.joins:
             self._join(handle)
@@ -155,7 +155,7 @@ class _Realiser:
     # Copies -----------------------------------------------------------------------------------------
 
     def _packed(self, operand: Operand) -> None:
-        """A copy, or a panel, in blocks that are turned in registers."""
+        """A copy, or a panel, in blocks that are transposed in registers."""
         panel = operand.placement == "panel"
         name = self.trial.fresh(f"{operand.buffer}_{operand.ending}")
         at = None if operand.at is None else self._name(operand.at)
@@ -163,13 +163,13 @@ class _Realiser:
         transposed_blocks(self.trial, name, self.machine.vector_bytes, () if panel else None)
 
     def _turned_results(self) -> None:
-        """The results in rows that are turned as they are copied out, unless that is done."""
+        """The results in rows that are transposed as they are copied out, unless that is done."""
         for result in self.plan.results:
             if result.at is not None and result not in self._done:
-                self._turned(result, self._name(result.at))
+                self._transposed(result, self._name(result.at))
                 self._done.append(result)
 
-    def _turned(self, result: Result, at: str) -> None:
+    def _transposed(self, result: Result, at: str) -> None:
         name = self.trial.fresh(f"{result.buffer}_rows")
         self._take(Pack(result.buffer, result.order, name, at))
         transposed_blocks(self.trial, name, self.machine.vector_bytes, ())

@@ -100,7 +100,7 @@ BLOCK_PAIRS = 1 / 2
 """share of the second cache: for the pairs of a block [E129]"""
 COPY_ALIGNED = 1 / 2
 """share of the second cache: for a copy that begins at a line [E090]"""
-PANEL_CROWDS = 1 / 8
+PANEL_IN_PARTS = 1 / 8
 """share of the second cache: from which a panel takes room from what else waits there [E062]"""
 PANEL_LARGE = 1 / 4
 """share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
@@ -315,10 +315,10 @@ PANEL_PIECE = 256
 """bytes: of each row that a part of a panel copies at least: whole lines, a few next to each other [E062]"""
 PANEL_OVERLAP = 5 / 4
 """factor: the most that panels copy together, of what there is: rows at their borders are in several [E076]"""
-STORED_PAST = 5
+NON_TEMPORAL = 5
 """part of the reads: results that are as much, or more, are stored non-temporally [E125]"""
-STORED_PAST_WINDOW = 2
-"""part of the reads: as `STORED_PAST`, of windows [E025]"""
+NON_TEMPORAL_WINDOW = 2
+"""part of the reads: as `NON_TEMPORAL`, of windows [E025]"""
 
 # Nests without a register tile --------------------------------------------------------------------------------------
 REDUCED_AT_ONCE = 2048
@@ -342,7 +342,7 @@ recorded]"""
 # Windows ------------------------------------------------------------------------------------------------------------
 RESULTS = 14
 """results: the most of a tile: more than hide the latency, as a tile reads less the larger it is [E021]"""
-RESULTS_CROWDED = 8
+RESULTS_CONFLICTING = 8
 """results: the most where registers are short or lines conflict, half as many with each phase of a stride [E001]"""
 TAPS = 25
 """taps: the most that are unrolled in two dimensions, and sums by them in registers [not recorded]"""

@@ -139,7 +139,7 @@ class Few:
         return taken
 
     def _sweeps(self, nest: Nest, row: str) -> bool:
-        """Whether the first cache would feel it if each tap swept over all terms of a row by itself."""
+        """Whether taps that swept over all terms of a row one by one would find little of it in the first cache."""
         terms = constant_extent(nest.inner_loops[-1]) or 1
         size = max(e.dtype.bytes for e in nest.summed)
         return (nest.extent(row) or 0) * terms * size > self.machine.l1.size // SWEPT

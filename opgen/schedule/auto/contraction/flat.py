@@ -18,7 +18,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_last
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, width_in_bytes
-from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.cost.calibration import (
     FLAT_TURNS,
@@ -94,7 +94,7 @@ class Flat(LaneNest):
         ahead = Prefetch(rows.buffer, names["o"], term.var)
         if not (self.trial.take(ahead) if self.execution.hides_loads else self._copied(rows, flat, names["b"])):
             return False
-        past_caches(nest, flat, self.trial, self.machine, FOUND_SUMS)
+        store_non_temporally(nest, flat, self.trial, self.machine, FOUND_SUMS)
         return self.trial.fused_prefix([*others, names["b"]][-2:], Parallel)
 
     def _copied(self, rows: Load, flat: str, block: str) -> bool:

@@ -134,9 +134,9 @@ class Contraction:
         return [Plan(plain.order, (first, second), Block(second, max(held)))]
 
     def _short(self, ranked: Sequence[Plan], reductions: Mapping[str, int]) -> list[Plan]:
-        """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come turned from beyond
-        the second one for few positions: no panel is written to the second cache then, or little beside all else there
-        where one unit multiplies and adds.
+        """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come transposed from
+        beyond the second one for few positions: no panel is written to the second cache then, or little beside all else
+        there where one unit multiplies and adds.
         """
         rows = {e.buffer: e.dtype.bytes for e in Roles.of(self.nest, self.vector).vectors}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)

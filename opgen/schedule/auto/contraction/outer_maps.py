@@ -4,8 +4,8 @@ one map and of the other, to a table of results.
     for blocks of vectors: for images: for blocks of places: for tiles of scalars: for places: scalars by vectors
 
 The rows of both operands are maps, which lie far apart and consecutively along their places.  A block's places of some
-vectors are turned into a panel, scalars are read where they are; the table waits in the results.  Places are joined, so
-that blocks may be of any size, and while one is done the next is prefetched.
+vectors are transposed into a panel, scalars are read where they are; the table waits in the results.  Places are
+joined, so that blocks may be of any size, and while one is done the next is prefetched.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class OuterMaps(LaneNest):
         return max((d for d in range(1, most + 1) if extent % d == 0), default=0)
 
     def _panel(self, blocks: str) -> bool:
-        """A block's places of some vectors, turned, by the thread that uses them."""
+        """A block's places of some vectors, transposed, by the thread that uses them."""
         rows = self._reads[0]
         axis = own_axis(rows, self.vector)
         if axis is None:

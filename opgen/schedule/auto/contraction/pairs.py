@@ -95,7 +95,7 @@ class Pairs:
         return False
 
     def _across(self, e: Load) -> bool:
-        """Whether lanes would read a copy with a stride, and it is to be turned."""
+        """Whether lanes would read a copy with a stride, and it is to be transposed."""
         axis = own_axis(e, self.vector)
         return depends(e.indices, self.vector) and axis is not None and axis != len(e.indices) - 1
 

@@ -2,8 +2,8 @@
 
 A tile of six places by four vectors loads least for what it computes; rows are joined where they lie one after the
 other, so that only the last tile of all is shorter.  Vectors are outermost: what four of them read is copied by the
-first tile while it computes, or turned before, into a panel that lies together in the second cache for all places, and
-meanwhile what the next tile or row of places reads is prefetched.
+first tile while it computes, or transposed before, into a panel that lies together in the second cache for all places,
+and meanwhile what the next tile or row of places reads is prefetched.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Products(LaneNest):
 
     @property
     def _crosswise(self) -> bool:
-        """Whether results lie along places: those of some vectors are kept, and turned as they are copied out."""
+        """Whether results lie along places: those of some vectors are kept, and transposed as they are copied out."""
         along = all(is_contiguous(s, self._loops[-1], self.nest.shapes) for s in self.nest.results)
         return self.execution.hides_loads and len(self.nest.results) == 1 and along
 
@@ -125,7 +125,7 @@ class Products(LaneNest):
             Split(self.vector, PRODUCT_VECTORS * self.lanes, "exact", blocks, part), Reorder((*around, loop, part))
         ):
             return False
-        if self._crosswise and not self._turned(around[-1]):
+        if self._crosswise and not self._transposed(around[-1]):
             return False
         steps: list[Step] = [
             *apart(loop, places, size, outer, inner, first=filled),
@@ -141,8 +141,8 @@ class Products(LaneNest):
             trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
         return self._panel(blocks, others, filled)
 
-    def _turned(self, at: str) -> bool:
-        """Results of some vectors side by side, turned at the end of each iteration of a loop."""
+    def _transposed(self, at: str) -> bool:
+        """Results of some vectors side by side, transposed at the end of each iteration of a loop."""
         (result,) = self.nest.results
         axis = own_axis(result, self.vector)
         if axis is None:
@@ -182,8 +182,8 @@ class Products(LaneNest):
         return own_axis(self._reads[0], self.vector)
 
     def _panel(self, blocks: str, others: Sequence[str], filled: bool) -> bool:
-        """The panel of some vectors, by the thread that uses it: `filled` by the first tile, unless it is turned; where
-        vectors are few, threads share rows of places.
+        """The panel of some vectors, by the thread that uses it: `filled` by the first tile, unless it is transposed;
+        where vectors are few, threads share rows of places.
         """
         rows, trial, axis = self._reads[0], self.trial, self._axis
         last = len(rows.indices) - 1
@@ -195,8 +195,8 @@ class Products(LaneNest):
         if not trial.take(Pack(rows.buffer, order, name, blocks)):
             return False
         if axis != last:
-            turned = transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
-            return turned and trial.take(*widened(trial, rows, name, [])[1])
+            transposed = transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
+            return transposed and trial.take(*widened(trial, rows, name, [])[1])
         row = f"{name}_{last}"
         vectors: list[Step] = [
             Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),

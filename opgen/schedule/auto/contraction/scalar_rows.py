@@ -2,10 +2,10 @@
 
     for blocks of results: for tiles of results: for places: for k: results by vectors of places
 
-Elsewhere lanes go along the results of a place, for which a table that lies along the sum is turned.  Where the table
-is larger than all else together, what the places read is turned instead, once, and their results, block by block.  The
-table is read as scalars, where it is and in the order in which it lies, while the next rows of it are prefetched.
-Places that fill no vector have lanes along the sum.
+Elsewhere lanes go along the results of a place, for which a table that lies along the sum is transposed.  Where the
+table is larger than all else together, what the places read is transposed instead, once, and their results, block by
+block.  The table is read as scalars, where it is and in the order in which it lies, while the next rows of it are
+prefetched. Places that fill no vector have lanes along the sum.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class ScalarRows(LaneNest):
         tiles, within, across, lane = (f(f"{place}_{n}") for n in "oivl")
         term, step = f(f"{self._sum}_o"), f(f"{self._sum}_i")
         skip = max(1, self.machine.l1.line // (high * self._reads[0].dtype.bytes))
-        turned, kept = f(f"{self._reads[1].buffer}_turned"), f(f"{self.nest.results[0].buffer}_turned")
-        into, back = _turned(self._reads[1]), _turned(self.nest.results[0])
+        transposed, kept = f(f"{self._reads[1].buffer}_transposed"), f(f"{self.nest.results[0].buffer}_transposed")
+        into, back = _transposed(self._reads[1]), _transposed(self.nest.results[0])
         if not trial.take(
             Reorder((self.vector, place)),
             Split(self.vector, self._block, "exact", blocks, part),
@@ -147,7 +147,7 @@ class ScalarRows(LaneNest):
             *(Unroll(n) for n in (step, inner, across)),
             Vectorize(lane),
             Prefetch(self._reads[0].buffer, outer, term),
-            Pack(self._reads[1].buffer, into, turned, loop=tiles),
+            Pack(self._reads[1].buffer, into, transposed, loop=tiles),
         ):
             return False
         if left:
@@ -155,9 +155,9 @@ class ScalarRows(LaneNest):
             if not in_partial_sums(trial, f"{self._sum}_left", self._terms, f(f"{sums}_partial"), self.lanes, CHAINS):
                 return False
         room = -(-self._places // self.lanes) * self.lanes
-        transposed_blocks(trial, turned, self.machine.vector_bytes)
+        transposed_blocks(trial, transposed, self.machine.vector_bytes)
         shared = transposed_blocks(trial, kept, self.machine.vector_bytes, [blocks])
-        return shared and trial.take(Pitch(turned, len(into) - 1, room), Pitch(kept, len(back) - 1, room))
+        return shared and trial.take(Pitch(transposed, len(into) - 1, room), Pitch(kept, len(back) - 1, room))
 
     def _joined(self) -> str | None:
         """All places as one loop; none if they do not lie one after the other."""
@@ -167,7 +167,7 @@ class ScalarRows(LaneNest):
         return None if others else place
 
 
-def _turned(e: Load | Store) -> tuple[int, ...]:
+def _transposed(e: Load | Store) -> tuple[int, ...]:
     """The order of dimensions in which the last two change places."""
     rank = len(e.indices)
     return (*range(rank - 2), rank - 1, rank - 2)

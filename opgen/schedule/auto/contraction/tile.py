@@ -107,7 +107,7 @@ class TileRule:
         if 2 * POSITIONS * vectors > room or self._extent(loop) % (2 * POSITIONS) or self.phases.remainders:
             return False
         if self._extent(loop) == 2 * POSITIONS and not self.in_rows:
-            return False  # results that are turned are kept for a row of several tiles
+            return False  # results that are transposed are kept for a row of several tiles
         if self.accesses is None or self._exposed(self.accesses):
             return False
         scalars = [a for a in self.accesses if loop in a.strides and self.vector not in a.strides]

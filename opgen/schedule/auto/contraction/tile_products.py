@@ -46,7 +46,7 @@ class _Operand:
     axis: int
     buffer: str
     copy: str | None = None
-    turned: bool = False
+    transposed: bool = False
 
     @property
     def last(self) -> int:
@@ -166,7 +166,7 @@ class TileProducts:
         if padded and left.axis != left.last and not self.trial.take(Permute(left.buffer, left.order)):
             return False
         if padded:
-            self._filled(left, left.buffer, turned=left.axis != left.last)
+            self._filled(left, left.buffer, transposed=left.axis != left.last)
         if right.buffer != right.load.buffer:
             self._filled(right, right.buffer)
         right.copy = self.trial.fresh(f"{right.load.buffer}_pairs")
@@ -177,14 +177,14 @@ class TileProducts:
             return False
         for operand in (left, right):
             if operand.copy is not None and operand.axis != operand.last:
-                operand.turned = True
+                operand.transposed = True
                 if not self.trial.take(Permute(operand.copy, operand.order)):
                     return False
         return True
 
-    def _filled(self, operand: _Operand, copy: str, turned: bool = False, alone: bool = True) -> None:
+    def _filled(self, operand: _Operand, copy: str, transposed: bool = False, alone: bool = True) -> None:
         """Schedule the nest that makes a copy, by threads if it stands `alone` and not in loops that they share."""
-        if turned:
+        if transposed:
             transposed_blocks(self.trial, copy, self.machine.vector_bytes, None if alone else ())
             return
         found = (*inner_nests(self.trial.kernel), *nests(self.trial.kernel))
@@ -215,7 +215,7 @@ class TileProducts:
         for operand in (left, right):
             if operand.copy is not None:
                 inside = self._blocks(around[0], tile) and self.trial.take(ComputeAt(operand.copy, around[0]))
-                self._filled(operand, operand.copy, operand.turned, not inside)
+                self._filled(operand, operand.copy, operand.transposed, not inside)
         done = self.trial.take(
             Tensorize(tile.row, tile.column, tile.pair, self.trial.fresh("tiles")),
             *(Unroll(n) for n in tile.unrolled),

@@ -1,5 +1,5 @@
-"""Copies whose two last dimensions changed places, made in square blocks that are turned in registers; and copies of
-whole rows, by vectors.
+"""Copies whose two last dimensions changed places, made in square blocks that are transposed in registers; and copies
+of whole rows, by vectors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     if around is None:
         exact = [f"{n}_o" for n in (first, second) if tails[n] == "exact"]
         around = [*outer, *exact[:1], *inside, *exact[1:]] if blocked else [*outer, *inside, *last]
-    shared = _shared(trial, around)  # proved before blocks are turned: there is less to look at
+    shared = _shared(trial, around)  # proved before blocks are transposed: there is less to look at
     if blocked:
         trial.take(Transpose(f"{second}_i", f"{first}_i"))
     return shared

@@ -22,7 +22,7 @@ from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     ALL,
-    PANEL_CROWDS,
+    PANEL_IN_PARTS,
     PANEL_LARGE,
     PANEL_OVERLAP,
     PANEL_PIECE,
@@ -133,13 +133,13 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
             panel = _allocated(again.kernel, pack.name).buffer
-            if shared and not memory.holds(bytes_of(panel), 2, PANEL_CROWDS):
+            if shared and not memory.holds(bytes_of(panel), 2, PANEL_IN_PARTS):
                 again = _in_parts(marks, pack, vector, most) or again
             panel = _allocated(again.kernel, pack.name).buffer
-            turned = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
+            transposed = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
             if (
                 not memory.holds(bytes_of(panel), 2, ALL)
-                or not (shared or turned)
+                or not (shared or transposed)
                 or not again.take(*trial.steps[marks.ready :])
             ):
                 return False

@@ -1,4 +1,4 @@
-"""Results that lanes would store apart: a row of them is kept side by side and turned as it is copied out."""
+"""Results that lanes would store apart: a row of them is kept side by side and transposed as it is copied out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opgen.schedule.cost.calibration import SHORTEST_ROW
 from opgen.schedule.steps import Fuse, Pack, Parallel, Partition, Reorder, Split, Step
 
 
-def turned(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
+def transposed_results(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
     """Let the tile along `vector` store to a local row of results, in which lanes are neighbours, if results lie
     consecutively along another loop of the tile.
     """

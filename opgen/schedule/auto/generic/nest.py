@@ -63,7 +63,7 @@ class GenericNest(LaneNest):
         if panels or worth_lanes(nest, self.vector):
             for chosen in _versions(nest, self.vector, self.lanes, self._masked, self._tall):
                 near = chosen.carried or chosen.paddings
-                copied = [p for p in panels if near or p.turned]
+                copied = [p for p in panels if near or p.transposed]
                 made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
         return made > 0
 

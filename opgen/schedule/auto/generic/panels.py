@@ -57,7 +57,7 @@ class Panel:
         return with_last(len(self.buffer.shape), self.axis)
 
     @property
-    def turned(self) -> bool:
+    def transposed(self) -> bool:
         return self.axis != len(self.buffer.shape) - 1
 
     def make(self, trial: Trial, at: str, width: int | None, lanes: int) -> bool:
@@ -66,13 +66,13 @@ class Panel:
         if not trial.take(Pack(self.buffer.name, self.order, name, at)):
             return False
         loops = [f"{name}_{d}" for d in range(len(self.order))]
-        if not self.turned:
+        if not self.transposed:
             self._copied(trial, loops, lanes)
             return True
         size = self.buffer.shape[self.axis]
         fits = b.compare("ge", size, lanes) if width is None else b.compare("eq", b.mod(size, width), 0)
         if trial.take(Version(loops[0], b.both(fits, b.compare("ge", self.buffer.shape[-1], lanes)), "whole")):
-            _turned(trial, [f"{n}_whole" for n in loops], lanes, shared=width is None)
+            _transposed(trial, [f"{n}_whole" for n in loops], lanes, shared=width is None)
         outer, inner = trial.fresh(f"{loops[-2]}_o"), trial.fresh(f"{loops[-2]}_i")
         trial.take(Split(loops[-2], lanes, "min", outer, inner), Reorder((*loops[:-2], outer, loops[-1], inner)))
         return True
@@ -84,8 +84,8 @@ class Panel:
         trial.take(Split(loops[-1], lanes, "guard", outer, inner), Vectorize(inner))
 
 
-def _turned(trial: Trial, loops: Sequence[str], lanes: int, shared: bool) -> None:
-    """Square blocks turned in registers, read in consecutive streams; the last ones overlap those before.  Threads
+def _transposed(trial: Trial, loops: Sequence[str], lanes: int, shared: bool) -> None:
+    """Square blocks transposed in registers, read in consecutive streams; the last ones overlap those before.  Threads
     have their parts if the copy is `shared`.
     """
     known = loop_names(trial.kernel)

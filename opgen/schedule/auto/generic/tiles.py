@@ -124,7 +124,7 @@ class Tiled:
             return False
         lanes = self.lanes.count
         width = (2 if contraction else 1) * lanes
-        if not all(panel.make(self.trial, at, width, lanes) or not panel.turned for panel in self.panels):
+        if not all(panel.make(self.trial, at, width, lanes) or not panel.transposed for panel in self.panels):
             return False
         ahead = [n for n in outer[: outer.index(t_o)] if n in nest.names or n == v_o]
         self.trial.fused_prefix(ahead[:PARALLEL], Parallel)

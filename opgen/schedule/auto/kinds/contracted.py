@@ -10,7 +10,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, Way, as_given, loops_for_lanes
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FOUND_SUMS
@@ -55,8 +55,8 @@ def _taken(prepared: Prepared, made: LaneNest) -> bool:
 
 
 def finished(prepared: Prepared, machine: Machine, trial: Trial | None = None) -> None:
-    """Results of a contraction stored past the caches, if they are too many to be kept; not of a part, whose rows are
-    no whole lines.
+    """Non-temporal stores of the results of a contraction, if they are too many to be kept; not of a part, whose rows
+    are no whole lines.
     """
     if prepared.site.along is None:
-        past_caches(prepared.site.nest, prepared.loop, trial or prepared.trial, machine, FOUND_SUMS)
+        store_non_temporally(prepared.site.nest, prepared.loop, trial or prepared.trial, machine, FOUND_SUMS)

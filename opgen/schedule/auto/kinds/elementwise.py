@@ -3,7 +3,7 @@
     parallel for n, y: for x: for c.o: vector for c.l: y[n, y, x, c] = f(a[n, y, x, c], bias[c])
 
 Where results do not lie along what is read, lanes follow what is read, and a row of results is kept with lanes side by
-side and turned as it is copied out.
+side and transposed as it is copied out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opgen.schedule.auto.nests import (
     with_last,
     worth_lanes,
 )
-from opgen.schedule.auto.past import streamed
+from opgen.schedule.auto.non_temporal import non_temporal_results
 from opgen.schedule.auto.plan import Cut, Plan, Result
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.cost.calibration import PARALLEL
@@ -35,11 +35,11 @@ class Elementwise:
         if site.roles.lanes is not None:
             yield from self._along(site, site.roles.lanes, machine)
         elif (across := self._across(site)) is not None:
-            loop, turned = across
-            yield from self._along(site, loop, machine, turned)
+            loop, transposed = across
+            yield from self._along(site, loop, machine, transposed)
             yield from self._along(site, loop, machine)
 
-    def _along(self, site: Site, vector: str, machine: Machine, turned: Result | None = None) -> Iterator[Plan]:
+    def _along(self, site: Site, vector: str, machine: Machine, transposed: Result | None = None) -> Iterator[Plan]:
         """Lanes along a loop, if enough of what they read and write lies consecutively."""
         nest, extent = site.nest, site.nest.extent(vector)
         lanes = lanes_of(nest, machine, extent, vector)
@@ -49,24 +49,24 @@ class Elementwise:
         others = tuple(n for n in nest.names if n != vector)
         tails = tails_of(extent, lanes)
         for tail in tails:
-            whole = tail == "overlap" or turned is not None or copies_rows(nest, vector)
+            whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector)
             yield Plan(
                 self.name,
                 lane,
                 cuts=(Cut(vector, lanes, outer, lane, tail),),
                 order=(*others, outer),
-                results=self._stored(site, vector, lanes, machine) if turned is None else (turned,),
+                results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
                 threads=(others if whole else (*others, outer))[: PARALLEL if vector == site.roles.lanes else 1],
-                otherwise=reduces(nest) or tail != tails[0] or (turned is None and vector != site.roles.lanes),
+                otherwise=reduces(nest) or tail != tails[0] or (transposed is None and vector != site.roles.lanes),
             )
 
     @staticmethod
     def _stored(site: Site, vector: str, lanes: int, machine: Machine) -> tuple[Result, ...]:
-        return () if reduces(site.nest) else streamed(site, site.nest.extent(vector), lanes, machine)
+        return () if reduces(site.nest) else non_temporal_results(site, site.nest.extent(vector), lanes, machine)
 
     @staticmethod
     def _across(site: Site) -> tuple[str, Result] | None:
-        """The loop along which all that is read lies side by side, and a result that is turned for it."""
+        """The loop along which all that is read lies side by side, and a result that is transposed for it."""
         nest = site.nest
         if reduces(nest) or not site.roles.known or not nest.results:
             return None

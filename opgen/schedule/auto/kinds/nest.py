@@ -18,7 +18,7 @@ from opgen.schedule.auto.contraction.tiled import tiled, tiled_in_wide_panels
 from opgen.schedule.auto.copies.lined_up import lined_up
 from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.copies.prepare import elements, widen_reused
-from opgen.schedule.auto.copies.results import turned
+from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import finished, prepared_for
@@ -80,7 +80,7 @@ def _plain(on: Prepared, machine: Machine) -> bool:
     trial, nest = on.trial, on.nest
     if not tiled(trial, on.loop, on.lanes, machine):
         return False
-    turned(trial, on.marks, on.loop, machine)
+    transposed_results(trial, on.marks, on.loop, machine)
     panelled_vectors(trial, on.marks, on.loop, machine)
     panelled_rows(trial, on.marks, nest, on.loop, machine)
     lined_up(trial, on.marks.before, nest, on.loop, on.lanes, machine)

@@ -12,7 +12,7 @@ from opgen.schedule.auto.copies.prepare import pack_shared
 from opgen.schedule.auto.cuts import tails_of
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import copies_rows, reduces, worth_lanes
-from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.cost.calibration import PARALLEL
 from opgen.schedule.steps import Parallel, Reorder, Split, Vectorize
 
@@ -33,7 +33,7 @@ class Packed(LaneNest):
             return False
         panelled_across(trial, marks, vector, self.machine)
         if not reduces(self.nest):
-            past_caches(self.nest, vector, trial, self.machine)
+            store_non_temporally(self.nest, vector, trial, self.machine)
         return True
 
     def _in_vectors(self) -> bool:

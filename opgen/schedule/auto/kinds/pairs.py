@@ -15,7 +15,7 @@ from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.contraction.tiled import tiled
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements
-from opgen.schedule.auto.copies.results import turned
+from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import finished, prepared_for
 from opgen.schedule.auto.nests import Nest, is_contiguous, worth_lanes
@@ -87,7 +87,7 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
     ready = len(trial.steps)
     if not worth_lanes(on.nest, on.loop) or not tiled(trial, on.loop, on.lanes, machine):
         return False
-    turned(trial, Marks(kernel, start, start, ready), on.loop, machine)
+    transposed_results(trial, Marks(kernel, start, start, ready), on.loop, machine)
     if not pairs.in_blocks(in_blocks, ready):
         pairs.in_panels(in_panels, ready)
     return True

@@ -34,7 +34,7 @@ from opgen.schedule.auto.kinds.ragged import InParts
 from opgen.schedule.auto.kinds.rows import Rows
 from opgen.schedule.auto.kinds.tile_products import OnTiles
 from opgen.schedule.auto.kinds.transposed import Transposed
-from opgen.schedule.auto.kinds.turned_maps import Turned
+from opgen.schedule.auto.kinds.transposed_maps import OnTransposedMaps
 from opgen.schedule.auto.kinds.whole import Whole
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.row_sums import RowSums
@@ -83,7 +83,7 @@ KINDS: tuple[Kind, ...] = (
     InLanes("sum_blocks", SumBlocks, along_results),
     InLanes("window_sums", SumTile, along_results),
     InLanes("window", ResultTile, along_results),
-    Turned(),
+    OnTransposedMaps(),
     *TILES,
     InLanes("columns", Columns, along_results, masked=True),
     PACKED,

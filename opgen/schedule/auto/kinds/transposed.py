@@ -1,9 +1,9 @@
 """Nests without a reduction that read along one loop and write along another: transpositions, also with arithmetic.
 
-    parallel for blocks of columns: for blocks of rows: for squares in a block: registers turned
+    parallel for blocks of columns: for blocks of rows: for squares in a block: registers transposed
 
-Square blocks are turned in registers.  They go by in larger blocks, of which each reads and writes few lines many times
-while these are in the first caches and their pages are known, however far apart rows are.
+Square blocks are transposed in registers.  They go by in larger blocks, of which each reads and writes few lines many
+times while these are in the first caches and their pages are known, however far apart rows are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opgen.loop.nodes import Load, Store
 from opgen.machine import Machine
 from opgen.schedule.auto.joins import Joins
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, reduces, with_last
-from opgen.schedule.auto.past import streamed
+from opgen.schedule.auto.non_temporal import non_temporal_results
 from opgen.schedule.auto.plan import Cut, Handle, Operand, Plan
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.cost.calibration import PARALLEL, SMALLEST_SQUARE, TRANSPOSED_EDGE, TRANSPOSED_TWICE, TURNS
@@ -98,7 +98,7 @@ class _Blocks:
             order=(*larger.order, *order),
             squares=squares,
             operands=operands,
-            results=streamed(self.site, self._extent(self._loops[0]), tile, self.machine),
+            results=non_temporal_results(self.site, self._extent(self._loops[0]), tile, self.machine),
             threads=larger.shared[:PARALLEL],
         )
 
@@ -172,7 +172,7 @@ class _Blocks:
     def _inside(
         self, row: Handle, column: Handle, block: Handle
     ) -> tuple[tuple[Handle, Handle] | None, list[Cut], tuple[Operand, ...], Handle | None, tuple[Handle, ...]]:
-        """Within a larger block: square ones that are turned; or, with arithmetic, lanes along rows of panels."""
+        """Within a larger block: square ones that are transposed; or, with arithmetic, lanes along rows of panels."""
         if self._plain:
             cuts = [Cut(n, self.edge, f"{n}.o", f"{n}.i") for n in (row, column)]
             return (f"{row}.i", f"{column}.i"), cuts, (), None, (f"{row}.o", f"{column}.o")
@@ -181,8 +181,8 @@ class _Blocks:
         return None, cuts, panels, f"{row}.l", (column, f"{row}.o")
 
     def _panel(self, load: Load, at: Handle) -> Operand:
-        """What a larger block reads, turned."""
+        """What a larger block reads, transposed."""
         axis, rank = own_axis(load, self.row), len(load.indices)
         return Operand(
-            load.buffer, "panel", tuple(range(rank)) if axis is None else with_last(rank, axis), at, "turned"
+            load.buffer, "panel", tuple(range(rank)) if axis is None else with_last(rank, axis), at, "transposed"
         )

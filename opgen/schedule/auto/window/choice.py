@@ -21,7 +21,7 @@ from opgen.schedule.cost.calibration import (
     PLACE_LINES,
     READ_TWICE,
     RESULTS,
-    RESULTS_CROWDED,
+    RESULTS_CONFLICTING,
     SEVERAL_VECTORS,
     SLOW_MAPS,
     STREAMS,
@@ -89,7 +89,7 @@ class TileChoice:
         steps = self.nest.phases
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
-        most = self._most if unit * unit_down == 1 else RESULTS_CROWDED // 2
+        most = self._most if unit * unit_down == 1 else RESULTS_CONFLICTING // 2
         across, down = self._extent(wide), 1 if high is None else self._extent(high)
         tiles = [
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
@@ -97,7 +97,7 @@ class TileChoice:
             for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most and (not self._streamed or self._in_order(h, w, unit_down, unit))
         ]
-        few = RESULTS_CROWDED * unit * unit_down
+        few = RESULTS_CONFLICTING * unit * unit_down
         usual = _best(t for t in tiles if t.results <= few)
         large = [t for t in tiles if t.results > few and 2 * t.rows * t.columns <= self.lines and self._several(t)]
         best = _best(large) if any(WINDOWS_ALIKE * t.cost < usual.cost for t in large) else usual
@@ -204,10 +204,10 @@ class TileChoice:
         rows in the cache.
         """
         if self.row is not None and self.machine.l1.lines_at(self.row.stride(self.nest)) < RESULTS:
-            return RESULTS_CROWDED
-        taps = min(prod(self.terms.values()), RESULTS_CROWDED)
+            return RESULTS_CONFLICTING
+        taps = min(prod(self.terms.values()), RESULTS_CONFLICTING)
         room = self.machine.registers - taps - self.terms[self.column.term]
-        return max(RESULTS_CROWDED, min(RESULTS, room))
+        return max(RESULTS_CONFLICTING, min(RESULTS, room))
 
     def _extent(self, loop: str) -> int:
         return Roles.of(self.nest).extents[loop]

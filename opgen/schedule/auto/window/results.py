@@ -12,7 +12,7 @@ from opgen.schedule.auto.nests import read_bytes, touched_bytes
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.lanes import Lanes
 from opgen.schedule.auto.window.nest import WindowNest
-from opgen.schedule.cost.calibration import BLOCK_VECTORS, STORED_PAST_WINDOW, TILES_SEARCHED, TURNS
+from opgen.schedule.cost.calibration import BLOCK_VECTORS, NON_TEMPORAL_WINDOW, TILES_SEARCHED, TURNS
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
 
@@ -109,10 +109,10 @@ class ResultTile(WindowNest):
         return taps
 
     def _stream(self) -> None:
-        """Whole lines of results that the last cache would not hold go past it: they need not be read first."""
+        """Non-temporal stores of whole lines that the last cache would not hold: they need not be read first."""
         read, touched = read_bytes(self.nest), touched_bytes(self.nest)
         whole = self.machine.vector_bytes == self.machine.l1.line and self._extent(self.vector) % self.lanes == 0
-        if whole and self.memory.is_far(touched) and touched - read >= read / STORED_PAST_WINDOW:
+        if whole and self.memory.is_far(touched) and touched - read >= read / NON_TEMPORAL_WINDOW:
             self.trial.take(*(Stream(s.buffer) for s in self.nest.results))
 
     def _spread(self) -> None:

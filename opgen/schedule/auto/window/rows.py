@@ -19,13 +19,13 @@ from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import ends_of, needed
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, reduces, touched_bytes
-from opgen.schedule.auto.past import past_caches
+from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.slices import sliced_loop
 from opgen.schedule.cost.calibration import (
     ALL,
     LANE_STEP,
-    RESULTS_CROWDED,
+    RESULTS_CONFLICTING,
     ROW_LANES,
     ROW_OPERANDS,
     ROW_VECTORS,
@@ -108,7 +108,7 @@ class RowTile(LaneNest):
         if apart:
             self.trial.take(Partition(order[-1], apart))
         if self._across.tail == "exact" and self._phases == 1:
-            past_caches(self.nest, self.vector, self.trial, self.machine)
+            store_non_temporally(self.nest, self.vector, self.trial, self.machine)
         return True
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class RowTile(LaneNest):
 
     @property
     def _many(self) -> bool:
-        return prod(self._terms.values()) + RESULTS_CROWDED >= self.machine.registers
+        return prod(self._terms.values()) + RESULTS_CONFLICTING >= self.machine.registers
 
     @property
     def _filled(self) -> bool:
@@ -202,9 +202,9 @@ class RowTile(LaneNest):
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
         unit = self.nest.phases.get(row.result, 1)
-        most = ROWS_STREAMED if self._streams(row) else RESULTS_CROWDED
+        most = ROWS_STREAMED if self._streams(row) else RESULTS_CONFLICTING
         if self._filled:
-            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (ROWS_BESIDE_TAPS, RESULTS_CROWDED))
+            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (ROWS_BESIDE_TAPS, RESULTS_CONFLICTING))
             return few if few == ROWS_BESIDE_TAPS else more
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
 
@@ -229,7 +229,7 @@ class RowTile(LaneNest):
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        needed = prod(self._terms.values()) + RESULTS_CROWDED + self._terms[self.roles.walks[-1].term]
+        needed = prod(self._terms.values()) + RESULTS_CONFLICTING + self._terms[self.roles.walks[-1].term]
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
         return stage_in_registers(self.trial, beside[0], around[-1])

@@ -1,10 +1,11 @@
-"""Windows whose lanes would lie apart: a slice of lanes is turned to lie side by side, worked on, and turned back.
+"""Windows whose lanes would lie apart: a slice of lanes is transposed to lie side by side, worked on, and transposed
+back.
 
     for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
 
 Lanes along the rows of a map are no choice where rows have more phases than two, and a poor one where there are many
 taps for one vector.  Along `c` every window is the same: of each 16 maps, say, a copy is
-made with `c` last, in blocks that are turned in registers, and all that is known of windows with consecutive lanes
+made with `c` last, in blocks that are transposed in registers, and all that is known of windows with consecutive lanes
 applies.
 """
 
@@ -83,7 +84,7 @@ class Slices(LaneNest):
 
     @cached_property
     def _items(self) -> tuple[str, ...]:
-        """Loops that are an index of everything that is turned: they stay outside."""
+        """Loops that are an index of everything that is transposed: they stay outside."""
         return tuple(n for n in self.nest.names if n != self.vector and all(Var(n) in e.indices for e in self.apart))
 
 

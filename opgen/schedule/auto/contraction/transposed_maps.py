@@ -1,12 +1,12 @@
-"""Contractions over maps whose scalars and results lie apart: images and results are turned, or results alone.
+"""Contractions over maps whose scalars and results lie apart: images and results are transposed, or results alone.
 
     for k: for y, x: out[k, y, x] = sum(r, s, c) image[c, y + r, x + s] * taps[r, s, c, k]
 
 With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
 own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
 copies is the one of maps that lie so, and all that is known of that applies.  Where one unit multiplies and adds, lines
-of scalars come as fast as it uses them: images are read as they lie, and results of a product of matrices are turned
-some vectors at a time.
+of scalars come as fast as it uses them: images are read as they lie, and results of a product of matrices are
+transposed some vectors at a time.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from opgen.schedule.steps import Flatten, Pack, Reorder
 
 
 @dataclass(frozen=True)
-class TurnedMaps(LaneNest):
+class TransposedMaps(LaneNest):
     """`vector`: the loop that lanes shall follow; `alone` schedules a nest that is left."""
 
     alone: Callable[[Nest], object]
 
     @property
     def legal(self) -> bool:
-        """Whether there is something to turn."""
+        """Whether there is something to transpose."""
         return self.roles.is_sum and bool(self._moved)
 
     @property
@@ -61,7 +61,7 @@ class TurnedMaps(LaneNest):
         return True
 
     def _flatten(self) -> None:
-        """Rows of maps joined where nothing stands in the way: what is turned is turned in larger blocks."""
+        """Rows of maps joined where nothing stands in the way: what is transposed is transposed in larger blocks."""
         maps = [n for n in self.nest.names if n != self.vector]
         if len(maps) > 1:
             self.trial.take(Flatten(maps[-2], maps[-1], self.trial.fresh("_".join(maps[-2:]))))
@@ -76,7 +76,7 @@ class TurnedMaps(LaneNest):
         nest = self.trial.nest(self.vector)
         accesses: tuple[Load | Store, ...] = (*nest.summed, *nest.results)
         access = next(a for a in accesses if a.buffer == buffer)
-        axis, name = own_axis(access, loop), self.trial.fresh(f"{buffer}_turned")
+        axis, name = own_axis(access, loop), self.trial.fresh(f"{buffer}_transposed")
         if axis is None or not self.trial.take(Pack(buffer, with_last(len(access.indices), axis), name)):
             return ""
         return name
@@ -85,7 +85,7 @@ class TurnedMaps(LaneNest):
 
     @cached_property
     def _moved(self) -> list[tuple[Load | Store, str]]:
-        """What is turned, each with the loop whose dimension is last then; nothing if the nest is none of these."""
+        """What is transposed, each with the loop whose dimension is last then; nothing if the nest is none of these."""
         result, scalars = self._result, self._scalars
         if result is None or scalars is None:
             return []
@@ -110,7 +110,7 @@ class TurnedMaps(LaneNest):
         if any(e.dtype != e.dtype.compute_type for e in self.nest.summed):
             return None  # narrow ones are copied in another way
         if not all(map(self._in_steps_of_one, dict.fromkeys(self.nest.summed))):
-            return None  # lanes would read with strides whatever is turned
+            return None  # lanes would read with strides whatever is transposed
         apart = own_axis(found[0], self._term) is not None
         return found[0] if apart and not is_contiguous(found[0], self._term, self.nest.shapes) else None
 

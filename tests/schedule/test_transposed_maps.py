@@ -14,7 +14,7 @@ from opgen.loop.nodes import Kernel
 from opgen.machine import typical
 from opgen.machine.model import Cache
 from opgen.passes.simplify import simplify
-from opgen.schedule.auto.contraction import turned_maps
+from opgen.schedule.auto.contraction import transposed_maps
 from opgen.schedule.default import scheduled
 from opgen.spec import load
 from tests.harness import Call
@@ -51,8 +51,8 @@ def convolution(
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", range(8))
-def test_images_and_results_are_turned(seed: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
+def test_images_and_results_are_transposed(seed: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transposed_maps, "WORTH_MAPS", 0)
     rng = random.Random(seed)
     size = rng.choice([(5, 7), (7, 5), (9, 6), (4, 10)])
     depths = rng.choice([(16, 32), (20, 16), (24, 36), (32, 17)])
@@ -60,7 +60,7 @@ def test_images_and_results_are_turned(seed: int, machine: str, monkeypatch: pyt
     wrt, images, dtype = rng.choice([None, "input"]), rng.choice([1, 2]), rng.choice(["float32", "float64"])
     kernel = convolution(wrt, images, size, (across, across, *depths), rng.choice([1, 2]), dtype)
     text = assert_right(kernel, MACHINES[machine], seed)
-    assert "_turned" in text or machine == "256 bits"  # shorter vectors may be filled along a row
+    assert "_transposed" in text or machine == "256 bits"  # shorter vectors may be filled along a row
 
 
 @pytest.mark.parametrize("wrt", [None, "input"])
@@ -69,8 +69,8 @@ def test_maps_without_borders_are_joined_and_what_is_crowded_has_room(wrt: str |
     text = str(scheduled(kernel, "cpu", replace(typical(64), latency=8))[0])
     assert text.startswith("flatten ")
     result = "output" if wrt is None else "grad_input"
-    assert f"pack {result} 0, 2, 3, 1 -> {result}_turned" in text
-    assert f"pitch {result}_turned 3 528" in text
+    assert f"pack {result} 0, 2, 3, 1 -> {result}_transposed" in text
+    assert f"pitch {result}_transposed 3 528" in text
 
 
 @pytest.mark.parametrize("wrt", [None, "input"])
@@ -79,7 +79,7 @@ def test_images_are_read_as_they_lie_where_one_unit_multiplies(
     latency: int, in_place: bool, wrt: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results are turned as a whole, of products of matrices block by block and image by image."""
-    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
+    monkeypatch.setattr(transposed_maps, "WORTH_MAPS", 0)
     image, result = ("input", "output") if wrt is None else ("grad_output", "grad_input")
     machine = replace(typical(64), latency=latency)
     product = assert_right(convolution(wrt, 2, (14, 14), (1, 1, 64, 64), 1, "float32"), machine, 1)
@@ -87,30 +87,30 @@ def test_images_are_read_as_they_lie_where_one_unit_multiplies(
     assert (f"pack {result} 0, 2, 3, 1 at=n -> {result}_rows" in product) == in_place
     taps = assert_right(convolution(wrt, 1, (7, 7), (3, 3, 32, 32), 1, "float32"), machine, 1)
     assert (f"pack {image} " not in taps) == in_place
-    assert f"pack {result} 0, 2, 3, 1 -> {result}_turned" in taps
+    assert f"pack {result} 0, 2, 3, 1 -> {result}_transposed" in taps
 
 
 def test_groups_are_turned_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turned_maps, "WORTH_MAPS", 0)
+    monkeypatch.setattr(transposed_maps, "WORTH_MAPS", 0)
     attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NCHW"}
     call = Call(MODULE, MODULE.op("Conv2D"), {"input": (1, 2, 14, 14), "filter": (7, 5, 1, 32)}, attrs, dtype="float32")
     lowered, parameters = call.kernel()
     machine = replace(typical(16), l1=replace(SMALL, size=1 << 12), cores=4)
     text = assert_right(simplify(bind(lowered, parameters)), machine, 1)
-    assert "_turned" in text
+    assert "_transposed" in text
     assert "fuse k_o_g, y" in text
 
 
-def test_what_would_take_long_beside_the_arithmetic_is_not_turned() -> None:
+def test_what_would_take_long_beside_the_arithmetic_is_not_transposed() -> None:
     for shape in ((1, 1, 16, 64), (3, 3, 2, 8)):
         kernel = convolution(None, 1, (14, 14), shape, 1, "float32")
-        assert "_turned" not in str(scheduled(kernel, "cpu", typical(64))[0])
+        assert "_transposed" not in str(scheduled(kernel, "cpu", typical(64))[0])
 
 
-@pytest.mark.parametrize("worth", [0, turned_maps.WORTH_MAPS])
+@pytest.mark.parametrize("worth", [0, transposed_maps.WORTH_MAPS])
 def test_strided_windows_without_borders_have_lanes(worth: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where images would be read with strides, lanes follow the outputs; a way that is given up leaves nothing."""
-    monkeypatch.setattr(turned_maps, "WORTH_MAPS", worth)
+    monkeypatch.setattr(transposed_maps, "WORTH_MAPS", worth)
     small = convolution(None, 1, (19, 22), (7, 7, 3, 32), 2, "float32", "VALID")
     assert "vectorize" in assert_right(small, MACHINES["small caches"], 1)
     for vector in (16, 32, 64):

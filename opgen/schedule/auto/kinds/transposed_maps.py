@@ -1,6 +1,6 @@
-"""Images and results of a contraction turned as a whole, where that takes little beside the arithmetic.
+"""Images and results of a contraction transposed as a whole, where that takes little beside the arithmetic.
 
-turned = image with c last; out_turned = the contraction of maps that lie so; out = out_turned with k first
+transposed = image with c last; out_transposed = the contraction of maps that lie so; out = out_transposed with k first
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from opgen.machine import Machine
-from opgen.schedule.auto.contraction.turned_maps import TurnedMaps
+from opgen.schedule.auto.contraction.transposed_maps import TransposedMaps
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.nests import loop_across, loops_instead
 from opgen.schedule.auto.site import Site, lanes_of
 
 
 @dataclass(frozen=True)
-class Turned:
-    name: str = "turned_maps"
+class OnTransposedMaps:
+    name: str = "transposed_maps"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
         nest = site.nest
@@ -27,7 +27,7 @@ class Turned:
         for loop in [*([] if across is None else [across]), *instead]:
             trial = site.trial.fork()
             lanes = lanes_of(nest, machine, nest.extent(loop))
-            made = TurnedMaps(nest, trial, loop, lanes, machine, partial(site.schedule, trial))
+            made = TransposedMaps(nest, trial, loop, lanes, machine, partial(site.schedule, trial))
             if made.legal:
                 late = loop != across or not made.proven
                 yield Design(self.name, trial, made.take, f"lanes along {loop}", otherwise=late)

@@ -1,4 +1,6 @@
-"""Results that the last cache would not hold: whole lines of them go past it, and need not be read before."""
+"""Non-temporal stores of results that the last cache would not hold: whole lines go to memory, and need not be read
+before.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
 from opgen.schedule.auto.plan import Result
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import FOUND, STORED_PAST
+from opgen.schedule.cost.calibration import FOUND, NON_TEMPORAL
 from opgen.schedule.steps import Split, Stream, Widen
 
 
-def streamed(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[Result, ...]:
+def non_temporal_results(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[Result, ...]:
     """Non-temporal stores of the results of a nest, if rows of so many of them are whole lines, of which a tile stores
     some at once, and with what is read they are too much to be kept.
     """
@@ -26,10 +28,12 @@ def streamed(site: Site, row: int | None, tile: int, machine: Machine) -> tuple[
         return ()
     if any(t != t.compute_type and tile * t.bytes % line for t in types):
         return ()
-    return tuple(Result(b, streamed=True) for b in dict.fromkeys(s.buffer for s in nest.results) if b in site.unread)
+    return tuple(
+        Result(b, non_temporal=True) for b in dict.fromkeys(s.buffer for s in nest.results) if b in site.unread
+    )
 
 
-def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
+def store_non_temporally(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
     """Stream the results of a nest that has lanes along a loop, if that is whole lines and too much to be kept: more
     than a share of the last cache with what is read.
     """
@@ -43,7 +47,7 @@ def past_caches(nest: Nest, vector: str, trial: Trial, machine: Machine, share: 
 def _is_beyond(nest: Nest, machine: Machine, share: float) -> bool:
     """Whether what a nest touches is more than a share of the last cache, and results are a part of it that counts."""
     read, touched = read_bytes(nest), touched_bytes(nest)
-    return touched > share * machine.l3.size and touched - read >= read / STORED_PAST
+    return touched > share * machine.l3.size and touched - read >= read / NON_TEMPORAL
 
 
 def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:
