@@ -17,10 +17,12 @@ from opgen.grad.derivative import Surroundings, contributions
 from opgen.grad.equations import Equation, refused
 from opgen.grad.facts import Facts
 from opgen.grad.flatten import flatten
+from opgen.grad.needed import needed
 from opgen.grad.presence import always_taken, choices
 from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
 from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
+from opgen.grad.updates import scattered, weights
 from opgen.spec.model import (
     Conditional,
     Definition,
@@ -109,7 +111,7 @@ class _Adjoint:
         )
         available = [replace(d, is_output=False) for d in self._forward.values() if not d.is_output]
         stepwise = any(isinstance(g, Recurrence) for g in groups)
-        return _needed([*available, *self._new, final], final, stepwise)
+        return needed([*available, *self._new, final], final, stepwise)
 
     # Which tensors matter ---------------------------------------------------------------------------
 
@@ -138,9 +140,8 @@ class _Adjoint:
         seed = Read(self._adjoints[d.tensor], d.subscripts, span=d.span)
         preferred = frozenset(r.name for r in d.indices)
         if isinstance(d.value, Scatter):
-            raise refused(
-                f"'{d.tensor}' is updated at places that are worked out: it has no gradient yet", d.value.span
-            )
+            self._visit_updates(d, d.value, seed)
+            return
         if not isinstance(d.value, Reduce):
             self._collect(d.value, seed, seed, d.indices, (), (), preferred)
             return
@@ -151,6 +152,19 @@ class _Adjoint:
         weight = self._others(e, seed) if e.kind == "prod" else seed
         wins = self._wins(d, e) if e.kind in ("max", "min") else None
         self._collect(e.body, weight, seed, ranges, (*conjuncts(e.condition), *chosen), guards, preferred, wins)
+
+    def _visit_updates(self, d: Definition, e: Scatter, seed: Read) -> None:
+        """The adjoints of what elements are at first, and of each update that is made."""
+        there = Read(seed.tensor, e.at, span=e.span)
+        taken = (e.body, *e.at, *conjuncts(e.condition))
+        guards = tuple(dict.fromkeys(read for part in taken for read in always_taken(part)))
+        chosen = choices(e.body, lambda read: tuple(self._inside(read, read, e.indices)))
+        conditions = (*conjuncts(e.condition), *chosen)
+        made = conjunction([*conditions, *(c for g in guards for c in self._inside(g, g, e.indices))])
+        first, each = weights(d, replace(e, condition=made), seed, there, self._define, self._value_of)
+        self._collect(e.start, first, seed, d.indices, (), (), frozenset(r.name for r in d.indices))
+        names = frozenset(r.name for r in e.indices)
+        self._collect(e.body, each, there, e.indices, conditions, (*guards, there), names)
 
     def _collect(
         self,
@@ -261,7 +275,9 @@ class _Adjoint:
         *,
         is_output: bool,
     ) -> Definition:
-        pieces = [case for piece in self._pieces.get(tensor, []) for case in _cases(piece)]
+        at_elements = [p for p in self._pieces.get(tensor, []) if any(map(reads_values, p.read.indices))]
+        others = [p for p in self._pieces.get(tensor, []) if p not in at_elements]
+        pieces = [case for piece in others for case in _cases(piece)]
         targets, ranges = self._targets(tensor, sizes, actual, pieces)
         dims = tuple(a if a is not None else s for s, a in zip(sizes, actual, strict=True))
         value: Expr = ZERO
@@ -280,7 +296,16 @@ class _Adjoint:
                 part = self._fresh(f"{name}_part")
                 self._keep(Definition(part, ranges, targets, value, dtype, dims, False, span=piece.read.span))
                 value = Read(part, targets, span=piece.read.span)
-        span = next((p.read.span for p in pieces), None)
+        for piece in at_elements:
+            if name in self._stepwise:
+                message = f"'{tensor}' is computed step by step and read at elements of another tensor: no gradient"
+                raise refused(f"{message} with respect to it", piece.read.span)
+            inside = [c for g in piece.guards for c in self._inside(g, g, piece.ranges)]
+            if piece.read.outside is not None:
+                inside += conjuncts(self._whole(piece.read))
+            conditions = [*piece.conditions, *inside]
+            value = scattered(piece.read, piece.weight, piece.ranges, conditions, actual, value, ranges)
+        span = next((p.read.span for p in (*pieces, *at_elements)), None)
         return Definition(name, ranges, targets, value, dtype, dims, is_output, span=span)
 
     def _plainly(self, e: Reduce, like: Definition) -> Expr:
@@ -415,9 +440,6 @@ class _Adjoint:
 def _cases(piece: _Piece) -> Iterator[_Piece]:
     """The pieces that a piece is, where its read is at one of several places."""
     read = piece.read
-    if any(map(reads_values, read.indices)):
-        message = f"'{read.tensor}' is read at elements of another tensor: there is no gradient with respect to it"
-        raise refused(message, read.span)
     for case, conditions in cases(read):
         guards = tuple(case if g == read else g for g in piece.guards)
         yield replace(piece, read=case, conditions=(*piece.conditions, *conditions), guards=guards)
@@ -462,33 +484,3 @@ def _shown(hidden: list[str], taken: Collection[str]) -> dict[str, Expr]:
 def _name(e: Expr) -> str:
     assert isinstance(e, Index)
     return e.name
-
-
-def _needed(definitions: list[Definition], final: Definition, stepwise: bool) -> tuple[Definition, ...]:
-    """The definitions that the final one uses, in an order in which each comes after what it reads (`stepwise`: at the
-    same step of what is computed step by step).
-    """
-    known = {d.tensor: d for d in definitions}
-    if stepwise:
-        used, left_over = {final.tensor}, [final]
-        while left_over:
-            new = {n for n in _reads_of(left_over.pop()) if n in known} - used
-            used |= new
-            left_over += [known[n] for n in sorted(new)]
-        return tuple(d for d in definitions if d.tensor in used)
-    done: dict[str, Definition] = {}
-    left = [(final, _reads_of(final))]
-    while left:  # a chain may be longer than calls may nest
-        d, rest = left[-1]
-        needed = next((n for n in rest if n in known and n not in done), None)
-        if needed is None:
-            done[d.tensor] = d
-            left.pop()
-        else:
-            left.append((known[needed], _reads_of(known[needed])))
-    return tuple(done.values())
-
-
-def _reads_of(d: Definition) -> Iterator[str]:
-    """The tensors that a definition reads."""
-    return (r.tensor for e in (d.value, *(r.extent for r in d.indices)) for r in reads(e))

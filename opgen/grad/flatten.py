@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.types import Types, type_of
-from opgen.spec.model import Definition, Expr, Index, IndexRange, Read, Reduce
+from opgen.grad.updates import apart
+from opgen.spec.model import Definition, Expr, Index, IndexRange, Read, Reduce, Scatter
 from opgen.spec.walk import index_names, operands, with_operands
+
+Reduction = TypeVar("Reduction", bound=Reduce)
 
 
 def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definition, ...]:
@@ -19,10 +23,25 @@ def flatten(definitions: tuple[Definition, ...], types: Types) -> tuple[Definiti
     """
     known = {**types, **{d.tensor: d.dtype for d in definitions}}
     result: list[Definition] = []
-    for definition in definitions:
-        hoisted, value = _Hoist(definition, known).run()
-        result += [*hoisted, replace(definition, value=value)]
+
+    def fresh(like: Definition) -> str:
+        name = _fresh(like.tensor, known)
+        known[name] = like.dtype
+        return name
+
+    for whole in definitions:
+        for definition in apart(whole, fresh):
+            hoisted, value = _Hoist(definition, known).run()
+            result += [*hoisted, replace(definition, value=value)]
     return tuple(result)
+
+
+def _fresh(name: str, known: dict[str, str]) -> str:
+    """A name like another, that nothing has yet."""
+    count = 1
+    while f"{name}_{count}" in known:
+        count += 1
+    return f"{name}_{count}"
 
 
 class _Hoist:
@@ -34,12 +53,16 @@ class _Hoist:
     def run(self) -> tuple[list[Definition], Expr]:
         value = self._definition.value
         ranges = self._definition.indices
+        if isinstance(value, Scatter):
+            at = tuple(self._elementwise(i, value.indices) for i in value.at)
+            start = self._elementwise(value.start, ranges)
+            return self._hoisted, replace(self._reduction(value, ()), at=at, start=start)
         if isinstance(value, Reduce):
             return self._hoisted, self._reduction(value, ranges)
         value = self._elementwise(value, ranges)
         return self._hoisted, value
 
-    def _reduction(self, e: Reduce, ranges: tuple[IndexRange, ...]) -> Reduce:
+    def _reduction(self, e: Reduction, ranges: tuple[IndexRange, ...]) -> Reduction:
         inner = (*ranges, *e.indices)
         condition = None if e.condition is None else self._elementwise(e.condition, inner)
         # the place in an order is an index
@@ -59,7 +82,7 @@ class _Hoist:
                 message = f"a reduction inside one in which the range of '{r.name}' depends on another index"
                 raise DiagnosticError([Diagnostic("S062", f"{message} cannot be differentiated", e.span)])
         outer = tuple(r for r in ranges if r.name in used and r.name not in own)
-        name = self._fresh()
+        name = _fresh(self._definition.tensor, self._types)
         self._types[name] = type_of(reduction, self._types) or self._definition.dtype
         subscripts = tuple(Index(r.name) for r in outer)
         self._hoisted.append(
@@ -75,12 +98,6 @@ class _Hoist:
             )
         )
         return Read(name, subscripts, span=e.span)
-
-    def _fresh(self) -> str:
-        count = 1
-        while f"{self._definition.tensor}_{count}" in self._types:
-            count += 1
-        return f"{self._definition.tensor}_{count}"
 
 
 def _extent_names(e: Reduce) -> Iterator[str]:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from opgen.grad.algebra import ZERO
-from opgen.spec.model import Apply, Conditional, Convert, Definition, Expr, Index, Number, Operation, Read, Reduce
+from opgen.spec.model import (
+    Apply,
+    Conditional,
+    Convert,
+    Definition,
+    Expr,
+    Index,
+    Number,
+    Operation,
+    Read,
+    Reduce,
+    Scatter,
+)
 from opgen.spec.walk import index_names, reads, subexpressions
 
 _UNBOUNDED = frozenset(
@@ -57,7 +69,7 @@ def may_be_nothing(adjoint: Definition, size: Callable[[str, int], Expr], nothin
     extents = {r.name: r.extent for r in adjoint.indices}
     extents |= {r.name: r.extent for e in subexpressions(adjoint.value) if isinstance(e, Reduce) for r in e.indices}
     for e in subexpressions(adjoint.value):
-        if isinstance(e, Conditional) or (isinstance(e, Reduce) and e.condition is not None):
+        if isinstance(e, Conditional | Scatter) or (isinstance(e, Reduce) and e.condition is not None):
             return True
         if isinstance(e, Read) and e.tensor in nothing:
             return True

@@ -63,7 +63,7 @@ class Intermediates:
             extents = {r.name: r for r in d.indices}
             self._digits[d.tensor] = tuple(tuple(extents[n] for n in indices_in((s,))) for s in d.subscripts)
         subscripts = tuple(m.Index(r.name) for r in d.indices)
-        value = d.value if _has_type(d.value) else m.Convert(d.dtype, d.value)
+        value = _typed(d.value, d.dtype)
         dims = tuple(r.extent for r in d.indices)
         return replace(d, subscripts=subscripts, dims=dims, is_output=False, value=value)
 
@@ -140,9 +140,18 @@ def _apart(d: m.Definition, name: str, digits: Digits) -> m.Definition:
         if not isinstance(e, m.Reduce) or found is None:
             return e
         condition = None if e.condition is None else substitute_indices(e.condition, {name: composite})
+        if isinstance(e, m.Scatter):
+            e = replace(e, at=tuple(substitute_indices(i, {name: composite}) for i in e.at))
         return replace(e, indices=found, body=substitute_indices(e.body, {name: composite}), condition=condition)
 
     return replace(d, value=transform(within, d.value))
+
+
+def _typed(e: m.Expr, dtype: str) -> m.Expr:
+    """A value that tells its type; of updates, each by itself."""
+    if isinstance(e, m.Scatter):
+        return replace(e, body=_typed(e.body, dtype), start=_typed(e.start, dtype))
+    return e if _has_type(e) else m.Convert(dtype, e)
 
 
 def _has_type(e: m.Expr) -> bool:

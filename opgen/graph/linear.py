@@ -71,7 +71,7 @@ def linear_read(term: m.Expr, constant: Collection[str], dtype: str) -> m.Read |
     for factor in _factors(term, dtype):
         if isinstance(factor, m.Read) and factor.tensor in constant and factor.outside is None:
             return factor
-        if isinstance(factor, m.Reduce) and factor.kind == "sum":
+        if isinstance(factor, m.Reduce) and factor.kind == "sum" and not isinstance(factor, m.Scatter):
             return linear_read(factor.body, constant, dtype)
     return None
 

@@ -191,7 +191,7 @@ class _Settling:
     def _definition(self, d: m.Definition, among: Collection[m.Definition]) -> m.Definition:
         ranges = tuple(m.IndexRange(r.name, self.expression(r.extent)) for r in d.indices)
         lets = {x.tensor for x in among if not x.is_output}
-        value = self._reads(d.value, {r.name: r.extent for r in d.indices}, lets)
+        value = self._reads(self._places(d.value, d.tensor), {r.name: r.extent for r in d.indices}, lets)
         subscripts = self._ordered(d.tensor, tuple(self.expression(e) for e in d.subscripts))
         dims = self._ordered(d.tensor, tuple(self.expression(e) for e in d.dims))
         return replace(
@@ -202,6 +202,12 @@ class _Settling:
             dims=dims,
             dtype=self._type(d.dtype),
         )
+
+    def _places(self, value: m.Expr, tensor: str) -> m.Expr:
+        """The value of a definition whose updates are at places in the caller's order."""
+        if not isinstance(value, m.Scatter):
+            return value
+        return replace(value, at=self._ordered(tensor, value.at), start=self._places(value.start, tensor))
 
     def _ordered(self, tensor: str, items: tuple[_T, ...]) -> tuple[_T, ...]:
         """What goes with the dimensions of a tensor, in the caller's order."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
@@ -38,6 +39,7 @@ from opgen.spec.model import (
     Present,
     Read,
     Reduce,
+    Scatter,
     SizeOf,
     Symbol,
 )
@@ -318,6 +320,8 @@ class Mathematics:
     # Reductions -------------------------------------------------------------------------------------
 
     def _reduce(self, e: Reduce, want: DType, scope: Scope) -> loop.Expr:
+        if isinstance(e, Scatter):
+            raise InternalError(f"updates stand in a value: {e.kind}")
         dtype = self.type_of(e.body) or want
         accumulator = Buffer(self._names.fresh("acc"), dtype, (), "register")
         variables: dict[str, loop.Var] = {}

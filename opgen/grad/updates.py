@@ -1,0 +1,133 @@
+"""The adjoints of updates, and adjoints that are updates.
+
+    y[p] = x[p]                               dx[p] = dy[p]
+    y[ids[i]] add= v[i]                       dv[i] = dy[ids[i]]
+
+Where the last `set=`, or the first extreme value, is all that counts, a tensor holds which update that was.  What is
+read at elements, `y[i] = x[ids[i]]`, has an adjoint that is updated there: `dx[ids[i]] add= dy[i]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from opgen.grad.algebra import ONE, ZERO, add, choose, conjunction, divide, mul
+from opgen.grad.equations import refused
+from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Number, Operation, Read, Reduce, Scatter
+from opgen.spec.updates import renamed
+from opgen.spec.walk import index_names, subexpressions
+
+_START = Number(-1)
+"""The number of what an element is at first."""
+_NEVER = Number(2**62)
+"""Greater than the number of any update."""
+
+Define = Callable[[str, Definition, Expr, str], str]
+"""Makes a tensor like that of a definition, with a value and a type, and gives its name."""
+
+
+def apart(definition: Definition, fresh: Callable[[Definition], str]) -> tuple[Definition, ...]:
+    """A definition as one for each update, and one for what is before them if that is not elementwise.
+
+    `fresh` gives a name like that of a definition's tensor, which no other has.
+    """
+    found = [definition]
+    while True:
+        e = found[0].value
+        if not isinstance(e, Scatter) or not any(isinstance(n, Reduce) for n in subexpressions(e.start)):
+            return tuple(found)
+        if not all(isinstance(s, Index) for s in definition.subscripts):
+            raise refused(f"updates of '{definition.tensor}', which is indexed by composites, have no gradient", e.span)
+        before = replace(definition, tensor=fresh(definition), value=e.start, is_output=False)
+        read = Read(before.tensor, definition.subscripts, span=e.span)
+        found[:1] = [before, replace(found[0], value=replace(e, start=read))]
+
+
+def weights(
+    d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define, value_of: Callable[[Definition], str]
+) -> tuple[Expr, Expr]:
+    """The adjoints of what an element is at first, and of the value of an update.
+
+    `e` is the value of `d`, its condition that an update is made at all.  `seed` is the adjoint of an element, `there`
+    that of the one that an update is of.
+    """
+    if e.kind == "sum":
+        return seed, there
+    if e.kind == "prod":
+        return _factors(d, e, seed, there, define)
+    number = _number(e.indices)
+    if e.kind == "set":
+        last = replace(e, body=number, start=_START)
+        winner = define(f"{d.tensor}_winner", d, last, "int64")
+    else:
+        value = value_of(d)
+        here, at = Read(value, d.subscripts), Read(value, e.at)
+        wins = conjunction([*([] if e.condition is None else [e.condition]), _equal(e.body, at)])
+        start = Conditional(_equal(e.start, here), _START, _NEVER)
+        first = replace(e, kind="min", body=number, condition=wins, start=start)
+        winner = define(f"{d.tensor}_winner", d, first, "int64")
+    stays = Operation("==", Read(winner, d.subscripts), _START)
+    return choose(stays, seed, ZERO), choose(Operation("==", Read(winner, e.at), number), there, ZERO)
+
+
+def _equal(value: Expr, extreme: Expr) -> Expr:
+    """Whether a value is the extreme one, or NaN."""
+    return Operation("or", Operation("==", value, extreme), Operation("!=", value, value))
+
+
+def _number(indices: Sequence[IndexRange]) -> Expr:
+    """The place of an update in their order, from 0."""
+    number: Expr = ZERO
+    for r in indices:
+        number = add(mul(number, r.extent), Index(r.name))
+    return number
+
+
+def _factors(d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define) -> tuple[Expr, Expr]:
+    """Of products: that of all factors but 0, and how many are 0; none or one is the factor in question."""
+
+    def zero(value: Expr, taken: Expr, otherwise: Expr) -> Expr:
+        return Conditional(Operation("==", value, ZERO), taken, otherwise)
+
+    count = replace(e, kind="sum", body=zero(e.body, ONE, ZERO), start=zero(e.start, ONE, ZERO))
+    zeros = define(f"{d.tensor}_zeros", d, count, d.dtype)
+    product = replace(e, body=zero(e.body, ONE, e.body), start=zero(e.start, ONE, e.start))
+    rest = define(f"{d.tensor}_rest", d, product, d.dtype)
+
+    def others(value: Expr, seed: Expr, place: tuple[Expr, ...]) -> Expr:
+        number, left = Read(zeros, place), mul(seed, Read(rest, place))
+        one = choose(Operation("==", number, ONE), left, ZERO)
+        none = choose(Operation("==", number, ZERO), divide(left, value), ZERO)
+        return zero(value, one, none)
+
+    return others(e.start, seed, d.subscripts), others(e.body, there, e.at)
+
+
+def scattered(
+    read: Read,
+    weight: Expr,
+    ranges: tuple[IndexRange, ...],
+    conditions: Sequence[Expr],
+    actual: Sequence[Expr | None],
+    so_far: Expr,
+    own: Sequence[IndexRange],
+) -> Scatter:
+    """An adjoint with what a read at elements gives to it; `own` are the indices of the adjoint's definition.
+
+    `actual` are the sizes of dimensions that may be 1: there is one element then for all subscripts.
+    """
+    last = [None if a is None else Operation("-", a, ONE) for a in actual]
+    at = tuple(i if n is None else Operation("min", i, n) for i, n in zip(read.indices, last, strict=True))
+    e = Scatter("sum", ranges, weight, read.span, conjunction(list(dict.fromkeys(conditions))), at=at, start=so_far)
+    inner = {r.name for n in subexpressions(so_far) if isinstance(n, Reduce) for r in n.indices}
+    clashes = {r.name for r in own} | inner
+    used = clashes | index_names(e) | {r.name for n in subexpressions(e) if isinstance(n, Reduce) for r in n.indices}
+    names: dict[str, str] = {}
+    for r in ranges:
+        if r.name in clashes:
+            names[r.name] = f"{r.name}_"
+            while names[r.name] in used:
+                names[r.name] += "_"
+            used.add(names[r.name])
+    return renamed(e, names)
