@@ -431,6 +431,8 @@ class Evaluator:
         attribute = self.world.attributes.get(argument.name) if isinstance(argument, s.Named) else None
         if attribute is not None and attribute.length is not None:
             return boolean(attribute.length > 0, tree.span)
+        if isinstance(argument, s.Named) and argument.name in self.world.given:
+            return boolean(self.world.given[argument.name], tree.span)
         if isinstance(argument, s.Named) and attribute is not None:
             self.world.left.add(argument.name)
         return tree

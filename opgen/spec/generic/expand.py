@@ -163,6 +163,8 @@ class Expander:
     def _attribute(self, attr: s.AttrDecl, length: int | None) -> None:
         name = attr.name.name
         given = self.call.attributes[name]
+        if attr.type.kind.name == "type":
+            self.world.given[name] = given is not None
         if attr.type.kind.name == "type" and given is None and isinstance(attr.default, s.Named):
             given = self.narrowed.types.get(attr.default.name)
         made = concrete(attr, length)

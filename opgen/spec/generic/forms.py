@@ -11,7 +11,7 @@ from opgen.spec.arguments import CallError
 from opgen.spec.generic.examples import check_examples
 from opgen.spec.generic.given import call_of
 from opgen.spec.generic.instances import checked, expanded
-from opgen.spec.generic.samples import Sample, samples, types, variations
+from opgen.spec.generic.samples import Sample, samples, some_left_out, types, variations
 from opgen.spec.generic.values import CODE
 from opgen.spec.report import Report
 
@@ -48,6 +48,8 @@ class _Forms:
         """Notes the mistakes of all forms, and what has an effect in none."""
         before = len(self.report)
         fitted = [sample for sample in self._within(samples(self.op)) if self._fits(sample)]
+        if not any(sample.optional for sample in fitted):
+            fitted = [each for each in self._within(some_left_out(self.op)) if self._fits(each)] + fitted
         for sample in fitted[-2:] + fitted[:1]:
             typed = [o for o in self._within(types(sample, self.asked)) if self._fits(o)]
             for one in typed or [sample]:

@@ -204,9 +204,9 @@ class Lengths:
 
 
 def _expanded(tree: s.Expression) -> Iterator[s.Named]:
-    """The names in a pattern of a left side that may be packs: of a read, those in its expansions."""
+    """The names in a pattern of a left side that may be packs: of a read, or a list, those in its expansions."""
     if isinstance(tree, s.Named):
         yield tree
     for part in parts(tree):
-        if not isinstance(tree, s.Subscripted) or isinstance(part, s.Expansion):
+        if not isinstance(tree, s.Subscripted | s.Listed) or isinstance(part, s.Expansion):
             yield from _expanded(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from opgen.dtypes import DTYPES, lookup
 from opgen.spec import model as m
@@ -21,7 +22,7 @@ RANKS = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Sample:
-    """A call that may fit an op.  `optional`: whether optional inputs are there."""
+    """A call that may fit an op.  `optional`: whether optional inputs are there, but for those of `without`."""
 
     op: m.GenericOp
     rank: int
@@ -30,6 +31,7 @@ class Sample:
     listed: int = 0
     types: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, object] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
 
     @property
     def outputs(self) -> int:
@@ -52,7 +54,7 @@ class Sample:
                 found.append(Argument("int32", 1, ()))
             elif isinstance(decl, s.SeveralDecl):
                 found += [Argument(self._dtype(decl.dtype), self._rank(decl.dims, 0))] * self.several
-            elif decl.optional and not self.optional:
+            elif decl.optional and (not self.optional or decl.name.name in self.without):
                 found.append(None)
             elif isinstance(decl, s.StaticDecl):
                 values = LISTS[self.listed](self.rank)
@@ -117,13 +119,20 @@ class Sample:
             case s.Listed():
                 return sum(self._length(i.pattern) if isinstance(i, s.Expansion) else 1 for i in pattern.items)
             case s.Choice():
-                return self._length(pattern.if_true)
+                return self._length(pattern.if_true if self._holds(pattern.condition) else pattern.if_false)
         rules = [r for i in self.op.decl.items if isinstance(i, s.RankDecl) for r in i.rules]
         for node in everything_in(pattern):
             for rule in rules:
                 if isinstance(node, s.Named) and rule.pack.name == node.name:
                     return 0 if rule.most is None else min(self.rank, int(rule.most))
         return self.rank
+
+    def _holds(self, condition: s.Expression) -> bool:
+        """Whether a condition may hold: one on an attribute's value does not if this sample has another."""
+        match condition:
+            case s.Binary(_, "==", s.Named(_, name), right) if name in self.attributes:
+                return known_integer(right) in (None, self.attributes[name])
+        return True
 
     def value(self, attr: s.AttrDecl) -> object:
         """A value that an attribute may have."""
@@ -186,6 +195,14 @@ def samples(op: m.GenericOp) -> Iterator[Sample]:
             for count in (1, 2) if several else (1,):
                 for at in range(len(LISTS)) if listed and (there or not _all_optional(op)) else (0,):
                     yield Sample(op, rank, there, count, at)
+
+
+def some_left_out(op: m.GenericOp) -> Iterator[Sample]:
+    """Calls in which one or two of the optional inputs are absent, for ops that refuse those with all of them."""
+    names = [i.name.name for i in op.inputs if isinstance(i, s.TensorDecl | s.StaticDecl) and i.optional]
+    for few in (*combinations(names, 1), *combinations(names, 2)):
+        for rank in RANKS[1:3]:
+            yield Sample(op, rank, without=frozenset(few))
 
 
 def _all_optional(op: m.GenericOp) -> bool:

@@ -48,7 +48,8 @@ class World:
     """Names by what they are.
 
     `packs` are lists of dimensions, indices and named integers; `tensors_of` the names of several tensors; `aliases`
-    what named integers stand for; `lets` what they are as written; `sources`, of those that depend on an argument of
+    what named integers stand for; `lets` what they are as written; `given` says of attributes
+    that name types whether the call has them; `sources`, of those that depend on an argument of
     the call, the argument.  `demanded` are the attributes whose values a structure depended on, `left` those that the
     expanded op still reads: what is `known` from the start is put in place everywhere.
     """
@@ -60,6 +61,7 @@ class World:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     aliases: dict[str, s.Expression] = field(default_factory=dict)
     present: dict[str, bool] = field(default_factory=dict)
+    given: dict[str, bool] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
