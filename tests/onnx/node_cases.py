@@ -34,7 +34,6 @@ _ROUNDED_IN_FLOAT32 = (
     "ours is below 1e-14 there, and the test asks for the expected number to 1e-7 (test_node_tests.py compares them)"
 )
 EXCEPTIONS = {
-    "test_attention_4d_causal_fp16": _ROUNDED_EACH_STEP,
     "test_attention_4d_causal_fp16_expanded": _ROUNDED_EACH_STEP,
     "test_dft_inverse": _ROUNDED_IN_FLOAT32,
     "test_dft_inverse_opset19": _ROUNDED_IN_FLOAT32,
