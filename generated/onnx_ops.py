@@ -21,6 +21,7 @@ __all__ = [
     "acosh",
     "add",
     "add_n",
+    "affine_grid",
     "arange",
     "arg_max",
     "arg_min",
@@ -28,6 +29,7 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "attention",
     "average_pool",
     "batch_normalization",
     "batch_normalization_by_statistics",
@@ -36,6 +38,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "blackman_window",
     "cast",
     "cast_like",
     "ceil",
@@ -51,9 +54,11 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "cum_prod",
     "cum_sum",
     "deform_conv",
     "depth_to_space",
+    "det",
     "dft",
     "dft_by_attribute",
     "div",
@@ -82,6 +87,8 @@ __all__ = [
     "grid_sample_of_images",
     "group_normalization",
     "gru",
+    "hamming_window",
+    "hann_window",
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
@@ -93,6 +100,7 @@ __all__ = [
     "leaky_relu",
     "less",
     "less_or_equal",
+    "linear_attention",
     "log",
     "log_softmax",
     "log_softmax_of_rows",
@@ -111,6 +119,7 @@ __all__ = [
     "max_unpool",
     "maximum",
     "mean",
+    "mel_weight_matrix",
     "minimum",
     "mish",
     "mod",
@@ -784,6 +793,250 @@ def _check_max_roi_pool(
 
 
 _max_roi_pool = _library.operator("MaxRoiPool", _check_max_roi_pool)
+
+
+_attention = Generic(_library, "Attention")
+
+
+def attention(
+    Q: TensorLike,
+    K: TensorLike,
+    V: TensorLike,
+    attn_mask: TensorLike | None = None,
+    past_key: TensorLike | None = None,
+    past_value: TensorLike | None = None,
+    nonpad_kv_seqlen: TensorLike | None = None,
+    *,
+    is_causal: bool | None = False,
+    kv_num_heads: int | None = 1,
+    q_num_heads: int | None = 0,
+    left_window_size: int | None = -1,
+    right_window_size: int | None = -1,
+    qk_matmul_output_mode: int | None = 0,
+    scale: float | None = -1.0,
+    softcap: float | None = 0.0,
+    softmax_precision: str | None = None,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """Means of values, weighed by the exponentials of the products of queries and keys.
+
+    A query sees the keys that the mask, causality, windows and lengths leave it; one that is left none gives 0.
+    Heads of queries share those of keys and values in groups. Half types are computed in float32 and rounded once.
+
+    Args:
+        Q: T1[batch, (if q_num_heads == 0 then [kv_heads * group, queries, size] else [queries, kv_num_heads * group
+            * size])...]. The queries.
+        K: T1[batch, (if q_num_heads == 0 then [kv_heads, keys, size] else [keys, kv_num_heads * size])...]. The
+            keys.
+        V: T2[batch, (if q_num_heads == 0 then [kv_heads, keys, depth] else [keys, kv_num_heads * depth])...]. The
+            values.
+        attn_mask: U[([batch, heads, queries])... | 1, known], or none. Which keys count, or what is added to
+            products.
+        past_key: T1[batch, (if q_num_heads == 0 then [kv_heads] else [kv_num_heads])..., past, size], or none. The
+            keys before these.
+        past_value: T2[batch, (if q_num_heads == 0 then [kv_heads] else [kv_num_heads])..., past, depth], or none.
+            The values before these.
+        nonpad_kv_seqlen: int64[batch], or none. How many keys of each entry of the batch count.
+        is_causal: True or False. Whether a query sees no key behind its own place. The default is False.
+        kv_num_heads: An integer, at least 1. The heads of keys and values, where tensors of three dimensions hold
+            them side by side. The default is 1.
+        q_num_heads: An integer, at least 0. The heads of queries, where tensors of three dimensions hold them side
+            by side. The default is 0.
+        left_window_size: An integer, at least -1. How many keys before its own place a query sees; -1 for all. The
+            default is -1.
+        right_window_size: An integer, at least -1. How many keys behind its own place a query sees; -1 for all. The
+            default is -1.
+        qk_matmul_output_mode: An integer, at least 0, at most 3. What `qk_matmul_output` is: products (0), these
+            capped (1), with what is added (2), or weights (3). The default is 0.
+        scale: A number. A factor of the products; if it is negative, 1 over the root of a head's size. The default
+            is -1.0.
+        softcap: A number. The bound that products are brought within, by `tanh`; 0 for none. The default is 0.0.
+        softmax_precision: One of "float16", "bfloat16", "float32", "float64". The type that products are rounded to
+            before they become weights, if it is not that of `Q`. The default is "T1".
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T1[batch, (if q_num_heads == 0 then [kv_heads * group, queries, depth] else [queries, kv_num_heads *
+            group * depth])...]. The means.
+        present_key: T1[batch, shared..., total..., size], or none. All keys.
+        present_value: T2[batch, shared..., total..., depth], or none. All values.
+        qk_matmul_output: T1[batch, sum(shared...) * group, queries, total...], or none. What
+            `qk_matmul_output_mode` says.
+
+    Types:
+        T1: float16, bfloat16, float32, float64
+        T2: float16, bfloat16, float32, float64
+        U: bool, float16, bfloat16, float32, float64
+
+    Formula:
+        shared... = (if q_num_heads == 0 then [kv_heads] else [kv_num_heads])...
+        heads = group * sum(shared...)
+        first = if present(past_key) then past else 0
+        total... = (if present(past_key) then [first + keys] else [keys])...
+        query[b, k, g, i, d] = Q[b, (if q_num_heads == 0 then [k * group + g, i, d] else [i, (k * group + g) * size
+            + d])...]
+        new_key[b, k, j, d] = K[b, (if q_num_heads == 0 then [k, j, d] else [j, k * size + d])...]
+        new_value[b, k, j, d] = V[b, (if q_num_heads == 0 then [k, j, d] else [j, k * depth + d])...]
+        key[b, k, j, d] = if present(past_key) then if j < first then (past_key[b, k, j, d] else 0) else (new_key[b,
+            k, j - first, d] else 0) else new_key[b, k, j, d] where j < sum(total...)
+        value[b, k, j, d] = if present(past_key) then if j < first then (past_value[b, k, j, d] else 0) else
+            (new_value[b, k, j - first, d] else 0) else new_value[b, k, j, d] where j < sum(total...)
+        own[b, i] = i + (if present(nonpad_kv_seqlen) then nonpad_kv_seqlen[b] - queries else int64(first)) where b
+            < batch, i < queries
+        near[b, i, j] = (not is_causal or j <= own[b, i]) and (left_window_size < 0 or j >= own[b, i] -
+            left_window_size) and (right_window_size < 0 or j <= own[b, i] + right_window_size) and (if
+            present(nonpad_kv_seqlen) then j < nonpad_kv_seqlen[b] else true) where j < sum(total...)
+        seen[b, k, g, i, j] = near[b, i, j] and (if present(attn_mask) then if is_bool(U) then (attn_mask[b, k *
+            group + g, i, j] else false) else j < known else true) where k < sum(shared...), g < group, j <
+            sum(total...)
+        turned[b, k, d, j] = key[b, k, j, d]
+        product[b, k, g, i, j] = (if scale < 0 then 1 / sqrt(T1(size)) else scale) * sum[d](query[b, k, g, i, d] *
+            turned[b, k, d, j])
+        capped[b, k, g, i, j] = if softcap == 0 then product[b, k, g, i, j] else softcap * tanh(product[b, k, g, i,
+            j] / softcap)
+        biased[b, k, g, i, j] = if seen[b, k, g, i, j] then capped[b, k, g, i, j] + (if present(attn_mask) then if
+            is_bool(U) then 0 else T1(attn_mask[b, k * group + g, i, j] else 0) else 0) else log(T1(0)) where j <
+            sum(total...)
+        score[b, k, g, i, j] = if present(softmax_precision) then softmax_precision(biased[b, k, g, i, j]) else
+            biased[b, k, g, i, j]
+        peak[b, k, g, i] = max[j](score[b, k, g, i, j])
+        base[b, k, g, i] = if isinf(peak[b, k, g, i]) and peak[b, k, g, i] < 0 then 0 else peak[b, k, g, i]
+        weight[b, k, g, i, j] = exp(score[b, k, g, i, j] - base[b, k, g, i])
+        mass[b, k, g, i] = sum[j](weight[b, k, g, i, j])
+        share[b, k, g, i, j] = if mass[b, k, g, i] == 0 then T1(0) else T1(weight[b, k, g, i, j] / mass[b, k, g, i])
+        Y[b, (if q_num_heads == 0 then [k * group + g, i, d] else [i, (k * group + g) * depth + d])...] = sum[j](
+            share[b, k, g, i, j] * T1(value[b, k, j, d]))
+        present_key[b, k, j, d] = key[b, k, j, d]
+        present_value[b, k, j, d] = value[b, k, j, d]
+        qk_matmul_output[b, k * group + g, i, j] = if qk_matmul_output_mode == 0 then product[b, k, g, i, j] else if
+            qk_matmul_output_mode == 1 then capped[b, k, g, i, j] else if qk_matmul_output_mode == 2 then biased[b,
+            k, g, i, j] else share[b, k, g, i, j]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two keys that fit alike, of which one is seen then:
+        >>> attention(Q=[[[[1], [1]]]], K=[[[[0], [0]]]], V=[[[[2], [4]]]], is_causal=True).tolist()
+        [[[[2.0], [3.0]]]]
+
+    Example, of two heads that share keys and values, in three dimensions:
+        >>> attention(Q=[[[1, 2]]], K=[[[0], [0]]], V=[[[2], [4]]], attn_mask=[True, False], q_num_heads=2).tolist()
+        [[[2.0, 2.0]]]
+    """
+    return _attention.some(
+        (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen),
+        {
+            "is_causal": is_causal,
+            "kv_num_heads": kv_num_heads,
+            "q_num_heads": q_num_heads,
+            "left_window_size": left_window_size,
+            "right_window_size": right_window_size,
+            "qk_matmul_output_mode": qk_matmul_output_mode,
+            "scale": scale,
+            "softcap": softcap,
+            "softmax_precision": softmax_precision,
+        },
+        results,
+        out,
+    )
+
+
+_linear_attention = Generic(_library, "LinearAttention")
+
+
+def linear_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    past_state: TensorLike | None = None,
+    decay: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    *,
+    chunk_size: int | None = 64,
+    kv_num_heads: int,
+    q_num_heads: int,
+    scale: float | None = 0.0,
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """Queries read a state, a matrix for each head, to which keys and values are added step by step.
+
+    The state may decay before each step (`gated`), and what it holds for a key may be replaced in place of being
+    added to (`delta`). Half types are computed in float32 and rounded once.
+
+    Args:
+        query: T[batch, steps, kv_num_heads * group * size]. The queries.
+        key: T[batch, steps, kv_num_heads * size]. The keys.
+        value: T[batch, steps, kv_num_heads * depth]. The values.
+        past_state: S[batch, kv_num_heads, size, depth], or none. The state before the first step; else 0.
+        decay: T[batch, steps, kv_num_heads * rates], or none. The logarithm of what the state is multiplied with:
+            for each head, or for each element of its keys.
+        beta: T[batch, steps, betas], or none. How much of a value is taken: for each head, or for all.
+        chunk_size: An integer. How many steps an implementation may take at once. Accepted for source
+            compatibility; it has no effect.
+        kv_num_heads: An integer, at least 1. The heads of keys and values, which lie side by side.
+        q_num_heads: An integer, at least 1. The heads of queries, which lie side by side.
+        scale: A number. A factor of the results; if it is 0, 1 over the root of the size of a key. The default is
+            0.0.
+        update_rule: One of "linear", "gated", "delta", "gated_delta". What a step does to the state. The default is
+            "gated_delta".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[batch, steps, kv_num_heads * group * depth]. What queries read.
+        present_state: S[batch, kv_num_heads, size, depth]. The state after the last step.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+        S: float16, bfloat16, float32, float64
+
+    Formula:
+        factor[b, t, h, c] = if present(decay) then exp(decay[b, t, h * rates + c % rates] else 0) else T(1) where b
+            < batch, t < steps, h < kv_num_heads, c < size
+        share[b, t, h] = if present(beta) then (beta[b, t, if betas == 1 then 0 else h] else 0) else T(1) where b <
+            batch, t < steps, h < kv_num_heads
+        start[b, h, c, d] = if present(past_state) then T(past_state[b, h, c, d]) else T(0) where b < batch, h <
+            kv_num_heads, c < size, d < depth
+        kept[t, b, h, c, d] = factor[b, t, h, c] * (state[t - 1, b, h, c, d] else start[b, h, c, d]) where t < steps
+        held[t, b, h, d] = sum[c](kept[t, b, h, c, d] * key[b, t, h * size + c])
+        fresh[t, b, h, d] = if present(beta) then share[b, t, h] * (value[b, t, h * depth + d] - held[t, b, h, d])
+            else value[b, t, h * depth + d]
+        state[t, b, h, c, d] = kept[t, b, h, c, d] + key[b, t, h * size + c] * fresh[t, b, h, d]
+        output[b, t, (h * group + g) * depth + d] = (if scale == 0 then 1 / sqrt(T(size)) else scale) *
+            sum[c](query[b, t, (h * group + g) * size + c] * state[t, b, h, c, d])
+        present_state[b, h, c, d] = S(state[steps - 1, b, h, c, d] else start[b, h, c, d])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two steps of sums:
+        >>> [y.tolist() for y in linear_attention(query=[[[1], [1]]], key=[[[1], [2]]], value=[[[3], [4]]], kv_num_heads=1, q_num_heads=1, update_rule="linear")]
+        [[[[3.0], [11.0]]], [[[[11.0]]]]]
+
+    Example, half of what a key holds is replaced by a value:
+        >>> [y.tolist() for y in linear_attention(query=[[[1], [1]]], key=[[[1], [1]]], value=[[[2], [4]]], past_state=[[[[0]]]], decay=[[[0], [0]]], beta=[[[0.5], [0.5]]], kv_num_heads=1, q_num_heads=1)]
+        [[[[1.0], [2.5]]], [[[[2.5]]]]]
+    """
+    return _linear_attention.several(
+        (query, key, value, past_state, decay, beta),
+        {
+            "chunk_size": chunk_size,
+            "kv_num_heads": kv_num_heads,
+            "q_num_heads": q_num_heads,
+            "scale": scale,
+            "update_rule": update_rule,
+        },
+        None,
+        out,
+    )
 
 
 _mat_mul = Generic(_library, "MatMul")
@@ -1891,6 +2144,101 @@ def one_hot(
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     return _one_hot.single((indices, depth, values), {"axis": axis}, out)
+
+
+_det = Generic(_library, "Det")
+
+
+def det(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The determinants of square matrices.
+
+    Step by step a row is taken that was not taken before, the one with the largest element in the step's column
+    (the first of several), and subtracted from those that are left so that they have 0 there.
+
+    Args:
+        X: T[batch..., n, n]. The matrices.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[batch...]. The determinants.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        was[t, b..., i, j] = a[t - 1, b..., i, j] else X[b..., i, j] where t < n
+        waiting[t, b..., i] = left[t - 1, b..., i] else T(1) where t < n, b... < batch..., i < n
+        size[t, b..., i] = if waiting[t, b..., i] == 1 then abs(was[t, b..., i, t]) else -1
+        largest[t, b...] = max[i](size[t, b..., i])
+        row[t, b...] = min[i if size[t, b..., i] == largest[t, b...]](int64(i))
+        pivot[t, b..., j] = sum[i if int64(i) == row[t, b...]](was[t, b..., i, j])
+        passed[t, b...] = sum[i if int64(i) < row[t, b...]](waiting[t, b..., i])
+        a[t, b..., i, j] = if waiting[t, b..., i] == 1 and int64(i) != row[t, b...] and pivot[t, b..., t] != 0 then
+            was[t, b..., i, j] - was[t, b..., i, t] / pivot[t, b..., t] * pivot[t, b..., j] else was[t, b..., i, j]
+        left[t, b..., i] = if int64(i) == row[t, b...] then 0 else waiting[t, b..., i]
+        factor[t, b...] = if isnan(largest[t, b...]) then largest[t, b...] else if passed[t, b...] % 2 == 1 then
+            -pivot[t, b..., t] else pivot[t, b..., t]
+        Y[b...] = prod[t](factor[t, b...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of rows that change places:
+        >>> det(X=[[0, 2], [3, 4]]).tolist()
+        -6.0
+    """
+    return _det.single((X,), {}, out)
+
+
+_affine_grid = Generic(_library, "AffineGrid")
+
+
+def affine_grid(
+    theta: TensorLike,
+    size: Integers,
+    *,
+    align_corners: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """Where the places of images come from under affine maps; a dimension of an image goes from -1 to 1.
+
+    Args:
+        theta: T[size[0], count(size) - 2, count(size) - 1]. The maps: a matrix, and what is added.
+        size: Integers. The sizes of the images: batch, channels, and two or three dimensions.
+        align_corners: True or False. Whether -1 and 1 are the middles of the outer places, and not their outer
+            edges. The default is False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        grid: T[size[0], out..., count(size) - 2]. Where places come from, the last dimension first.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        out... = skip(size, 2)...
+        at... = reversed(positions(count(size) - 2))...
+        grid[b, i..., c] = theta[b, c, count(size) - 2] + sum((theta[b, c, at] * (if align_corners then T(2 * i) /
+            T(max(1, out - 1)) - 1 else T(2 * i + 1) / T(max(1, out)) - 1))...)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of an image of two places, moved:
+        >>> affine_grid(theta=[[[1, 0, 0.5], [0, 1, 0]]], size=[1, 1, 1, 2]).tolist()
+        [[[[0.0, 0.0], [1.0, 0.0]]]]
+    """
+    return _affine_grid.single((theta, size), {"align_corners": align_corners}, out)
 
 
 _logical_and = Generic(_library, "LogicalAnd")
@@ -3526,7 +3874,7 @@ def pad(
     Args:
         data: T[dims...]. The tensor.
         pads: Integers. How many before each axis, then how many behind each.
-        constant_value: T[], or none. The value; 0 if it is absent.
+        constant_value: T[repeat(1, rank(constant_value))...], or none. The value; 0 if it is absent.
         axes: Integers, or none. The dimensions; all if it is absent.
         mode: One of "constant", "reflect", "edge", "wrap". What is put there: one value, a mirror image, the
             nearest element, or what is on the other side. The default is "constant".
@@ -3544,11 +3892,12 @@ def pad(
         head... = take(pads, count(at))...
         tail... = skip(pads, count(at))...
         size... = pick(dims, at)...
+        corner... = repeat(0, rank(constant_value))...
         turn... = max(1, 2 * size - 2)...
         output[place(i, k, at)...] = if mode == edge then (data[place(i, min(max(k - head, 0), size - 1), at)...]
             else 0) else if mode == wrap then (data[place(i, (k - head) % max(1, size), at)...] else 0) else if mode
             == reflect then (data[place(i, min((k - head) % turn, turn - (k - head) % turn), at)...] else 0) else
-            data[place(i, k - head, at)...] else (if present(constant_value) then constant_value[] else 0)
+            data[place(i, k - head, at)...] else (if present(constant_value) then constant_value[corner...] else 0)
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5838,6 +6187,53 @@ def cum_sum(
         [1.0, 3.0, 6.0]
     """
     return _cum_sum.single((x, axis), {"exclusive": exclusive, "reverse": reverse}, out)
+
+
+_cum_prod = Generic(_library, "CumProd")
+
+
+def cum_prod(
+    x: TensorLike,
+    axis: int,
+    *,
+    exclusive: bool | None = False,
+    reverse: bool | None = False,
+    out: Array | None = None,
+) -> Array:
+    """Running products along a dimension.
+
+    Args:
+        x: T[before..., n, after...]. The values.
+        axis: An integer. The dimension.
+        exclusive: True or False. Whether a value itself does not count. The default is False.
+        reverse: True or False. Whether what follows a value is multiplied, not what is before it. The default is
+            False.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: T[before..., n, after...]. The products.
+
+    Types:
+        T: int32, int64, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = axis of x
+        up[b..., t, a...] = x[b..., t, a...] * (up[b..., t - 1, a...] else 1)
+        down[b..., t, a...] = x[b..., t, a...] * (down[b..., t + 1, a...] else 1)
+        y[b..., t, a...] = if reverse then if exclusive then (down[b..., t + 1, a...] else 1) else down[b..., t,
+            a...] else if exclusive then (up[b..., t - 1, a...] else 1) else up[b..., t, a...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of a row:
+        >>> cum_prod(x=[2, 3, 4], axis=0).tolist()
+        [2.0, 6.0, 24.0]
+    """
+    return _cum_prod.single((x, axis), {"exclusive": exclusive, "reverse": reverse}, out)
 
 
 _rnn = Generic(_library, "RNN")
@@ -8638,6 +9034,185 @@ def top_k_by_attribute(
     return _top_k_by_attribute.several((X,), {"axis": axis, "k": k}, None, out)
 
 
+_hann_window = Generic(_library, "HannWindow")
+
+
+def hann_window(
+    size: int,
+    *,
+    periodic: bool | None = True,
+    output_datatype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """A window that rises from 0 to 1 and falls as a cosine.
+
+    Args:
+        size: An integer. The length.
+        periodic: True or False. Whether the window is a period of a function, and not as symmetric as can be. The
+            default is True.
+        output_datatype: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: output_datatype[size]. The window.
+
+    Formula:
+        period = if periodic then size else max(1, size - 1)
+        turn[i] = 6.283185307179586 * float64(i) / float64(period) where i < size
+        output[i] = output_datatype(0.5 - 0.5 * cos(turn[i]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of length 4:
+        >>> hann_window(size=4).tolist()
+        [0.0, 0.5, 1.0, 0.5]
+    """
+    return _hann_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
+
+
+_hamming_window = Generic(_library, "HammingWindow")
+
+
+def hamming_window(
+    size: int,
+    *,
+    periodic: bool | None = True,
+    output_datatype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """A cosine window that does not quite reach 0.
+
+    Args:
+        size: An integer. The length.
+        periodic: True or False. Whether the window is a period of a function, and not as symmetric as can be. The
+            default is True.
+        output_datatype: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: output_datatype[size]. The window.
+
+    Formula:
+        period = if periodic then size else max(1, size - 1)
+        turn[i] = 6.283185307179586 * float64(i) / float64(period) where i < size
+        output[i] = output_datatype(0.5434782608695652 - 0.45652173913043476 * cos(turn[i]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of length 1:
+        >>> hamming_window(size=1).tolist()
+        [0.08695652335882187]
+    """
+    return _hamming_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
+
+
+_blackman_window = Generic(_library, "BlackmanWindow")
+
+
+def blackman_window(
+    size: int,
+    *,
+    periodic: bool | None = True,
+    output_datatype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """A window of two cosines, the second of twice the frequency.
+
+    Args:
+        size: An integer. The length.
+        periodic: True or False. Whether the window is a period of a function, and not as symmetric as can be. The
+            default is True.
+        output_datatype: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: output_datatype[size]. The window.
+
+    Formula:
+        period = if periodic then size else max(1, size - 1)
+        turn[i] = 6.283185307179586 * float64(i) / float64(period) where i < size
+        output[i] = output_datatype(0.42 - 0.5 * cos(turn[i]) + 0.08 * cos(2 * turn[i]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of length 1, cut to integers:
+        >>> blackman_window(size=1, output_datatype="int32").tolist()
+        [0.0]
+    """
+    return _blackman_window.single((size,), {"periodic": periodic, "output_datatype": output_datatype}, out)
+
+
+_mel_weight_matrix = Generic(_library, "MelWeightMatrix")
+
+
+def mel_weight_matrix(
+    num_mel_bins: int,
+    dft_length: int,
+    sample_rate: int,
+    lower_edge_hertz: float,
+    upper_edge_hertz: float,
+    *,
+    output_datatype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """How much the frequencies of a spectrum count in bands that overlap by halves and are equally wide to the ear.
+
+    Args:
+        num_mel_bins: An integer. How many bands there are.
+        dft_length: An integer. How many values the spectrum was made of.
+        sample_rate: An integer. How many values there are in a second.
+        lower_edge_hertz: A number. The lower edge of the lowest band.
+        upper_edge_hertz: A number. The upper edge of the highest band.
+        output_datatype: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: output_datatype[dft_length // 2 + 1, num_mel_bins]. The weights.
+
+    Formula:
+        low[] = log1p(float64(lower_edge_hertz) / 700)
+        high[] = log1p(float64(upper_edge_hertz) / 700)
+        hertz[e] = 700 * expm1(low[] + float64(e) * (high[] - low[]) / float64(num_mel_bins + 2)) where e <
+            num_mel_bins + 2
+        edge[e] = floor(float64(dft_length + 1) * hertz[e] / float64(sample_rate))
+        output[f, m] = output_datatype(if float64(f) == edge[m + 1] then 1 else if float64(f) >= edge[m] and
+            float64(f) < edge[m + 1] then (float64(f) - edge[m]) / (edge[m + 1] - edge[m]) else if float64(f) >
+            edge[m + 1] and float64(f) < edge[m + 2] then (edge[m + 2] - float64(f)) / (edge[m + 2] - edge[m + 1])
+            else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one band:
+        >>> mel_weight_matrix(num_mel_bins=1, dft_length=4, sample_rate=8000, lower_edge_hertz=0, upper_edge_hertz=4000).tolist()
+        [[1.0], [0.0], [0.0]]
+    """
+    return _mel_weight_matrix.single(
+        (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz),
+        {"output_datatype": output_datatype},
+        out,
+    )
+
+
 class prepare:
     """The ops with everything but their tensors' contents fixed: each gives a function of the tensors.
 
@@ -8731,6 +9306,72 @@ class prepare:
         return _max_roi_pool.prepare(
             (X, rois),
             (pooled_shape, spatial_scale, None if type(name) is str else name),
+        )
+
+    @staticmethod
+    def attention(
+        Q: TensorLike,
+        K: TensorLike,
+        V: TensorLike,
+        attn_mask: TensorLike | None = None,
+        past_key: TensorLike | None = None,
+        past_value: TensorLike | None = None,
+        nonpad_kv_seqlen: TensorLike | None = None,
+        *,
+        is_causal: bool | None = False,
+        kv_num_heads: int | None = 1,
+        q_num_heads: int | None = 0,
+        left_window_size: int | None = -1,
+        right_window_size: int | None = -1,
+        qk_matmul_output_mode: int | None = 0,
+        scale: float | None = -1.0,
+        softcap: float | None = 0.0,
+        softmax_precision: str | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `attention`."""
+        return _attention.prepare_some(
+            (Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen),
+            {
+                "is_causal": is_causal,
+                "kv_num_heads": kv_num_heads,
+                "q_num_heads": q_num_heads,
+                "left_window_size": left_window_size,
+                "right_window_size": right_window_size,
+                "qk_matmul_output_mode": qk_matmul_output_mode,
+                "scale": scale,
+                "softcap": softcap,
+                "softmax_precision": softmax_precision,
+            },
+            results,
+        )
+
+    @staticmethod
+    def linear_attention(
+        query: TensorLike,
+        key: TensorLike,
+        value: TensorLike,
+        past_state: TensorLike | None = None,
+        decay: TensorLike | None = None,
+        beta: TensorLike | None = None,
+        *,
+        chunk_size: int | None = 64,
+        kv_num_heads: int,
+        q_num_heads: int,
+        scale: float | None = 0.0,
+        update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `linear_attention`."""
+        return _linear_attention.prepare_some(
+            (query, key, value, past_state, decay, beta),
+            {
+                "chunk_size": chunk_size,
+                "kv_num_heads": kv_num_heads,
+                "q_num_heads": q_num_heads,
+                "scale": scale,
+                "update_rule": update_rule,
+            },
+            None,
         )
 
     @staticmethod
@@ -9003,6 +9644,23 @@ class prepare:
     ) -> Prepared:
         """Prepare `one_hot`."""
         return _one_hot.prepare((indices, depth, values), {"axis": axis})
+
+    @staticmethod
+    def det(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `det`."""
+        return _det.prepare((X,), {})
+
+    @staticmethod
+    def affine_grid(
+        theta: TensorLike,
+        size: Integers,
+        *,
+        align_corners: bool | None = False,
+    ) -> Prepared:
+        """Prepare `affine_grid`."""
+        return _affine_grid.prepare((theta, size), {"align_corners": align_corners})
 
     @staticmethod
     def logical_and(
@@ -9913,6 +10571,17 @@ class prepare:
         return _cum_sum.prepare((x, axis), {"exclusive": exclusive, "reverse": reverse})
 
     @staticmethod
+    def cum_prod(
+        x: TensorLike,
+        axis: int,
+        *,
+        exclusive: bool | None = False,
+        reverse: bool | None = False,
+    ) -> Prepared:
+        """Prepare `cum_prod`."""
+        return _cum_prod.prepare((x, axis), {"exclusive": exclusive, "reverse": reverse})
+
+    @staticmethod
     def rnn(
         X: TensorLike,
         W: TensorLike,
@@ -10545,6 +11214,52 @@ class prepare:
         """Prepare `top_k_by_attribute`."""
         return _top_k_by_attribute.prepare_some((X,), {"axis": axis, "k": k}, None)
 
+    @staticmethod
+    def hann_window(
+        size: int,
+        *,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `hann_window`."""
+        return _hann_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
+
+    @staticmethod
+    def hamming_window(
+        size: int,
+        *,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `hamming_window`."""
+        return _hamming_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
+
+    @staticmethod
+    def blackman_window(
+        size: int,
+        *,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `blackman_window`."""
+        return _blackman_window.prepare((size,), {"periodic": periodic, "output_datatype": output_datatype})
+
+    @staticmethod
+    def mel_weight_matrix(
+        num_mel_bins: int,
+        dft_length: int,
+        sample_rate: int,
+        lower_edge_hertz: float,
+        upper_edge_hertz: float,
+        *,
+        output_datatype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `mel_weight_matrix`."""
+        return _mel_weight_matrix.prepare(
+            (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz),
+            {"output_datatype": output_datatype},
+        )
+
 
 class raw_ops:
     """The ops under their registered names; every argument is given by its keyword."""
@@ -10658,6 +11373,82 @@ class raw_ops:
             pooled_shape,
             spatial_scale,
             name,
+            out=out,
+        )
+
+    @staticmethod
+    def Attention(
+        *,
+        Q: TensorLike,
+        K: TensorLike,
+        V: TensorLike,
+        attn_mask: TensorLike | None = None,
+        past_key: TensorLike | None = None,
+        past_value: TensorLike | None = None,
+        nonpad_kv_seqlen: TensorLike | None = None,
+        is_causal: bool | None = False,
+        kv_num_heads: int | None = 1,
+        q_num_heads: int | None = 0,
+        left_window_size: int | None = -1,
+        right_window_size: int | None = -1,
+        qk_matmul_output_mode: int | None = 0,
+        scale: float | None = -1.0,
+        softcap: float | None = 0.0,
+        softmax_precision: str | None = None,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `attention`."""
+        return attention(
+            Q,
+            K,
+            V,
+            attn_mask,
+            past_key,
+            past_value,
+            nonpad_kv_seqlen,
+            is_causal=is_causal,
+            kv_num_heads=kv_num_heads,
+            q_num_heads=q_num_heads,
+            left_window_size=left_window_size,
+            right_window_size=right_window_size,
+            qk_matmul_output_mode=qk_matmul_output_mode,
+            scale=scale,
+            softcap=softcap,
+            softmax_precision=softmax_precision,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def LinearAttention(
+        *,
+        query: TensorLike,
+        key: TensorLike,
+        value: TensorLike,
+        past_state: TensorLike | None = None,
+        decay: TensorLike | None = None,
+        beta: TensorLike | None = None,
+        chunk_size: int | None = 64,
+        kv_num_heads: int,
+        q_num_heads: int,
+        scale: float | None = 0.0,
+        update_rule: Literal["linear", "gated", "delta", "gated_delta"] | None = "gated_delta",
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `linear_attention`."""
+        return linear_attention(
+            query,
+            key,
+            value,
+            past_state,
+            decay,
+            beta,
+            chunk_size=chunk_size,
+            kv_num_heads=kv_num_heads,
+            q_num_heads=q_num_heads,
+            scale=scale,
+            update_rule=update_rule,
             out=out,
         )
 
@@ -11066,6 +11857,34 @@ class raw_ops:
             depth,
             values,
             axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Det(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `det`."""
+        return det(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def AffineGrid(
+        *,
+        theta: TensorLike,
+        size: Integers,
+        align_corners: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `affine_grid`."""
+        return affine_grid(
+            theta,
+            size,
+            align_corners=align_corners,
             out=out,
         )
 
@@ -12510,6 +13329,24 @@ class raw_ops:
         )
 
     @staticmethod
+    def CumProd(
+        *,
+        x: TensorLike,
+        axis: int,
+        exclusive: bool | None = False,
+        reverse: bool | None = False,
+        out: Array | None = None,
+    ) -> Array:
+        """See `cum_prod`."""
+        return cum_prod(
+            x,
+            axis,
+            exclusive=exclusive,
+            reverse=reverse,
+            out=out,
+        )
+
+    @staticmethod
     def RNN(
         *,
         X: TensorLike,
@@ -13452,5 +14289,75 @@ class raw_ops:
             X,
             axis=axis,
             k=k,
+            out=out,
+        )
+
+    @staticmethod
+    def HannWindow(
+        *,
+        size: int,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `hann_window`."""
+        return hann_window(
+            size,
+            periodic=periodic,
+            output_datatype=output_datatype,
+            out=out,
+        )
+
+    @staticmethod
+    def HammingWindow(
+        *,
+        size: int,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `hamming_window`."""
+        return hamming_window(
+            size,
+            periodic=periodic,
+            output_datatype=output_datatype,
+            out=out,
+        )
+
+    @staticmethod
+    def BlackmanWindow(
+        *,
+        size: int,
+        periodic: bool | None = True,
+        output_datatype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `blackman_window`."""
+        return blackman_window(
+            size,
+            periodic=periodic,
+            output_datatype=output_datatype,
+            out=out,
+        )
+
+    @staticmethod
+    def MelWeightMatrix(
+        *,
+        num_mel_bins: int,
+        dft_length: int,
+        sample_rate: int,
+        lower_edge_hertz: float,
+        upper_edge_hertz: float,
+        output_datatype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `mel_weight_matrix`."""
+        return mel_weight_matrix(
+            num_mel_bins,
+            dft_length,
+            sample_rate,
+            lower_edge_hertz,
+            upper_edge_hertz,
+            output_datatype=output_datatype,
             out=out,
         )

@@ -90,7 +90,7 @@ class Expander:
             if isinstance(item, s.TypeDecl):
                 bound = type_of(self.call.op, self.call, item)
                 if bound is None:
-                    bound = type_untold(self.call.op, item)
+                    bound = type_untold(self.call.op, self.call, item)
                     untold |= set() if bound is None else {item.name.name}
                 if bound is not None:
                     types[item.name.name] = bound

@@ -73,8 +73,9 @@ def _value(op: GenericOp, decl: s.StaticDecl, argument: Argument) -> Known:
     name, value = decl.name.name, argument.value
     if value is None:
         raise CallError(op.name, name, "values that are known before the call runs", "a tensor that is computed")
-    if argument.dtype != decl.dtype.name and all(isinstance(i, s.StaticDecl) for i in op.inputs):
-        # no tensor tells the type of the results: they are of the declared one only if this is
+    told = all(isinstance(i, s.StaticDecl) for i in op.inputs) and not any(a.type.kind.name == "type" for a in op.attrs)
+    if argument.dtype != decl.dtype.name and told:
+        # neither a tensor nor an attribute tells the type of the results: they are of the declared one only if this is
         raise CallTypeError(op.name, name, f"a tensor of type {decl.dtype.name}", f"type {argument.dtype}")
     if decl.scalar:
         values = value if isinstance(value, tuple) else (value,)
@@ -118,10 +119,15 @@ def type_of(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
     return first
 
 
-def type_untold(op: GenericOp, decl: s.TypeDecl) -> str | None:
-    """The type that a type variable has if no argument tells it; None for one that no optional input has."""
+def type_untold(op: GenericOp, call: Call, decl: s.TypeDecl) -> str | None:
+    """The type that a type variable has if no argument tells it; None for one that no optional input has.
+
+    It is that of the first variable that is told, if it may be, else float32, or the first that it may be.
+    """
     inputs = [i for i in op.inputs if isinstance(i, s.TensorDecl) and i.dtype.name == decl.name.name]
     allowed = [t.name for t in (lookup(i.name) for i in decl.allowed) if t is not None]
     if not allowed or not any(i.optional for i in inputs):
         return None
-    return FLOAT32.name if FLOAT32.name in allowed else allowed[0]
+    others = (type_of(op, call, i) for i in op.decl.items if isinstance(i, s.TypeDecl) and i is not decl)
+    told = next((t for t in others if t is not None), FLOAT32.name)
+    return next((t for t in (told, FLOAT32.name) if t in allowed), allowed[0])
