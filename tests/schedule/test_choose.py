@@ -5,27 +5,33 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
 
-from opgen.loop.nodes import Kernel
+from opgen import schedule
+from opgen.loop.nodes import Const, Kernel
+from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.runtime.run import run_kernel
-from opgen.schedule.auto import overrides
-from opgen.schedule.auto.choose import Choice
+from opgen.schedule.auto import choose, overrides
+from opgen.schedule.auto.choose import Candidate, Choice, Chooser
+from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds import registry
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.nests import nests
-from opgen.schedule.auto.overrides import Override, is_before, place
+from opgen.schedule.auto.overrides import Override, is_before
 from opgen.schedule.auto.plan import Cut, Operand, Plan, Private, Result
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.why import choices, why
+from tests.schedule.kernels import kernel as kernel_from
 from tests.schedule.test_plain import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows, tiny_caches
 
 MOVED = ("Transpose", "TransposeAdd", "TransposeBias", "FlipOrder", "ToChannelsFirst", "ToChannelsLast")
@@ -251,7 +257,94 @@ def test_overrides_go_before_what_is_cheaper(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(overrides, "OVERRIDES", (Override("elementwise", ("side by side",), "an entry"),))
     assert is_before("elementwise", "side by side")
     assert not is_before("side by side", "elementwise")
-    assert [place(kind) for kind in ("elementwise", "side by side")] == [0, 1]
     (choice,) = choices(kernel, typical())
     assert [c.beaten for c in choice.ranked] == [False, True, True]
     assert names_of(kernel, typical()) == ["elementwise"]
+
+
+def test_overrides_name_kinds_and_entries_of_the_log() -> None:
+    log = (Path(schedule.__file__).parent / "EXPERIMENTS.md").read_text()
+    names = {kind.name for kind in registry.KINDS}
+    for override in overrides.OVERRIDES:
+        assert {override.kind, *override.before} <= names, override
+        assert f"\n## {override.measured} " in log, override
+
+
+# Contractions ----------------------------------------------------------------------------------------------
+
+
+def product(rows: int, terms: int, columns: int, a: str = "i, k", b: str = "k, j", dtype: str = "float32") -> Kernel:
+    sizes = {"i": rows, "j": columns, "k": terms}
+    shapes = [", ".join(str(sizes[n]) for n in order.split(", ")) for order in (a, b)]
+    zero = {"float32": "0.0f32", "float64": "0.0f64"}[dtype]
+    text = f"""
+        kernel product(a: {dtype}[{shapes[0]}], b: {dtype}[{shapes[1]}]) -> (c: {dtype}[{rows}, {columns}]):
+            for i in 0 .. {rows}:
+                for j in 0 .. {columns}:
+                    alloc acc: {dtype}[] register
+                    acc[] = {zero}
+                    for k in 0 .. {terms}:
+                        acc[] = fma(a[{a}], b[{b}], acc[])
+                    c[i, j] = acc[]
+    """
+    return kernel_from(dedent(text).strip())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_kinds_of_products_compute_the_same(seed: int) -> None:
+    """Legal ones, whether their sizes are such that they are worth it or not."""
+    rng = random.Random(seed)
+    machine, dtype = replace(a_machine(rng), latency=rng.choice([4, 8])), rng.choice(["float32", "float64"])
+    rows, terms, columns = rng.choice([1, 7, 12, 40]), rng.choice([1, 16, 60]), rng.choice([16, 64, 128, 150])
+    a, b = rng.choice(["i, k", "k, i"]), rng.choice(["k, j", "k, j", "j, k"])
+    kernel = product(rows, terms, columns, a, b, dtype)
+    arrays = few_bits(
+        {x.name: tuple(int(e.value) for e in x.shape if isinstance(e, Const)) for x in kernel.inputs}, dtype, seed
+    )
+    (expected,) = run_kernel(legalize(kernel), arrays, {}, 1).values()
+    for choice in choices(kernel, machine):
+        for candidate in choice.ranked:
+            (found,) = run_kernel(legalize(candidate.trial.kernel), arrays, {}, 2, guarded=True).values()
+            told = f"seed {seed}, {rows} {terms} {columns} {a} {b} {dtype}: {candidate.plan.kind} {candidate.plan}"
+            assert np.array_equal(found, expected), told
+
+
+def kinds_of(choice: Choice) -> list[str]:
+    return list(dict.fromkeys(c.plan.kind for c in choice.ranked if not c.plan.otherwise))
+
+
+def test_kinds_of_contractions_are_compared_by_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, kernel = replace(typical(64), latency=8), product(196, 256, 1024)
+    (choice,) = choices(kernel, machine)
+    assert {"products", "nest"} <= set(kinds_of(choice))
+    assert choice.chosen is not None
+    assert choice.chosen.plan.kind == "products"
+    assert all(c.price is not None for c in choice.ranked)
+    cheap = Price(1e-9)
+    right = Prices.of
+    monkeypatch.setattr(Prices, "of", lambda self, after: cheap if is_tile(after) else right(self, after))
+    monkeypatch.setattr(choose, "ENOUGH", 0)
+    assert names_of(kernel, machine) == ["nest"]
+
+
+def is_tile(kernel: Kernel) -> bool:
+    """Whether a product has no panel of four vectors."""
+    return not any(b.name.endswith("_panel") for b in buffers_in(kernel.body))
+
+
+def test_a_plan_near_the_time_of_the_arithmetic_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, kernel = replace(typical(64), latency=8), product(196, 256, 1024)
+    asked: list[str] = []
+    right = Chooser._made
+
+    def made(self: Chooser, plan: Plan | Design) -> Candidate:
+        asked.append(plan.kind)
+        return right(self, plan)
+
+    monkeypatch.setattr(Chooser, "_made", made)
+    scheduled(kernel, "cpu", machine)
+    assert asked[-1] == "products"
+    asked.clear()
+    monkeypatch.setattr(choose, "ENOUGH", 0)
+    scheduled(kernel, "cpu", machine)
+    assert "nest" in asked

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from opgen.machine import Machine
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.kind import Kind
-from opgen.schedule.auto.nests import Nest
-from opgen.schedule.auto.overrides import is_before, place
+from opgen.schedule.auto.nests import Nest, count_of_terms
+from opgen.schedule.auto.overrides import is_before
 from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
-from opgen.schedule.auto.site import Schedule, Site
+from opgen.schedule.auto.site import Schedule, Site, lanes_of
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import CANDIDATES
+from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import Step
 
@@ -63,6 +64,7 @@ class Chooser:
     """Those that are asked."""
     along: str | None = None
     """The only loop that lanes may go along, if there is such a one."""
+    _prices: dict[int, Price] = field(default_factory=dict)
 
     def run(self) -> bool:
         """Take the steps of the cheapest candidate; whether there was one."""
@@ -84,29 +86,60 @@ class Chooser:
         return True
 
     def _candidates(self, everything: bool) -> Iterator[Candidate]:
-        """What each plan comes to, but for those before which others are put; those that are there for want of others
-        only then; all if everything is asked for.
+        """What plans come to, those of the most special kinds first.  Left out, unless everything is asked for, are
+        those before which an override puts others, those after one that is good enough, and those that are there for
+        want of others where there are some.
         """
-        site = Site.of(self.nest, self.trial, self.schedule, self.along)
-        standing: list[str] = []
-        late: list[Plan | Design] = []
-        for kind in sorted(self.kinds, key=lambda k: place(k.name)):
-            if everything or not _is_beaten(kind.name, standing):
+        standing: list[Candidate] = []
+
+        def wanted(late: bool) -> bool:
+            return everything or not (late or self._is_enough(standing))
+
+        for kind, plan in self._plans(self._site(wanted), lambda name: everything or not _is_beaten(name, standing)):
+            if not plan.otherwise:
+                beaten = _is_beaten(kind, standing) or self._is_enough(standing)
+                if everything or not beaten:
+                    made = replace(self._made(plan), beaten=beaten)
+                    standing.extend([] if made.refusal or beaten else [made])
+                    yield made
+        if self.along is None and (everything or not standing):
+            for _, plan in self._plans(self._site(lambda late: True), lambda name: everything or not standing):
+                if plan.otherwise:
+                    made = self._made(plan)
+                    standing.extend([] if made.refusal else [made])
+                    yield made
+
+    def _site(self, wanted: Callable[[bool], bool]) -> Site:
+        return Site.of(self.nest, self.trial, self.schedule, self.along, wanted)
+
+    def _plans(self, site: Site, asked: Callable[[str], bool]) -> Iterator[tuple[str, Plan | Design]]:
+        """The plans of the kinds, as long as each is asked."""
+        for kind in self.kinds:
+            if asked(kind.name):
                 for plan in kind.plans(site, self.machine):
-                    beaten = _is_beaten(kind.name, standing)
-                    if plan.otherwise:
-                        late.append(plan)
-                    elif everything or not beaten:
-                        made = replace(self._made(plan), beaten=beaten)
-                        standing += [] if made.refusal or beaten else [kind.name]
-                        yield made
-        names = [k.name for k in self.kinds]
-        for plan in sorted(late, key=lambda p: names.index(p.kind)):
-            if standing and not everything:
-                return
-            made = self._made(plan)
-            standing += [] if made.refusal else [plan.kind]
-            yield made
+                    yield kind.name, plan
+                    if not asked(kind.name):
+                        break
+
+    def _is_enough(self, standing: Sequence[Candidate]) -> bool:
+        """Whether a candidate takes little longer than the arithmetic alone, so that no other need be asked for."""
+        return any(self._price(c).seconds <= ENOUGH * self._arithmetic for c in standing)
+
+    @cached_property
+    def _arithmetic(self) -> float:
+        """The seconds that all terms take, in full vectors."""
+        return count_of_terms(self.nest) / lanes_of(self.nest, self.machine, None) / self.machine.fma_per_second
+
+    def _price(self, candidate: Candidate) -> Price:
+        """Of a legal candidate, found once."""
+        key = id(candidate.trial)
+        if key not in self._prices:
+            self._prices[key] = self._pricing.of(candidate.trial.kernel)
+        return self._prices[key]
+
+    @cached_property
+    def _pricing(self) -> Prices:
+        return Prices(self.trial.kernel, self.nest, self.machine)
 
     def _made(self, plan: Plan | Design) -> Candidate:
         """What becomes of a plan; nothing is told of it yet, nor is there to decide in the course of it if it is
@@ -126,8 +159,7 @@ class Chooser:
         """The cheapest first, those before which others were put after all others; what is there for want of others in
         its order.
         """
-        prices = Prices(self.trial.kernel, self.nest, self.machine)
-        priced = [replace(c, price=prices.of(c.trial.kernel)) for c in legal]
+        priced = [replace(c, price=self._price(c)) for c in legal]
         return sorted(priced, key=lambda c: (c.plan.otherwise, c.beaten, 0 if c.plan.otherwise else _seconds(c)))
 
 
@@ -142,8 +174,8 @@ def _taken(plan: Plan | Design, nest: Nest, trial: Trial, machine: Machine) -> s
     return ""
 
 
-def _is_beaten(kind: str, standing: Sequence[str]) -> bool:
-    return any(is_before(other, kind) for other in standing)
+def _is_beaten(kind: str, standing: Sequence[Candidate]) -> bool:
+    return any(is_before(c.plan.kind, kind) for c in standing)
 
 
 def _seconds(candidate: Candidate) -> float:

@@ -18,11 +18,10 @@ class Override:
 
 COPIES = ("columns", "packed")
 WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
-TILES = ("outer", "nest", *WITHOUT_MIXING)
-SUMS = ("scalar_rows", "products", "outer_maps", "ragged", "outer_pairs", "streamed", "taps", "pairs", *TILES)
-MAPS = ("transposed_maps", *SUMS)
+TILES = ("scalar_rows", "products", "outer_maps", "ragged", "outer_pairs", "streamed", "taps", "pairs", "outer", "nest")
+CONTRACTIONS = ("transposed_maps", *TILES)
+WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
 OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
-WINDOWS = ("window_rows", "row_sums", "slices", *MAPS)
 
 OVERRIDES: tuple[Override, ...] = (
     Override("open_few", ("open_tiles", *OF_ANY_SIZE), "E047"),
@@ -32,28 +31,20 @@ OVERRIDES: tuple[Override, ...] = (
     Override("flat", WINDOWS, "E073"),
     Override("window_rows", WINDOWS[1:], "E045"),
     Override("row_sums", WINDOWS[2:], "E077"),
-    Override("slices", MAPS, "E046"),
-    Override("transposed_maps", SUMS, "E093"),
-    Override("scalar_rows", SUMS, "E088"),
-    Override("products", SUMS[1:], "E054"),
-    Override("outer_maps", SUMS[2:], "E126"),
-    Override("ragged", SUMS[3:], "E101"),
-    Override("outer_pairs", SUMS[4:], "E129"),
-    Override("streamed", SUMS[5:], "E068"),
-    Override("taps", SUMS[6:], "E085"),
-    Override("pairs", SUMS[7:], "E034"),
-    Override("outer", TILES, "E084"),
-    Override("nest", TILES[1:], "E003"),
+    Override("slices", WINDOWS[3:], "E046"),
+    Override("transposed_maps", TILES, "E093"),
+    Override("products", ("nest",), "E054"),
+    Override("outer_pairs", ("pairs",), "E129"),
+    Override("streamed", ("outer", "nest"), "E068"),
+    Override("outer", ("nest",), "E084"),
+    Override("pairs", ("pairs", "outer", "nest"), "E034"),
+    Override("nest", ("nest",), "E052"),
+    *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
     Override("sum_blocks", WITHOUT_MIXING[1:], "E038"),
     Override("window_sums", WITHOUT_MIXING[2:], "E022"),
     Override("window", COPIES, "E021"),
     Override("columns", ("packed",), "E104"),
 )
-
-
-def place(kind: str) -> int:
-    """When a kind is asked: in the order of the overrides, then all others."""
-    return next((i for i, o in enumerate(OVERRIDES) if o.kind == kind), len(OVERRIDES))
 
 
 def is_before(first: str, second: str) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from math import prod
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from opgen.loop.nodes import (
     Alloc,
@@ -23,6 +24,7 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
+    LoopKind,
     Ramp,
     Space,
     Stmt,
@@ -33,7 +35,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.nests import Nest, Shapes, is_contiguous
-from opgen.schedule.cost.calibration import BACK, ENTERED, EXPOSED, NEST, STACK_REGISTERS, UNKNOWN
+from opgen.schedule.cost.calibration import BACK, ENTERED, EXPOSED, LOADED, NEST, STACK_REGISTERS, UNKNOWN
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.sizes import bytes_of, element_of, elements_of, float_operations
@@ -85,11 +87,16 @@ class Prices:
         shapes = {o.name: o.shape for o in (*after.buffers, *buffers_in(after.body))}
         spaces = {o.name: self._space(o) for o in (*after.buffers, *buffers_in(after.body))}
         bodies = [_Body(path, s, shapes, spaces) for path, s in self._stores(after.body, ())]
-        sizes = {n: size for body in bodies for n, size in body.sizes.items()}
+        every = {e.buffer: element_of(e) for body in bodies for e in body.touched}
+        sizes = {name: elements_of(shapes[name], 1) * size for name, size in every.items()}
         warm = not Memory(self._machine).is_far(sum(sizes.values()))
         entered = ENTERED * self._entered(after.body, 1) / self._machine.fma_per_second
         forks = sum(self._forks(after.body, 1))
-        return sum((_priced(b, warm, self._machine) for b in bodies), Price(entered=entered + NEST * forks))
+        together: dict[tuple[int, ...], list[_Body]] = {}
+        for body in bodies:
+            together.setdefault(body.iteration, []).append(body)
+        priced = (_priced(group, warm, self._machine) for group in together.values())
+        return sum(priced, Price(entered=entered + NEST * forks))
 
     def _space(self, buffer: Buffer) -> Space:
         """Where a buffer is: few vectors on the stack are kept in registers."""
@@ -112,11 +119,12 @@ class Prices:
         """Whether it is a loop of the nest: those around it are the same for all plans."""
         return isinstance(s, For) and s.var not in self._around
 
-    def _stores(self, s: Stmt, path: tuple[For, ...]) -> Iterator[tuple[tuple[For, ...], Store]]:
+    def _stores(self, s: Stmt, path: tuple[_Around, ...]) -> Iterator[tuple[tuple[_Around, ...], Store]]:
         """The stores that are new, each with the loops around it."""
         if isinstance(s, Store):
             yield path, s
-        inside = (*path, s) if self._counts(s) else path
+            return
+        inside = (*path, _Around(s.var, _extent(s), s.kind, id(s))) if self._counts(s) else path
         for p in self._parts(s):
             yield from self._stores(p, inside)
 
@@ -143,58 +151,71 @@ def _extent(s: For) -> int:
     return constant_extent(s) or UNKNOWN
 
 
+class _Around(NamedTuple):
+    """A loop around a store, and which one of those of its name."""
+
+    var: str
+    extent: int
+    kind: LoopKind
+    number: int
+
+
 @dataclass(frozen=True)
 class _Body:
     """A store, with all loops around it, outermost first."""
 
-    path: tuple[For, ...]
+    path: tuple[_Around, ...]
     store: Store
     shapes: Shapes
     spaces: Mapping[str, Space]
 
     @property
+    def iteration(self) -> tuple[int, ...]:
+        """The loops in one iteration of which it is done, side by side with others of the same."""
+        return tuple(s.number for s in self.path if s.kind not in ("unroll", *AT_ONCE))
+
+    @property
     def lanes(self) -> int:
         """How many elements take the time of one operation: a matrix unit takes one for each row of a tile."""
-        tile = [_extent(s) for s in self.path if s.kind == "tile"]
-        return prod(_extent(s) for s in self.path if s.kind in AT_ONCE) // max(tile, default=1)
+        tile = [s.extent for s in self.path if s.kind == "tile"]
+        return prod(s.extent for s in self.path if s.kind in AT_ONCE) // max(tile, default=1)
 
-    @property
+    @cached_property
+    def _read(self) -> tuple[Load, ...]:
+        return tuple(e for e in walk_expr(self.store.value) if isinstance(e, Load))
+
+    @cached_property
     def touched(self) -> list[Load | Store]:
         """What is read and written in memory: not what stays in registers, once each."""
-        found: list[Load | Store] = [e for e in walk_expr(self.store.value) if isinstance(e, Load)]
-        return [e for e in dict.fromkeys([*found, self.store]) if self.spaces[e.buffer] not in ("register", "tile")]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The bytes of each buffer, as far as they are known."""
-        return {e.buffer: elements_of(self.shapes[e.buffer], 1) * element_of(e) for e in self.touched}
+        found: list[Load | Store] = [*self._read, self.store]
+        return [e for e in dict.fromkeys(found) if self.spaces[e.buffer] not in ("register", "tile")]
 
     def vectors(self, e: Load | Store) -> float:
         """How many vectors, or single elements, an access moves in all: unrolled loops that it does not follow share
         it, and lanes that lie apart take one each.
         """
-        count = 1.0
+        count, own = 1.0, frozenset[str]().union(*map(free_vars, e.indices))
         for s in self.path:
-            followed = any(s.var in free_vars(i) for i in e.indices)
+            followed = s.var in own
             if s.kind in AT_ONCE:
-                count *= 1 if not followed or is_contiguous(e, s.var, self.shapes) else _extent(s)
+                count *= 1 if not followed or is_contiguous(e, s.var, self.shapes) else s.extent
             elif followed or s.kind != "unroll":
-                count *= _extent(s)
+                count *= s.extent
         return count
 
     @property
     def operations(self) -> float:
-        """Vector operations in all; of a chain that an operation's latency holds up, as many as would fit meanwhile."""
-        return prod(_extent(s) for s in self.path) / self.lanes * max(1, len([*float_operations(self.store.value)]))
+        """Vector operations in all."""
+        return prod(s.extent for s in self.path) / self.lanes * max(1, len([*float_operations(self.store.value)]))
 
-    @property
+    @cached_property
     def chains(self) -> int | None:
         """How many sums of vectors are under way at once; None if an iteration does not wait for the one before."""
-        summed = any(isinstance(e, Load) and e.buffer == self.store.buffer for e in walk_expr(self.store.value))
+        summed = any(e.buffer == self.store.buffer for e in self._read)
         loop = next((s for s in reversed(self.path) if s.kind not in ("unroll", *AT_ONCE)), None)
         if not summed or loop is None or self._stored(loop.var):
             return None
-        return prod(_extent(s) for s in self.path if s.kind == "unroll" and self._stored(s.var))
+        return prod(s.extent for s in self.path if s.kind == "unroll" and self._stored(s.var))
 
     def _stored(self, var: str) -> bool:
         return any(var in free_vars(i) for i in self.store.indices)
@@ -215,27 +236,38 @@ def _scalar(e: Expr) -> Expr:
             return e if e.type.lanes == 1 else Const(0)
 
 
-def _priced(body: _Body, warm: bool, m: Machine) -> Price:
-    """What one store, with all that it reads, costs in all iterations."""
-    chains = body.chains
-    waiting = 1.0 if chains is None else max(1.0, m.latency / chains)
-    moved = sum(body.vectors(e) for e in body.touched) / Execution(m).loads
-    compute = max(body.operations * waiting / m.fma_per_second, moved)
-    first, second, third = _fetched(body, m)
+def _priced(bodies: Sequence[_Body], warm: bool, m: Machine) -> Price:
+    """What stores that are done side by side cost in all iterations, with all that they read: each access once, and
+    sums of different places at once.
+    """
+    chains = {b.store.indices: b.chains for b in bodies}
+    waiting = max(1.0, m.latency / max(1, sum(n or 0 for n in chains.values())))
+    operations = sum(b.operations * (1 if b.chains is None else waiting) for b in bodies)
+    moved = {e: b.vectors(e) for e, b in {e: b for b in bodies for e in b.touched}.items()}
+    arithmetic, loaded = operations / m.fma_per_second, sum(moved.values()) / Execution(m).loads
+    compute = max(arithmetic, loaded) + LOADED * min(arithmetic, loaded)
+    alike: dict[tuple[tuple[str, int], ...], list[_Body]] = {}
+    for b in bodies:
+        alike.setdefault(tuple((s.var, s.extent) for s in b.path), []).append(b)
+    first, second, third = (sum(n) for n in zip(*(_fetched(of, m) for of in alike.values()), strict=True))
     memory = 0.0 if warm else third / m.memory_bytes_per_second
     return Price(compute, 0, first / m.l2.bytes_per_second, second / m.l3.bytes_per_second, memory)
 
 
-def _fetched(body: _Body, m: Machine) -> Sequence[float]:
-    """Bytes that are fetched into each cache."""
-    loops = [Loop(s.var, _extent(s)) for s in body.path]
+def _fetched(bodies: Sequence[_Body], m: Machine) -> Sequence[float]:
+    """Bytes that stores in the same loops fetch into each cache; what they access at places side by side is one
+    access of all of these.
+    """
+    body = bodies[0]
+    loops = [Loop(s.var, s.extent) for s in body.path]
     names = [s.var for s in body.path]
-    found: list[Access] = []
-    back: list[int] = []
-    for e in body.touched:
+    found: dict[tuple[str, int, tuple[tuple[str, int], ...], int], int] = {}
+    for e in {e: None for b in bodies for e in b.touched}:
         lanes = max((i.type.lanes for i in e.indices), default=1)
-        strides = strides_of(_first_lane(e), names, body.shapes)
-        found.append(Access(e.buffer, lanes * element_of(e), strides or {}))
-        back.append(BACK if isinstance(e, Store) and body.spaces[e.buffer] != "streamed" else 1)
-    each = Traffic(tuple(found)).each_into((m.l1, m.l2, m.l3), loops)
-    return [sum(n * times for n, times in zip(of, back, strict=True)) for of in each]
+        strides = tuple((strides_of(_first_lane(e), names, body.shapes) or {}).items())
+        back = BACK if isinstance(e, Store) and body.spaces[e.buffer] != "streamed" else 1
+        key = (e.buffer, lanes * element_of(e), strides, back)
+        found[key] = found.get(key, 0) + 1
+    accesses = tuple(Access(name, count * size, dict(strides)) for (name, size, strides, _), count in found.items())
+    each = Traffic(accesses).each_into((m.l1, m.l2, m.l3), loops)
+    return [sum(n * back for n, (*_, back) in zip(of, found, strict=True)) for of in each]

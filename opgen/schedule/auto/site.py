@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 from opgen.loop.nodes import Stmt
@@ -31,6 +32,10 @@ class Schedule(Protocol):
         ...
 
 
+def _always(late: bool) -> bool:
+    return True
+
+
 def _left(trial: Trial, nest: Nest, among: Among = "all") -> bool:
     """A nest that is left as it is."""
     return False
@@ -39,15 +44,17 @@ def _left(trial: Trial, nest: Nest, among: Among = "all") -> bool:
 @dataclass(frozen=True, eq=False)
 class Site:
     """`trial`: the kernel so far, in a fork of which a design takes its steps; `schedule`: for nests that it leaves to
-    others; `along`: the only loop that lanes may go along, if there is such a one; `inputs`: the kernel's; `unread`:
-    its outputs that it does not read; `own`: the arguments that nothing else accesses; `around`: the loops of a block
-    that the nest is done in; `widened`: results that wait in a wider type.
+    others; `along`: the only loop that lanes may go along, if there is such a one; `wanted`: asked before what takes
+    long, whether plans are still looked for, or those for want of others; `inputs`: the kernel's; `unread`: its outputs
+    that it does not read; `own`: the arguments that nothing else accesses; `around`: the loops of a block that the nest
+    is done in; `widened`: results that wait in a wider type.
     """
 
     nest: Nest
     trial: Trial
     schedule: Schedule = _left
     along: str | None = None
+    wanted: Callable[[bool], bool] = _always
     inputs: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
@@ -62,7 +69,13 @@ class Site:
         return cast(T, self._known[key])
 
     @staticmethod
-    def of(nest: Nest, trial: Trial, schedule: Schedule = _left, along: str | None = None) -> Site:
+    def of(
+        nest: Nest,
+        trial: Trial,
+        schedule: Schedule = _left,
+        along: str | None = None,
+        wanted: Callable[[bool], bool] = _always,
+    ) -> Site:
         kernel, around = trial.kernel, nest_around(trial.kernel, nest.names[0])
         arguments = {b.name for b in kernel.buffers}
         every, here = _accesses(kernel.body), _accesses(nest.core)
@@ -71,6 +84,7 @@ class Site:
             trial,
             schedule,
             along,
+            wanted,
             frozenset(b.name for b in kernel.inputs),
             frozenset(b.name for b in kernel.outputs) - {e.buffer for e in loads(kernel.body)},
             frozenset(n for n in here if n in arguments and here[n] == every[n]),
@@ -78,7 +92,7 @@ class Site:
             frozenset(s.buffer for s in trial.steps if isinstance(s, Widen)),
         )
 
-    @property
+    @cached_property
     def roles(self) -> Roles:
         """What operands and loops are for, where lanes go along results."""
         return Roles.of(self.nest)

@@ -149,6 +149,10 @@ STACK_REGISTERS = 1 / 2
 recorded]"""
 UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
+LOADED = 0.5
+"""share: of the shorter of the times of arithmetic and of loads, which the longer one does not hide [E054]"""
+ENOUGH = 2.0
+"""times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E135]"""
 CANDIDATES = 10
 """plans: of one nest, the cheapest, that are shown and that a search tries [not recorded]"""
 START = 1e-6

@@ -23,10 +23,6 @@ from opgen.schedule.steps import Carry, Divide, Parallel, Prefetch, Reorder, Spl
 
 @dataclass(frozen=True)
 class OuterProducts(OuterShape):
-    @property
-    def legal(self) -> bool:
-        return self.fits
-
     def take(self) -> bool:
         """All steps, or none."""
         return self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
@@ -41,7 +37,7 @@ class OuterProducts(OuterShape):
         if len(self.trial.joined([s.var for s in self.places])) > 1:
             return False
         nest = replace(self, nest=self.trial.nest(self.vector))
-        return len(self.places) > 1 and nest.fits and nest.enough and nest.tiled()
+        return len(self.places) > 1 and nest.legal and nest.proven and nest.enough and nest.tiled()
 
     def tiled(self) -> bool:
         """All steps, with the loops over places as they are."""

@@ -44,17 +44,17 @@ class OuterMaps(LaneNest):
 
     @property
     def proven(self) -> bool:
-        """Whether it was measured to be faster: where one unit multiplies and adds."""
-        return self.execution.hides_loads
+        """Whether one unit multiplies and adds, and operands do not stay in the second cache."""
+        return self.execution.hides_loads and not self.memory.holds(read_bytes(self.nest), 2, ALL)
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a sum, of operands that do not stay in the second cache."""
+        """Whether the nest is such a sum, of tiles that threads can share."""
         nest = self.nest
         if not self._reads or any(constant_extent(s) is None for s in nest.inner_loops) or nest.conditions:
             return False
         kept = nest.sums_wait and self.roles.stores_vectors
-        return kept and not nest.phases and self._tile is not None and not self.memory.holds(read_bytes(nest), 2, ALL)
+        return kept and not nest.phases and self._tile is not None
 
     @cached_property
     def _tile(self) -> tuple[int, int] | None:

@@ -63,8 +63,8 @@ class OuterPairs(LaneNest):
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a sum, of a small table and of operands that the second cache does not hold."""
-        nest, second = self.nest, self.machine.l2.size
+        """Whether the nest is such a sum, of whole tiles."""
+        nest = self.nest
         if (
             not self.machine.pairs
             or not self._reads
@@ -74,11 +74,17 @@ class OuterPairs(LaneNest):
             or nest.phases
         ):
             return False
-        if any(constant_extent(s) is None for s in nest.inner_loops) or read_bytes(nest) <= second:
+        if any(constant_extent(s) is None for s in nest.inner_loops):
             return False
         tiled = self._width % (PAIR_VECTORS * self.lanes) == 0 and self._scalars % PAIR_SCALARS == 0
+        return tiled and is_contiguous(nest.results[0], self.vector, nest.shapes)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the table is small, and the second cache does not hold the operands."""
+        second = self.machine.l2.size
         near = PAIR_BYTES * self._width * self._scalars <= TABLE_PAIRS * second
-        return tiled and near and is_contiguous(nest.results[0], self.vector, nest.shapes)
+        return near and read_bytes(self.nest) > second
 
     @property
     def _width(self) -> int:

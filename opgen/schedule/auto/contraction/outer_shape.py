@@ -59,19 +59,21 @@ class OuterShape(LaneNest, ABC):
         return rows if alone and self.roles.along(rows[0], self.vector) else ()
 
     @property
-    def fits(self) -> bool:
-        """Whether the nest is such a sum, its results wait near enough if at all, and tiles pay for panels."""
+    def legal(self) -> bool:
+        """Whether the nest is such a sum, of whole tiles along the lanes."""
         nest, m = self.nest, self.machine
         if not self.reads or any(constant_extent(s) is None for s in self.places) or nest.phases:
             return False
         if not nest.borders.isdisjoint((self.vector, self.loop)):
             return False
         kept = nest.sums_wait and self.roles.stores_vectors
-        enough = (
-            m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
-            and self.scalars >= TILES_OF_PANEL * PRODUCT_POSITIONS
-        )
-        return kept and enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0 and self.near and self._wide
+        enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
+        return kept and enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0 and self._wide
+
+    @property
+    def proven(self) -> bool:
+        """Whether results wait near enough if at all, and tiles pay for panels."""
+        return self.scalars >= TILES_OF_PANEL * PRODUCT_POSITIONS and self.near
 
     @property
     def _wide(self) -> bool:

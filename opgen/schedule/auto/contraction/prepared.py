@@ -4,7 +4,7 @@ them side by side, narrow ones in wide copies, sums that wait in wide results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Kernel
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.copies.prepare import pack_strided, widen_reused
+from opgen.schedule.auto.copies.prepare import narrow, pack_strided, strided, widen_reused
 from opgen.schedule.auto.nests import Nest, loop_across, loops_instead, worth_lanes
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Schedule, Site, lanes_of
@@ -22,19 +22,18 @@ from opgen.schedule.steps import Widen
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A nest after some steps in `trial`, with `lanes` along `loop`; `waiting`: the wide results to be stored."""
+    """A `nest` as it is after some steps in `trial`, with `lanes` along `loop`; `waiting`: the wide results to be
+    stored.
+    """
 
     site: Site
     trial: Trial
+    nest: Nest
     loop: str
     lanes: int
     marks: Marks
     about: str = ""
     waiting: str = ""
-
-    @property
-    def nest(self) -> Nest:
-        return self.trial.nest(self.loop)
 
     def forked(self) -> Prepared:
         """The same, to go on from by itself."""
@@ -50,8 +49,12 @@ Way: TypeAlias = Callable[[Site, Machine, str], Prepared | None]
 """A way to prepare a nest for lanes along a loop; None if there is nothing to prepare, or it is refused."""
 
 
-def loops_for_lanes(site: Site, machine: Machine) -> Iterator[tuple[str, bool]]:
+def loops_for_lanes(site: Site, machine: Machine) -> Sequence[tuple[str, bool]]:
     """The loops that lanes of a contraction may go along, the best first, and whether only for want of others."""
+    return site.once("lanes", lambda: list(_loops_for_lanes(site, machine)))
+
+
+def _loops_for_lanes(site: Site, machine: Machine) -> Iterator[tuple[str, bool]]:
     nest, along = site.nest, site.roles.lanes
     first = dict.fromkeys(n for n in (loop_across(nest, lanes_of(nest, machine, None)), along) if n is not None)
     if site.along is not None:
@@ -66,7 +69,7 @@ def as_given(site: Site, machine: Machine, loop: str) -> Prepared | None:
     """Nothing is done before."""
     kernel, start = site.trial.kernel, len(site.trial.steps)
     lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
-    return Prepared(site, site.trial, loop, lanes, Marks(kernel, start, start, start))
+    return Prepared(site, site.trial, site.nest, loop, lanes, Marks(kernel, start, start, start))
 
 
 def packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -77,17 +80,22 @@ def packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def _packed(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    if (given := unpacked(site, machine, loop)) is not None or not site.wanted(False):
+        return given
     trial, start = site.trial.fork(), len(site.trial.steps)
     lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
     nest = pack_strided(site.nest, loop, trial, machine.vector_bytes)
     marks = widened_copies(nest, loop, trial, site.schedule, (site.trial.kernel, start))
-    return Prepared(site, trial, loop, lanes, marks) if worth_lanes(trial.nest(loop), loop) else None
+    nest = site.nest if len(trial.steps) == start else trial.nest(loop)
+    return Prepared(site, trial, nest, loop, lanes, marks) if worth_lanes(nest, loop) else None
 
 
 def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """As packed, if there is nothing to be packed."""
-    found = packed(site, machine, loop)
-    return found if found is not None and len(found.trial.steps) == len(site.trial.steps) else None
+    """As given, if there is nothing to be packed."""
+    nest = site.nest
+    if strided(nest, loop, site.trial) or narrow(nest, loop) or not worth_lanes(nest, loop):
+        return None
+    return as_given(site, machine, loop)
 
 
 def wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -117,11 +125,14 @@ def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
     scalars, trial = Roles.of(site.nest, loop).scalars, site.trial.fork()
     if len(scalars) != 1 or len(site.nest.results) != 1 or scalars[0].dtype == scalars[0].dtype.compute_type:
         return None
+    if not site.wanted(False):
+        return None
     start = len(trial.steps)
     for copy in widen_reused(site.nest, loop, trial, scalars):
         site.schedule(trial, trial.nest(copy))
     lanes = lanes_of(site.nest, machine, site.nest.extent(loop))
-    return Prepared(site, trial, loop, lanes, Marks(site.trial.kernel, start, start, len(trial.steps)), "wide scalars")
+    marks = Marks(site.trial.kernel, start, start, len(trial.steps))
+    return Prepared(site, trial, trial.nest(loop), loop, lanes, marks, "wide scalars")
 
 
 def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -130,7 +141,9 @@ def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
         return None
     found, result = scalars.forked(), site.nest.results[0].buffer
     wide = found.trial.fresh(f"{result}_wide")
-    return replace(found, about="wide sums", waiting=wide) if found.trial.take(Widen(result, wide)) else None
+    if not found.trial.take(Widen(result, wide)):
+        return None
+    return replace(found, nest=found.trial.nest(loop), about="wide sums", waiting=wide)
 
 
 def widened_copies(nest: Nest, vector: str, trial: Trial, schedule: Schedule, before: tuple[Kernel, int]) -> Marks:

@@ -87,19 +87,20 @@ class Products(LaneNest):
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a product, and large enough for panels."""
-        nest, m = self.nest, self.machine
+        """Whether the nest is such a product, of whole tiles along the lanes."""
+        nest = self.nest
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
+        rows = self.roles.stores_vectors or self._crosswise
+        enough = self.machine.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
+        return rows and enough and self._terms > 0 and self._width % (PRODUCT_VECTORS * self.lanes) == 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether places are enough for panels, which the second cache holds."""
         large = prod(self._extents[-2:]) >= USES_OF_PANEL and self._extents[-1] >= 2 * PRODUCT_POSITIONS
         panel = self._terms * PRODUCT_VECTORS * self.lanes * self._reads[0].dtype.compute_type.bytes
-        rows = self.roles.stores_vectors or self._crosswise
-        enough = (
-            m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
-            and panel > 0
-            and self.memory.holds(panel, 2)
-        )
-        return large and rows and enough and self._width % (PRODUCT_VECTORS * self.lanes) == 0
+        return large and self.memory.holds(panel, 2)
 
     @property
     def _crosswise(self) -> bool:

@@ -94,21 +94,18 @@ class ScalarRows(LaneNest):
 
     @property
     def legal(self) -> bool:
-        """Whether the nest is such a product, the table from beyond the second cache is what is large, and lanes are
-        few that stay empty.
-        """
-        nest, m = self.nest, self.machine
+        """Whether the nest is such a product, of whole tiles."""
+        nest = self.nest
         if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
             return False
-        rows = self.roles.stores_vectors
-        if (
-            len(nest.results) != 1
-            or not rows
-            or not self._block
-            or self._places % self.lanes > LEFT_OVER_PLACES * self._places
-        ):
+        return len(nest.results) == 1 and self.roles.stores_vectors and self._block > 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether the table from beyond the second cache is what is large, and lanes are few that stay empty."""
+        if self._places % self.lanes > LEFT_OVER_PLACES * self._places:
             return False
-        element = self._reads[0].dtype.bytes
+        m, element = self.machine, self._reads[0].dtype.bytes
         table, others = self._terms * self._width * element, self._places * (self._terms + self._width) * element
         arithmetic = self._terms * self._width * self._places / self.lanes / m.fma_per_second
         memory = self.memory

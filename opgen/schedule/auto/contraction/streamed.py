@@ -62,13 +62,14 @@ class Streamed(LaneNest):
         """Whether the nest is of this kind."""
         if not self._suits() or self._terms is None or self._vectors is None:
             return False
+        return self._few_bodies() and (self._whole or bool(self._blocked()[0]))
+
+    @property
+    def proven(self) -> bool:
+        """Whether rows come from beyond the second cache, more slowly than they are used or for many positions."""
         rows = self.roles.vectors[0].dtype
-        if self.memory.holds(self._rows // rows.bytes * rows.compute_type.bytes, 2, ALL):
-            return False
-        if not (self._in_order or self._positions_are_many()):
-            return False
-        blocks = self._whole or bool(self._blocked()[0])
-        return self._few_bodies() and blocks
+        near = self.memory.holds(self._rows // rows.bytes * rows.compute_type.bytes, 2, ALL)
+        return not near and (self._in_order or self._positions_are_many())
 
     @cached_property
     def _positions(self) -> dict[str, int]:

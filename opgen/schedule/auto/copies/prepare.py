@@ -27,18 +27,25 @@ from opgen.schedule.steps import Pack, Split, Widen
 
 def pack_strided(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
     """Copy inputs that lanes along `vector` would read with a stride, where a reduction reads them again and again."""
-    if not reduces(nest):
-        return nest
+    packed = strided(nest, vector, trial)
+    for buffer, axis in packed:
+        _pack(buffer, axis, vector_bytes, trial)
+    return trial.nest(vector) if packed else nest
+
+
+def strided(nest: Nest, vector: str, trial: Trial) -> list[tuple[str, int]]:
+    """The inputs that are to be packed for lanes along `vector`, each with the dimension to lie last."""
+    found: list[tuple[str, int]] = []
     roles = Roles.of(nest, vector)
-    for load in roles.vectors:
+    for load in roles.vectors if reduces(nest) else ():
         axis = own_axis(load, vector)
         if is_contiguous(load, vector, nest.shapes) or axis is None or axis == len(load.indices) - 1:
             continue  # a copy with the same last dimension would be read in the same way
         if not roles.scalars and _reads(nest) < USES * elements(nest, load.buffer):
             continue
         if load.buffer in {i.name for i in trial.kernel.inputs}:
-            _pack(load.buffer, axis, vector_bytes, trial)
-    return trial.nest(vector)
+            found.append((load.buffer, axis))
+    return found
 
 
 def pack_shared(nest: Nest, vector: str, trial: Trial, vector_bytes: int) -> Nest:
@@ -67,17 +74,19 @@ def widen_reused(nest: Nest, vector: str, trial: Trial, only: Sequence[Load] | N
     Where every read depends on the lanes, neighbours share what is read and converted, and a copy is only more to read.
     """
     copies: list[str] = []
-    roles = Roles.of(nest, vector)
-    if roles.is_window:
-        return copies
-    for load in roles.operands if only is None else only:
-        narrow = load.dtype != load.dtype.compute_type
-        if narrow and reused(nest, load.buffer):
-            name = trial.fresh(f"{load.buffer}_wide")
-            given = load.buffer in {i.name for i in trial.kernel.inputs}
-            if trial.take(Widen(load.buffer, name)) and given and load.indices:  # a scalar's copy has no loop
-                copies.append(f"{name}_0")
+    for load in narrow(nest, vector, only):
+        name = trial.fresh(f"{load.buffer}_wide")
+        given = load.buffer in {i.name for i in trial.kernel.inputs}
+        if trial.take(Widen(load.buffer, name)) and given and load.indices:  # a scalar's copy has no loop
+            copies.append(f"{name}_0")
     return copies
+
+
+def narrow(nest: Nest, vector: str, only: Sequence[Load] | None = None) -> list[Load]:
+    """The narrow operands (or of `only` some) that are to have wide copies."""
+    roles = Roles.of(nest, vector)
+    operands = () if roles.is_window else roles.operands if only is None else only
+    return [e for e in operands if e.dtype != e.dtype.compute_type and reused(nest, e.buffer)]
 
 
 def reused(nest: Nest, buffer: str) -> bool:

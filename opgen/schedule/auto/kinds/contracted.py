@@ -11,6 +11,7 @@ from opgen.schedule.auto.contraction.prepared import Prepared, Way, as_given, lo
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.non_temporal import store_non_temporally
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FOUND_SUMS
@@ -32,8 +33,12 @@ class Contracted:
 
 
 def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterator[tuple[Prepared, bool]]:
-    """A sum, if the nest is one, prepared in each way for lanes along each loop, and whether for want of others."""
+    """A contraction, if the nest is one, prepared in each way for lanes along each loop, and whether for want of
+    others.
+    """
     for loop, late in loops_for_lanes(site, machine) if site.roles.is_sum else ():
+        if Roles.of(site.nest, loop).is_window or (late and not site.wanted(late)):
+            continue
         for way in ways:
             prepared = way(site, machine, loop)
             if prepared is not None:

@@ -79,13 +79,13 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
     """A tile of pairs, and the copies that are made for them."""
     trial = on.trial
     kernel, start = trial.kernel, len(trial.steps)
-    pairs = Pairs(on.nest, on.loop, trial, machine)
+    pairs = Pairs(trial.nest(on.loop), on.loop, trial, machine)
     in_blocks, in_panels = (Trial(kernel, list(trial.steps)) for _ in range(2))
     if not pairs.take():
         return False
     pairs.fill()
     ready = len(trial.steps)
-    if not worth_lanes(on.nest, on.loop) or not tiled(trial, on.loop, on.lanes, machine):
+    if not worth_lanes(trial.nest(on.loop), on.loop) or not tiled(trial, on.loop, on.lanes, machine):
         return False
     transposed_results(trial, Marks(kernel, start, start, ready), on.loop, machine)
     if not pairs.in_blocks(in_blocks, ready):

@@ -43,7 +43,6 @@ from opgen.schedule.auto.window.slices import Slices
 from opgen.schedule.auto.window.sum_blocks import SumBlocks
 from opgen.schedule.auto.window.sums import SumTile
 
-# Which of them go before others, whatever their prices, stands in `overrides.py`.
 TILES: tuple[Kind, ...] = (
     Contracted("scalar_rows", ScalarRows),
     Contracted("products", Products, (as_given, wide_scalars)),
@@ -72,22 +71,23 @@ KINDS: tuple[Kind, ...] = (
     OpenSizes("open_tiles", GenericNest),
     Transposed(),
     Elementwise(),
-    Rows(),
-    Whole(),
     OnTiles(),
     FewResults(),
     InLanes("flat", Flat, along_results, full=True),
     InLanes("window_rows", RowTile, along_results, masked=True),
     InLanes("row_sums", RowSums, along_terms, masked=True),
     InLanes("slices", Slices, along_slices),
+    OnTransposedMaps(),
+    *TILES,
     InLanes("sum_blocks", SumBlocks, along_results),
     InLanes("window_sums", SumTile, along_results),
     InLanes("window", ResultTile, along_results),
-    OnTransposedMaps(),
-    *TILES,
     InLanes("columns", Columns, along_results, masked=True),
     PACKED,
+    Rows(),
+    Whole(),
 )
+"""All, the more special ones first, so that a good plan is found soon."""
 
 QUICK: tuple[Kind, ...] = (PACKED, Elementwise())
 """Those of nests that run only if data say so."""

@@ -24,7 +24,7 @@ class OnTransposedMaps:
         nest = site.nest
         across = loop_across(nest, lanes_of(nest, machine, None))
         instead = [] if site.roles.lanes is None else [n for n in loops_instead(nest) if n != across]
-        for loop in [*([] if across is None else [across]), *instead]:
+        for loop in [*([] if across is None else [across]), *(instead if site.wanted(True) else [])]:
             trial = site.trial.fork()
             lanes = lanes_of(nest, machine, nest.extent(loop))
             made = TransposedMaps(nest, trial, loop, lanes, machine, partial(site.schedule, trial))
