@@ -71,6 +71,8 @@ KINDS: tuple[Kind, ...] = (
     OpenSizes("open_tiles", GenericNest),
     Transposed(),
     Elementwise(),
+    Rows(),
+    Whole(),
     OnTiles(),
     FewResults(),
     InLanes("flat", Flat, along_results, full=True),
@@ -84,8 +86,6 @@ KINDS: tuple[Kind, ...] = (
     InLanes("window", ResultTile, along_results),
     InLanes("columns", Columns, along_results, masked=True),
     PACKED,
-    Rows(),
-    Whole(),
 )
 """All, the more special ones first, so that a good plan is found soon."""
 
