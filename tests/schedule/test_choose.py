@@ -324,6 +324,8 @@ def test_kinds_of_contractions_are_compared_by_price(monkeypatch: pytest.MonkeyP
     right = Prices.of
     monkeypatch.setattr(Prices, "of", lambda self, after: cheap if is_tile(after) else right(self, after))
     monkeypatch.setattr(choose, "ENOUGH", 0)
+    assert names_of(kernel, machine) == ["products"]  # an override puts them first
+    monkeypatch.setattr(overrides, "OVERRIDES", ())
     assert names_of(kernel, machine) == ["nest"]
 
 
@@ -342,6 +344,7 @@ def test_a_plan_near_the_time_of_the_arithmetic_ends_the_search(monkeypatch: pyt
         return right(self, plan)
 
     monkeypatch.setattr(Chooser, "_made", made)
+    monkeypatch.setattr(overrides, "OVERRIDES", ())
     scheduled(kernel, "cpu", machine)
     assert asked[-1] == "products"
     asked.clear()
