@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from opgen.dtypes import BOOL, INT64, DType
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Compare, Expr, For, Load, Select, Stmt, Store
+from opgen.loop.nodes import Buffer, Compare, CompareOp, Expr, For, Load, Select, Stmt, Store
 from opgen.lower.scope import TensorAccess
 from opgen.spec.model import Definition, Index, Read, Reduce
 from opgen.spec.model import Expr as SpecExpr
@@ -85,11 +85,26 @@ class _Row:
 
     def before(self, first: Expr, second: Expr) -> Expr:
         """Whether a value comes before another, of which neither comes first if they are equal."""
-        found = Compare("gt" if self.descending else "lt", first, second)
         if not self.keys.dtype.is_float:
-            return found
-        nan, number = (first, second) if self.descending else (second, first)
-        return b.either(found, b.both(Compare("ne", nan, nan), Compare("eq", number, number)))
+            return Compare("gt" if self.descending else "lt", first, second)
+        if self.descending:
+            return b.both(b.negate(Compare("le", first, second)), Compare("eq", second, second))
+        return b.both(b.negate(Compare("ge", first, second)), Compare("eq", first, first))
+
+    def number_before(self, first: Expr, second: Expr) -> Expr:
+        """As `before`, of a value that is no NaN before another."""
+        if self.descending or not self.keys.dtype.is_float:
+            return Compare("gt" if self.descending else "lt", first, second)
+        return b.negate(Compare("ge", first, second))
+
+    def nan_before(self, second: Expr) -> Expr:
+        """Whether a NaN comes before a value."""
+        return Compare("eq", second, second) if self.descending else b.FALSE
+
+    def perhaps_before(self, first: Expr, second: Expr) -> Expr:
+        """Whether a value may come before another, by one comparison: it does if that holds and neither is NaN."""
+        op: CompareOp = "le" if self.descending else "ge"
+        return b.negate(Compare(op, first, second)) if self.keys.dtype.is_float else self.before(first, second)
 
     def at(self, buffer: Buffer, place: Expr) -> Load:
         return Load(buffer.name, (*self.outer, place), buffer.dtype)
@@ -175,33 +190,36 @@ def _selected(row: _Row, places: Expr) -> Stmt:
     key, number = row.number("key", row.keys.dtype), row.number("number")
     moved = row.number("moved", BOOL)
     held, held_number = row.number("held", row.keys.dtype), row.number("held_number")
-    j, q = b.var(row.fresh("value")), b.var(row.fresh("best"))
     kept = b.minimum(places, row.size)
-    earlier = b.minimum(j, kept)
-    step = b.block(
-        (
+
+    def moves(upto: Expr, before: Callable[[Expr], Expr]) -> Stmt:
+        q = b.var(row.fresh("best"))
+        step = (
             held.set(row.at(row.spare, q)),
             held_number.set(row.at(row.order, q)),
-            moved.set(b.either(moved.now, row.before(key.now, held.now))),
+            moved.set(b.either(moved.now, before(held.now))),
             row.put(row.spare, q, Select(moved.now, key.now, held.now)),
             row.put(row.order, q, Select(moved.now, number.now, held_number.now)),
             key.set(Select(moved.now, held.now, key.now)),
             number.set(Select(moved.now, held_number.now, number.now)),
         )
-    )
-    last = b.when(
-        b.compare("lt", j, kept), b.block((row.put(row.spare, j, key.now), row.put(row.order, j, number.now)))
-    )
-    put = b.block((number.set(j), moved.set(b.FALSE), For(q.name, b.index(0), earlier, step, "ordered"), last))
+        return For(q.name, b.index(0), upto, b.block(step), "ordered")
+
+    def put(value: Expr, upto: Expr) -> tuple[Stmt, ...]:
+        found = moves(upto, lambda other: row.number_before(key.now, other))
+        if row.keys.dtype.is_float:
+            of_nan = moves(upto, row.nan_before) if row.descending else b.EMPTY
+            found = b.when(Compare("eq", key.now, key.now), found, of_nan)
+        return number.set(value), moved.set(b.FALSE), found
+
+    first, rest = b.var(row.fresh("first")), b.var(row.fresh("value"))
+    filled = (*put(first, first), row.put(row.spare, first, key.now), row.put(row.order, first, number.now))
+    fill = For(first.name, b.index(0), kept, b.block((key.set(row.at(row.keys, first)), *filled)), "ordered")
     worst = row.at(row.spare, row.inside(b.sub(kept, 1)))
-    among = (
-        moved.set(b.TRUE),
-        b.when(b.compare("ge", j, kept), moved.set(row.before(key.now, worst))),
-        b.when(moved.now, put),
-    )
-    each = b.block((key.set(row.at(row.keys, j)), b.when(b.compare("ge", places, 1), b.block(among))))
-    numbers = (key, number, moved, held, held_number)
-    return b.alloc((n.buffer for n in numbers), For(j.name, b.index(0), row.size, each, "ordered"))
+    better = b.when(row.before(key.now, worst), b.block(put(rest, kept)))
+    each = b.block((key.set(row.at(row.keys, rest)), b.when(row.perhaps_before(key.now, worst), better)))
+    scan = b.when(b.compare("ge", places, 1), For(rest.name, kept, row.size, each, "ordered"))
+    return b.alloc((n.buffer for n in (key, number, moved, held, held_number)), b.block((fill, scan)))
 
 
 def _merged(row: _Row) -> Stmt:
@@ -225,39 +243,84 @@ def _merged(row: _Row) -> Stmt:
 
 
 def _one_merge(row: _Row, width: _Number) -> Stmt:
-    """Pairs of runs of a width, each merged into one of twice the width, in the spare memory."""
-    left, middle, right, end = (row.number(name) for name in ("left", "middle", "right", "end"))
-    first, second = (row.number(name, row.keys.dtype) for name in ("first", "second"))
-    taken = row.number("from_right", BOOL)
-    k = b.var(row.fresh("place"))
-    upto = b.minimum(b.add(k, width.now), row.size)
+    """Pairs of runs of a width, each merged into one of twice the width, in the spare memory: from both ends at once,
+    which do not wait for each other.
+    """
+    low, middle, end, pairs = (row.number(name) for name in ("low", "middle", "end", "until"))
+    front, back = _End.of(row, "front"), _End.of(row, "back")
+    t = b.var(row.fresh("pair"))
     pair = b.block(
         (
-            left.set(k),
-            middle.set(upto),
-            right.set(middle.now),
+            low.set(end.now),
+            middle.set(b.minimum(b.add(low.now, width.now), row.size)),
             end.set(b.minimum(b.add(middle.now, width.now), row.size)),
+            pairs.set(b.add(t, b.ceildiv(b.sub(end.now, low.now), 2))),
+            front.left.set(low.now),
+            front.right.set(middle.now),
+            front.place.set(low.now),
+            back.left.set(b.sub(middle.now, 1)),
+            back.right.set(b.sub(end.now, 1)),
+            back.place.set(b.sub(end.now, 1)),
         )
     )
-    from_right = b.both(
-        b.compare("lt", right.now, end.now),
-        b.either(b.compare("ge", left.now, middle.now), row.before(second.now, first.now)),
+    of_front = b.both(
+        b.compare("lt", front.right.now, end.now),
+        b.either(b.compare("ge", front.left.now, middle.now), row.before(front.second.now, front.first.now)),
     )
-    source = row.inside(Select(taken.now, right.now, left.now))
-    one = b.block(
-        (
-            b.when(b.compare("eq", k, end.now), pair),
-            first.set(row.at(row.keys, row.inside(left.now))),
-            second.set(row.at(row.keys, row.inside(right.now))),
-            taken.set(from_right),
-            row.put(row.spare, k, Select(taken.now, second.now, first.now)),
-            row.put(row.spare_order, k, row.at(row.order, source)),
-            left.set(b.add(left.now, Select(taken.now, b.index(0), b.index(1)))),
-            right.set(b.add(right.now, Select(taken.now, b.index(1), b.index(0)))),
-        )
+    of_back = b.either(
+        b.compare("lt", back.left.now, low.now),
+        b.both(
+            b.compare("ge", back.right.now, middle.now), b.negate(row.before(back.second.now, back.first.now))
+        ),
     )
-    merged = b.block(
-        (end.set(0), left.set(0), middle.set(0), right.set(0), For(k.name, b.index(0), row.size, one, "ordered"))
-    )
-    numbers = (left, middle, right, end, first, second, taken)
+    one = (b.when(b.compare("eq", t, pairs.now), pair), *front.read(), *back.read())
+    moves = (*front.move(of_front, 1), *back.move(of_back, -1))
+    steps = For(t.name, b.index(0), b.ceildiv(row.size, 2), b.block((*one, *moves)), "ordered")
+    numbers = (low, middle, end, pairs, *front.numbers, *back.numbers)
+    start = tuple(n.set(0) for n in numbers if n.buffer.dtype == INT64)
+    merged = b.when(b.compare("ge", row.size, 1), b.block((*start, steps)))  # a row has a last place then
     return b.alloc((n.buffer for n in numbers), merged)
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of two runs that are merged: the elements of both that come next, and where the one taken goes."""
+
+    row: _Row
+    left: _Number
+    right: _Number
+    place: _Number
+    first: _Number
+    second: _Number
+    taken: _Number
+
+    @staticmethod
+    def of(row: _Row, name: str) -> _End:
+        dtype = row.keys.dtype
+        left, right, place = (row.number(f"{name}_{n}") for n in ("left", "right", "place"))
+        first, second = (row.number(f"{name}_{n}", dtype) for n in ("first", "second"))
+        return _End(row, left, right, place, first, second, row.number(f"{name}_from_right", BOOL))
+
+    @property
+    def numbers(self) -> tuple[_Number, ...]:
+        return self.left, self.right, self.place, self.first, self.second, self.taken
+
+    def read(self) -> tuple[Stmt, ...]:
+        row = self.row
+        return (
+            self.first.set(row.at(row.keys, row.inside(self.left.now))),
+            self.second.set(row.at(row.keys, row.inside(self.right.now))),
+        )
+
+    def move(self, from_right: Expr, step: int) -> tuple[Stmt, ...]:
+        row, now = self.row, self.taken.now
+        source = row.inside(Select(now, self.right.now, self.left.now))
+        place = row.inside(self.place.now)
+        return (
+            self.taken.set(from_right),
+            row.put(row.spare, place, Select(now, self.second.now, self.first.now)),
+            row.put(row.spare_order, place, row.at(row.order, source)),
+            self.left.set(b.add(self.left.now, Select(now, b.index(0), b.index(step)))),
+            self.right.set(b.add(self.right.now, Select(now, b.index(step), b.index(0)))),
+            self.place.set(b.add(self.place.now, step)),
+        )
