@@ -5,6 +5,7 @@ from tools.attack.targets.c_calls import CCalls
 from tools.attack.targets.calls import Calls
 from tools.attack.targets.command_lines import CommandLines
 from tools.attack.targets.kept import Kept
+from tools.attack.targets.language import Language
 from tools.attack.targets.manifests import Manifests
 from tools.attack.targets.races import Races
 from tools.attack.targets.schedules import Schedules
@@ -13,5 +14,5 @@ from tools.attack.targets.texts import Texts
 from tools.attack.targets.threads import Threads
 
 TARGETS: dict[str, type[Target]] = {
-    t.name: t for t in (Calls, CCalls, CommandLines, Kept, Manifests, Races, Schedules, Specs, Texts, Threads)
+    t.name: t for t in (Calls, CCalls, CommandLines, Kept, Language, Manifests, Races, Schedules, Specs, Texts, Threads)
 }

@@ -49,7 +49,7 @@ class Specs(Target):
     def attempt(self, choose: random.Random) -> None:
         text = 'import "window.op"\n' + choose.choice(self.snippets)
         for _ in range(choose.choice((0, 1, 1, 2, 3, 5))):
-            text = self._mutated(text, choose)
+            text = self.mutated(text, choose)
         path = self.folder / "spec.op"
         path.write_bytes(text[:100_000].encode("utf-8", "surrogatepass"))
         op = re.search(r"op (\w+)", text)
@@ -59,7 +59,8 @@ class Specs(Target):
             commands.append(["inspect", op[1], "--specs", str(path), "--stage", stage])
         run(choose.choice(commands), text)
 
-    def _mutated(self, text: str, choose: random.Random) -> str:
+    def mutated(self, text: str, choose: random.Random) -> str:
+        """A text that is changed in one place."""
         at, length = choose.randrange(len(text) + 1), choose.choice((1, 1, 2, 5, 20))
         words: list[re.Match[str]] = list(re.finditer(r"\w+|[^\w\s]", text))
         word = choose.choice(words) if words else None
