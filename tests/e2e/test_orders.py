@@ -16,7 +16,6 @@ import pytest
 
 import opgen
 from opgen.bindings.c.build import chosen
-from opgen.diagnostics import UserError
 from opgen.grad import load_text
 from opgen.loop.bind import bind
 from opgen.loop.interpret import interpret
@@ -172,10 +171,3 @@ def test_model(name: str) -> None:
     """The model as a spec reads back as the same model."""
     op = spec(ORDERS).op(name)
     assert load_text(write_op(spec(ORDERS), op)).op(name).definitions == op.definitions
-
-
-def test_what_is_read_at_places_has_no_gradient() -> None:
-    with pytest.raises(UserError, match=r"S062.*there is no gradient with respect to it"):
-        opgen.gradient(generated(ORDERS).upward, wrt="x")(
-            np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32), np.zeros((1, 3), np.int64)
-        )
