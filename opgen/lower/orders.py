@@ -269,9 +269,7 @@ def _one_merge(row: _Row, width: _Number) -> Stmt:
     )
     of_back = b.either(
         b.compare("lt", back.left.now, low.now),
-        b.both(
-            b.compare("ge", back.right.now, middle.now), b.negate(row.before(back.second.now, back.first.now))
-        ),
+        b.both(b.compare("ge", back.right.now, middle.now), b.negate(row.before(back.second.now, back.first.now))),
     )
     one = (b.when(b.compare("eq", t, pairs.now), pair), *front.read(), *back.read())
     moves = (*front.move(of_front, 1), *back.move(of_back, -1))

@@ -150,3 +150,14 @@ def test_deform_conv() -> None:
     given = {"x": x, "w": w, "offset": offset, "b": bias, "mask": mask}
     attributes = {"strides": strides, "dilations": dilations, "pads": pads, "group": 2, "offset_group": 2}
     np.testing.assert_allclose(found_by(model_of("DeformConv", given, 22, **attributes), given), right, rtol=1e-9)
+
+
+def test_older_padding_and_marks() -> None:
+    """Pad and Hardmax of the versions before 11 and 13: by attributes; over all that a row holds."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    padded = found_by(model_of("Pad", {"x": x}, 9, pads=[0, 0, 1, 0, 0, 2], value=3.5), {"x": x})
+    np.testing.assert_array_equal(padded, np.pad(x, [(0, 0), (0, 0), (1, 2)], constant_values=3.5))
+    padded = found_by(model_of("Pad", {"x": x}, 7, pads=[0, 1, 1, 0, 0, -1], mode="reflect"), {"x": x})
+    np.testing.assert_array_equal(padded, np.pad(x, [(0, 0), (1, 0), (1, 0)], mode="reflect")[:, :, :-1])
+    marks = found_by(model_of("Hardmax", {"x": x}, 11), {"x": x}).reshape(2, 12)
+    np.testing.assert_array_equal(marks, np.eye(12)[[11, 11]])
