@@ -92,6 +92,7 @@ __all__ = [
     "hard_sigmoid",
     "hard_swish",
     "hardmax",
+    "hardmax_of_rows",
     "identity",
     "instance_normalization",
     "is_inf",
@@ -128,6 +129,7 @@ __all__ = [
     "one_hot",
     "p_relu",
     "pad",
+    "pad_by_attributes",
     "power",
     "prepare",
     "raw_ops",
@@ -3354,6 +3356,47 @@ def hardmax(
     return _hardmax.single((input,), {"axis": axis}, out)
 
 
+_hardmax_of_rows = Generic(_library, "HardmaxOfRows")
+
+
+def hardmax_of_rows(
+    input: TensorLike,
+    *,
+    axis: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """1 where the first largest element is of all that lies at `axis` and behind, and 0 elsewhere.
+
+    Args:
+        input: T[before..., row...]. The values.
+        axis: An integer. The first dimension of a row. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[before..., row...]. The marks.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        rank before = if axis < 0 then axis + rank(input) else axis
+        peak[b...] = max[j... < row...](input[b..., j...])
+        first[b...] = min[j... < row... if input[b..., j...] == peak[b...]](int64(ravel(j, row)))
+        output[b..., j...] = if first[b...] == int64(ravel(j, row)) then 1 else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, in each row:
+        >>> hardmax_of_rows(input=[[1, 3, 2], [5, 4, 5]]).tolist()
+        [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    return _hardmax_of_rows.single((input,), {"axis": axis}, out)
+
+
 _softmax_of_rows = Generic(_library, "SoftmaxOfRows")
 
 
@@ -3913,6 +3956,54 @@ def pad(
         [3.0, 2.0, 1.0, 2.0, 3.0]
     """
     return _pad.single((data, pads, constant_value, axes), {"mode": mode}, out)
+
+
+_pad_by_attributes = Generic(_library, "PadByAttributes")
+
+
+def pad_by_attributes(
+    data: TensorLike,
+    *,
+    mode: Literal["constant", "reflect", "edge"] | None = "constant",
+    pads: Integers,
+    value: float | None = 0.0,
+    out: Array | None = None,
+) -> Array:
+    """The tensor with elements put around it, or taken off where numbers are below 0.
+
+    Args:
+        data: T[dims...]. The tensor.
+        mode: One of "constant", "reflect", "edge". What is put there: one value, a mirror image, or the nearest
+            element. The default is "constant".
+        pads: 2 * rank(data) integers. How many before each dimension, then how many behind each.
+        value: A number. The value. The default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[(dims + head + tail)...]. The padded tensor.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        head... = take(pads, rank(data))...
+        tail... = skip(pads, rank(data))...
+        turn... = max(1, 2 * dims - 2)...
+        output[k...] = if mode == edge then (data[min(max(k - head, 0), dims - 1)...] else 0) else if mode ==
+            reflect then (data[min((k - head) % turn, turn - (k - head) % turn)...] else 0) else data[(k - head)...]
+            else T(value)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, with a value:
+        >>> pad_by_attributes(data=[1, 2], pads=[1, 2], value=9).tolist()
+        [9.0, 1.0, 2.0, 9.0, 9.0]
+    """
+    return _pad_by_attributes.single((data,), {"mode": mode, "pads": pads, "value": value}, out)
 
 
 _add = Generic(_library, "Add")
@@ -9910,6 +10001,15 @@ class prepare:
         return _hardmax.prepare((input,), {"axis": axis})
 
     @staticmethod
+    def hardmax_of_rows(
+        input: TensorLike,
+        *,
+        axis: int | None = 1,
+    ) -> Prepared:
+        """Prepare `hardmax_of_rows`."""
+        return _hardmax_of_rows.prepare((input,), {"axis": axis})
+
+    @staticmethod
     def softmax_of_rows(
         input: TensorLike,
         *,
@@ -10050,6 +10150,17 @@ class prepare:
     ) -> Prepared:
         """Prepare `pad`."""
         return _pad.prepare((data, pads, constant_value, axes), {"mode": mode})
+
+    @staticmethod
+    def pad_by_attributes(
+        data: TensorLike,
+        *,
+        mode: Literal["constant", "reflect", "edge"] | None = "constant",
+        pads: Integers,
+        value: float | None = 0.0,
+    ) -> Prepared:
+        """Prepare `pad_by_attributes`."""
+        return _pad_by_attributes.prepare((data,), {"mode": mode, "pads": pads, "value": value})
 
     @staticmethod
     def add(
@@ -12301,6 +12412,20 @@ class raw_ops:
         )
 
     @staticmethod
+    def HardmaxOfRows(
+        *,
+        input: TensorLike,
+        axis: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `hardmax_of_rows`."""
+        return hardmax_of_rows(
+            input,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
     def SoftmaxOfRows(
         *,
         input: TensorLike,
@@ -12517,6 +12642,24 @@ class raw_ops:
             constant_value,
             axes,
             mode=mode,
+            out=out,
+        )
+
+    @staticmethod
+    def PadByAttributes(
+        *,
+        data: TensorLike,
+        mode: Literal["constant", "reflect", "edge"] | None = "constant",
+        pads: Integers,
+        value: float | None = 0.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `pad_by_attributes`."""
+        return pad_by_attributes(
+            data,
+            mode=mode,
+            pads=pads,
+            value=value,
             out=out,
         )
 

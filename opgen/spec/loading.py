@@ -97,8 +97,8 @@ class _Loader:
             self.roots.append(file)
 
     def _file(self, path: Path, shown: str, importer: Span | None) -> s.File | None:
-        path = located(path, shown)
         try:
+            path = located(path, shown)
             real = path.resolve()
         except (OSError, RuntimeError, ValueError) as error:
             self.report.append(Diagnostic("S002", f"cannot read '{shown}': {error}", importer))

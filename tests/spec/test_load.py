@@ -157,6 +157,13 @@ def test_files_merge_and_are_read_once(tmp_path: Path) -> None:
     assert module.doc == "one.\n\ntwo."
 
 
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    (tmp_path / "a.op").write_text(f'import "{"x" * 300}.op"\n')
+    with pytest.raises(DiagnosticError, match="name too long") as caught:
+        load(tmp_path / "a.op")
+    assert [(d.code, d.span.line) for d in caught.value.diagnostics if d.span] == [("S002", 1)]
+
+
 def test_errors_of_all_files_come_together(tmp_path: Path) -> None:
     (tmp_path / "a.op").write_text('import "b.op"\nop A {\n  let x = \n}\n')
     (tmp_path / "b.op").write_text("op B {\n  let y = )\n}\n")

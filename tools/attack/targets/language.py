@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.spec import format_source, load_text
 from opgen.spec.generic.forms import check_forms
-from tools.attack.finding import FoundError, Target
+from tools.attack.finding import FoundError, Target, described
 from tools.attack.targets.specs import Specs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,8 +56,7 @@ class Language(Target):
             for diagnostic in error.diagnostics:
                 _require_place(diagnostic, text)
         except Exception as error:
-            error.add_note(text)
-            raise
+            raise FoundError(described(error), f"{traceback.format_exc()}\n{text}") from error
 
 
 def _used(op: str, shared: Mapping[str, str]) -> str:
