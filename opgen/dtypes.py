@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,13 +10,34 @@ Kind = Literal["bool", "int", "float"]
 
 
 @dataclass(frozen=True)
+class Small:
+    """How a floating type of at most 8 bits is stored, from the top: a sign, `exponent` bits with a bias, fraction bits.
+
+    `overflow` is the magnitude's bits that numbers beyond the greatest become, and infinities (NaN's, or infinity's).
+    `nan` are those of NaN, None where there is none (a NaN becomes 0).  `one_zero`: there is no -0, and NaN is the sign
+    alone, as in the types whose names end in FNUZ.  A type without a sign has powers of two only, and neither 0 nor
+    negative numbers: 0 becomes the least, and a negative number NaN.
+    """
+
+    exponent: int
+    fraction: int
+    bias: int
+    overflow: int
+    nan: int | None
+    one_zero: bool = False
+    signed: bool = True
+
+
+@dataclass(frozen=True)
 class DType:
     """A scalar type.
 
-    `bits` is its size in memory (a bool takes 8).  `compute` names the type in which arithmetic on it is done and sums
-    are accumulated: float32 for the two 16-bit floating types, itself otherwise (so integers wrap in their own type).
-    `precision` is the number of significand bits (the unit roundoff is 2**-precision); 0 for types that are not
-    floating.  `signed` tells the two kinds of integers apart.
+    `bits` is its size in memory (a bool takes 8, and so does a number of fewer bits).  `compute` names the type in
+    which arithmetic on it is done and sums are accumulated: float32 for floating types of at most 16 bits, an integer of
+    8 bits for those of fewer, itself otherwise (so integers wrap in their own type).  `precision` is the number of
+    significand bits (the unit roundoff is 2**-precision); 0 for types that are not floating.  `signed` tells the two
+    kinds of integers apart.  `width` is the number of bits that count, the lowest ones: 0 if all do.  `small` tells how
+    a floating type of at most 8 bits is stored.
     """
 
     name: str
@@ -24,6 +46,8 @@ class DType:
     compute: str
     precision: int = 0
     signed: bool = True
+    width: int = 0
+    small: Small | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -41,14 +65,24 @@ class DType:
         return self.kind == "int"
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the type is one of memory alone: arithmetic on it is done in another."""
+        return self.compute != self.name
+
+    @property
+    def digits(self) -> int:
+        """The number of bits that count."""
+        return self.width or self.bits
+
+    @property
     def least(self) -> int:
         """The least integer of an integer type; of a bool 0."""
-        return -(1 << self.bits - 1) if self.is_int and self.signed else 0
+        return -(1 << self.digits - 1) if self.is_int and self.signed else 0
 
     @property
     def greatest(self) -> int:
         """The greatest integer of an integer type; of a bool 1."""
-        return (1 << self.bits - self.signed) - 1 if self.is_int else 1
+        return (1 << self.digits - self.signed) - 1 if self.is_int else 1
 
     @property
     def compute_type(self) -> DType:
@@ -67,10 +101,20 @@ DTYPES: dict[str, DType] = {
         DType("uint16", "int", 16, "uint16", signed=False),
         DType("uint32", "int", 32, "uint32", signed=False),
         DType("uint64", "int", 64, "uint64", signed=False),
+        DType("int4", "int", 8, "int8", width=4),
+        DType("uint4", "int", 8, "uint8", signed=False, width=4),
+        DType("int2", "int", 8, "int8", width=2),
+        DType("uint2", "int", 8, "uint8", signed=False, width=2),
         DType("float16", "float", 16, "float32", 11),
         DType("bfloat16", "float", 16, "float32", 8),
         DType("float32", "float", 32, "float32", 24),
         DType("float64", "float", 64, "float64", 53),
+        DType("float8_e4m3fn", "float", 8, "float32", 4, small=Small(4, 3, 7, 0x7F, 0x7F)),
+        DType("float8_e4m3fnuz", "float", 8, "float32", 4, small=Small(4, 3, 8, 0x80, 0x80, one_zero=True)),
+        DType("float8_e5m2", "float", 8, "float32", 3, small=Small(5, 2, 15, 0x7C, 0x7E)),
+        DType("float8_e5m2fnuz", "float", 8, "float32", 3, small=Small(5, 2, 16, 0x80, 0x80, one_zero=True)),
+        DType("float8_e8m0fnu", "float", 8, "float32", 1, small=Small(8, 0, 127, 0xFF, 0xFF, signed=False)),
+        DType("float4_e2m1fn", "float", 8, "float32", 2, width=4, small=Small(2, 1, 1, 0x7, None)),
     )
 }
 
@@ -93,8 +137,51 @@ FLOAT64 = DTYPES["float64"]
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """The integer of an integer type that equals `value` modulo 2**bits."""
-    return ((value - dtype.least) & ((1 << dtype.bits) - 1)) + dtype.least
+    """The integer of an integer type that equals `value` modulo 2 to the power of its digits."""
+    return ((value - dtype.least) & ((1 << dtype.digits) - 1)) + dtype.least
+
+
+def small_value(code: int, dtype: DType) -> float:
+    """The number that the bits of a floating type of at most 8 bits stand for."""
+    form = dtype.small
+    assert form is not None
+    if not form.signed:
+        return math.nan if code == form.nan else 2.0 ** (code - form.bias)
+    top = form.exponent + form.fraction
+    magnitude, negative = code & (1 << top) - 1, bool(code >> top & 1)
+    if form.one_zero and magnitude == 0 and negative:
+        return math.nan
+    if form.nan is not None and not form.one_zero and magnitude >= form.overflow:
+        return math.nan if magnitude > form.overflow or form.nan == form.overflow else (-1) ** negative * math.inf
+    exponent, fraction = magnitude >> form.fraction, magnitude & (1 << form.fraction) - 1
+    if exponent:
+        fraction += 1 << form.fraction
+    value = math.ldexp(fraction, max(exponent, 1) - form.bias - form.fraction)
+    return -value if negative else value
+
+
+def small_bits(value: float, dtype: DType) -> int:
+    """The bits of the number of a floating type of at most 8 bits that is nearest to a value, ties to even.
+
+    What is no number, or beyond the greatest, becomes what `Small` says; a type without a sign rounds ties up.
+    """
+    form = dtype.small
+    assert form is not None
+    negative = math.copysign(1.0, value) < 0
+    if not form.signed and negative and value != 0:
+        return form.overflow
+    sign = negative << form.exponent + form.fraction if form.signed else 0
+    if math.isnan(value):
+        return form.nan or 0 if form.one_zero or form.nan is None else form.nan | sign
+    magnitude = abs(value)
+    greatest = form.overflow - (form.nan is not None)
+    codes = range(greatest + 1)
+    best = min(codes, key=lambda c: (abs(small_value(c, dtype) - magnitude), c % 2 if form.signed else -c))
+    step = small_value(greatest, dtype) - small_value(greatest - 1, dtype)
+    ends = small_value(greatest, dtype) + step * (0.5 if form.signed else 1)
+    if magnitude > ends or (magnitude == ends and (greatest % 2 or not form.signed)) or math.isinf(magnitude):
+        best = form.overflow
+    return 0 if form.one_zero and best == 0 else best | sign
 
 
 def lookup(name: str) -> DType | None:

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import DType, wrap
+from opgen.dtypes import DTYPES, DType, wrap
 
 Array: TypeAlias = "npt.NDArray[np.generic]"
 Float32s: TypeAlias = "npt.NDArray[np.float32]"
@@ -31,7 +31,7 @@ NUMPY: dict[str, np.dtype[np.generic]] = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
-}
+} | {d.name: np.dtype(getattr(ml_dtypes, d.name)) for d in DTYPES.values() if d.bits == 8 and d.is_stored}
 """The numpy type of each scalar type."""
 
 
@@ -258,8 +258,16 @@ FUNCTIONS: dict[str, Callable[..., object]] = {name: _function(name) for name in
 def cast_lanes(x: Array, source: DType, target: DType) -> Array:
     """Every element converted as the loop IR says."""
     to = NUMPY[target.name]
+    if source.bits == 8 and source.is_stored and source != target:
+        compute = source.compute_type
+        return cast_lanes(x.astype(NUMPY[compute.name]), compute, target)
     if target.kind == "bool":
         return np.not_equal(x, np.zeros((), x.dtype))
+    if target.is_int and target.is_stored and not source.is_float:
+        return _low_bits(x, target)
+    if target.small is not None:
+        wide = x.astype(np.float32) if source.is_float and source.bits == 16 else _odd_float32(x)
+        return _small(wide, target)
     if source.is_float and target.is_int:
         return _saturated(x.astype(np.float64), target)
     if target.name == "bfloat16" and source.name != "float16":
@@ -279,6 +287,27 @@ def cast_scalar(x: object, source: DType, target: DType) -> object:
     return bool(made) if target.kind == "bool" else made
 
 
+def _low_bits(x: Array, target: DType) -> Array:
+    """Integers, of which the lowest bits are kept."""
+    spare = 8 - target.digits
+    low = (x.astype(np.uint64) << np.uint64(spare)).astype(np.uint8)
+    kept = low.view(np.int8) >> spare if target.signed else low >> spare
+    return kept.astype(NUMPY[target.name])
+
+
+def _small(x: Float32s, target: DType) -> Array:
+    """float32 as a floating type of at most 8 bits; ml_dtypes has what is asked for, but where it says nothing."""
+    form, to = target.small, NUMPY[target.name]
+    assert form is not None
+    if form.signed:
+        return np.where(np.isnan(x), np.float32(0), x).astype(to) if form.nan is None else x.astype(to)
+    bits = x.view(np.uint32)
+    rounded = (bits + np.uint32(1 << 22)) >> np.uint32(23)
+    codes = np.where(bits < 1 << 23, bits >= 3 << 21, rounded)
+    codes = np.where((bits > 0xFF << 23) | (rounded > 0xFE), 0xFF, codes)
+    return np.where(x == 0, 0, codes).astype(np.uint8).view(to)
+
+
 def _saturated(x: Float64s, target: DType) -> Array:
     """Float to integer: truncated, saturated, NaN to 0."""
     above = float(target.greatest + 1)  # a power of 2; the least of int64 less 1 is that least, which is right anyway
@@ -293,8 +322,9 @@ def _odd_float32(x: Array) -> Float32s:
     """Converted to float32 rounding to odd, so that a rounding to bfloat16 after it is as good as the only one."""
     if x.dtype == np.float32:
         return x.astype(np.float32)
-    near = x.astype(np.float32)
-    gap = _remainder(x, near)
+    with np.errstate(invalid="ignore"):
+        near = x.astype(np.float32)
+        gap = _remainder(x, near)
     even = (near.view(np.int32) & 1) == 0
     nudge = even & (gap != 0) & np.isfinite(near)
     moved = np.nextafter(near, np.where(gap > 0, np.float32(np.inf), np.float32(-np.inf)))

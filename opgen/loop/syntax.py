@@ -76,10 +76,12 @@ SUFFIXES = {
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+    "i4": "int4", "u4": "uint4", "i2": "int2", "u2": "uint2", "f4e2m1": "float4_e2m1fn", "f8e8m0": "float8_e8m0fnu",
+    "f8e4m3": "float8_e4m3fn", "f8e4m3z": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2", "f8e5m2z": "float8_e5m2fnuz",
 }  # fmt: skip
 SUFFIX_OF = {name: suffix for suffix, name in SUFFIXES.items()}
 
-_SUFFIX = rf"(?:{'|'.join(SUFFIXES)})(?:x[0-9]{{1,4}})?"
+_SUFFIX = rf"(?:{'|'.join(sorted(SUFFIXES, reverse=True))})(?:x[0-9]{{1,4}})?"
 LITERAL = (
     rf"(?:(?:true|false)(?:_x[0-9]{{1,4}})?|(?:inf|nan)_{_SUFFIX}"
     rf"|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?:{_SUFFIX})?)(?![A-Za-z0-9_])"

@@ -35,7 +35,7 @@ from opgen.lower.names import reserved_names
 from opgen.lower.orders import sorted_rows, with_keys
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
-from opgen.lower.scalars import Scalars, has_floats
+from opgen.lower.scalars import Scalars, stored, has_floats
 from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
 from opgen.lower.updates import rounded_once, update_nests
@@ -359,7 +359,7 @@ class _Lowering:
             if access.spare is not None:
                 rows = access.spare
                 place = tuple(b.add(e, rows.before) if a == rows.axis else e for a, e in enumerate(place))
-            store: Stmt = Store(access.buffer.name, place, b.cast(access.buffer.dtype, value))
+            store: Stmt = Store(access.buffer.name, place, stored(access.buffer.dtype, value))
             for name in expanded.split:
                 index = self._scalars.lower(expanded.settle(Index(name), choice), scope.indices)
                 inside = b.compare("lt", index, extents[name])

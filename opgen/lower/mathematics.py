@@ -214,8 +214,9 @@ class Mathematics:
         target = self.compute_type(e.to)
         source = self.type_of(e.operand) or (FLOAT64 if target == BOOL else target)
         value = self.value(e.operand, source, scope)
-        if e.to not in self._variant.types:
-            value = b.cast(self._variant.dtype(e.to), value)
+        dtype = self._variant.dtype(e.to)
+        if e.to not in self._variant.types or (dtype.is_int and dtype.is_stored):  # which saturates, or wraps
+            value = b.cast(dtype, value)
         return b.cast(want, b.cast(target, value))
 
     # Reads ------------------------------------------------------------------------------------------

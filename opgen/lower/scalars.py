@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opgen.diagnostics import InternalError
+from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop import nodes as loop
 from opgen.loop.nodes import CompareOp
@@ -94,3 +95,9 @@ class Scalars:
         if e.op == "or":
             return b.either(left, right)
         raise InternalError(f"operator {e.op!r} is not of the shape language")
+
+
+def stored(dtype: DType, value: loop.Expr) -> loop.Expr:
+    """A value as an element of memory; one of 8 bits that is only moved is not brought to another type and back."""
+    moved = isinstance(value, loop.Cast) and value.operand.type.dtype == dtype and dtype.bits == 8 and dtype.is_stored
+    return value.operand if moved and isinstance(value, loop.Cast) else b.cast(dtype, value)

@@ -45,14 +45,26 @@ def array(tensor: Any, folder: Folder | None) -> Array:
         raise TensorRefusedError("tensors in segments are not supported")
     count = math.prod(shape)
     kind = onnx().helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
-    if tensor.data_location == onnx().TensorProto.EXTERNAL:
-        found = _external(tensor, folder, kind, count)
-    elif tensor.HasField("raw_data"):
-        found = _raw(tensor.raw_data, kind, count)
-    else:
-        found = _listed(tensor, kind, count)
-    native = found.astype(kind.newbyteorder("="), copy=False)
+    if dtype.width:
+        stored = _found(tensor, folder, np.dtype(np.uint8), -(-count * dtype.width // 8))
+        return _unpacked(stored, dtype.width, count).view(kind).reshape(shape)
+    native = _found(tensor, folder, kind, count).astype(kind.newbyteorder("="), copy=False)
     return _decided(native, dtype).reshape(shape)
+
+
+def _found(tensor: Any, folder: Folder | None, kind: np.dtype[Any], count: int) -> Array:
+    """What a tensor holds, as it is stored."""
+    if tensor.data_location == onnx().TensorProto.EXTERNAL:
+        return _external(tensor, folder, kind, count)
+    if tensor.HasField("raw_data"):
+        return _raw(tensor.raw_data, kind, count)
+    return _listed(tensor, kind, count)
+
+
+def _unpacked(stored: Array, width: int, count: int) -> Array:
+    """Elements of fewer than 8 bits, of which bytes hold several, the first in the lowest bits: a byte for each."""
+    apart = stored.reshape(-1, 1).view(np.uint8) >> np.arange(0, 8, width, dtype=np.uint8)
+    return (apart & np.uint8((1 << width) - 1)).reshape(-1)[:count]
 
 
 def _decided(found: Array, dtype: DType) -> Array:
@@ -75,13 +87,13 @@ def _raw(data: bytes, kind: np.dtype[Any], count: int) -> Array:
 
 
 def _listed(tensor: Any, kind: np.dtype[Any], count: int) -> Array:
-    """Elements that stand as numbers; those of 16-bit floats are their bits."""
+    """Elements that stand as numbers; those of at most 16 bits are their bits."""
     numbers = getattr(tensor, onnx().helper.tensor_dtype_to_field(tensor.data_type))
     if len(numbers) != count:
         raise TensorError(f"it holds {len(numbers)} elements, and its shape needs {count}")
-    if kind.kind in "iub":
+    if kind.kind in "iub":  # several elements of fewer than 8 bits stand as one number
         wide = np.array(numbers, np.uint64 if kind == np.uint64 else np.int64)
         return wide.astype(kind)
-    if kind.itemsize == 2:
-        return np.array(numbers, np.int64).astype("<u2").view(kind)
+    if kind.itemsize <= 2:
+        return np.array(numbers, np.int64).astype(f"<u{kind.itemsize}").view(kind)
     return np.array(numbers, kind)

@@ -333,6 +333,8 @@ def _fold_cast(e: Cast) -> Expr:
     target = e.type.dtype
     if target == BOOL:
         return Const(bool(inner.value != 0), e.type)
+    if inner.type.dtype.small is not None or target.small is not None:
+        return e
     if inner.type.dtype.is_float:
         widening = target.is_float and target.precision >= inner.type.dtype.precision and target in (FLOAT32, FLOAT64)
         return Const(float(inner.value), e.type) if widening else e

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BFLOAT16, DTYPES, DType
+from opgen.dtypes import DTYPES, FLOAT16, DType
 from opgen.runtime.address import address
 from opgen.runtime.blocks import LARGE, block
 from opgen.runtime.locks import BUILD
@@ -28,7 +28,7 @@ _numpy_dtypes: dict[str, np.dtype[np.generic]] = {}
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
-    """numpy's type of that name; bfloat16 is ml_dtypes', which is imported when it is first wanted."""
+    """numpy's type of that name; one that numpy lacks is ml_dtypes', which is imported when it is first wanted."""
     found = _numpy_dtypes.get(dtype.name)
     if found is None:
         found = _numpy_dtypes[dtype.name] = _find_dtype(dtype)
@@ -36,12 +36,12 @@ def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
 
 
 def _find_dtype(dtype: DType) -> np.dtype[np.generic]:
-    if dtype == BFLOAT16:
+    if dtype.is_stored and dtype != FLOAT16:
         with BUILD:  # so that no fork finds it half imported
             import ml_dtypes
 
-        bfloat16: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
+        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, dtype.name))
+        return found
     return np.dtype(dtype.name)
 
 
@@ -84,7 +84,7 @@ def poison(array: AnyArray) -> None:
         array[...] = np.True_
     elif kind in "iu":
         array.reshape(-1).view(np.uint8)[...] = 0xA5
-    elif kind == "f" or array.dtype == numpy_dtype(BFLOAT16):
+    elif kind == "f" or dtype_of(array) is not None:
         array.reshape(-1).view(np.uint8)[...] = 0xFF
     else:
         raise InternalError(f"no poison for arrays of {array.dtype}")

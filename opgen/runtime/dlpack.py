@@ -195,12 +195,14 @@ def _short(numbers: tuple[int, ...]) -> str:
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
 _BYTES = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 BFLOAT = (4, 16)
+_SMALL = {"float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}
 CODES = {
-    d.name: (6 if d == BOOL else (0 if d.signed else 1) if d.is_int else 2, d.bits)
+    d.name: (6 if d == BOOL else (0 if d.signed else 1) if d.is_int else _SMALL.get(d.name, 2), d.bits)
     for d in DTYPES.values()
-    if d != BFLOAT16
+    if d != BFLOAT16 and not d.width
 } | {BFLOAT16.name: BFLOAT}
-"""DLPack's code and width of opgen's types."""
+"""DLPack's code and width of opgen's types; one of fewer than 8 bits has several elements in a byte there."""
+_BY_CODE = {code: name for name, code in _SMALL.items()}
 
 
 def type_of(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:
@@ -209,6 +211,8 @@ def type_of(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:
         return numpy_dtype(BFLOAT16)
     if (code, bits, lanes) == (6, 8, 1):
         return np.dtype(np.bool_)
+    if code in _BY_CODE and (bits, lanes) == (8, 1):
+        return numpy_dtype(DTYPES[_BY_CODE[code]])
     kind = _KINDS.get(code, "")
     if bits % 8 or bits // 8 not in _BYTES.get(kind, ()) or lanes != 1:
         raise BufferError(f"elements of DLPack's type {code}, {bits} bits, {lanes} lanes")

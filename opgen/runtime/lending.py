@@ -1,4 +1,4 @@
-"""Results for other libraries: arrays of bfloat16 that they can read by DLPack, which numpy's own cannot be."""
+"""Results for other libraries: arrays of types that numpy itself does not lend by DLPack, as bfloat16."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import BFLOAT16
-from opgen.runtime.buffers import numpy_dtype
-from opgen.runtime.dlpack import BFLOAT, PENDING, PENDING_VERSIONED, Managed, Tensor, Versioned, is_capsule, pointer_of
+from opgen.runtime.dlpack import CODES, PENDING, PENDING_VERSIONED, Managed, Tensor, Versioned, is_capsule, pointer_of
 
 
 class LentArray(np.ndarray):
-    """A numpy array that lends bfloat16 by DLPack, too: `torch.from_dlpack(array)`."""
+    """A numpy array that lends types of ml_dtypes by DLPack, too: `torch.from_dlpack(array)`."""
 
     def __dlpack__(self, **options: Any) -> Any:
         """A capsule over the memory; options and errors are those of numpy's arrays."""
-        if self.dtype != numpy_dtype(BFLOAT16):
+        if self.dtype.name not in CODES or self.dtype.char in np.typecodes["All"]:
             return self.view(np.ndarray).__dlpack__(**options)
-        capsule = self.view(np.ndarray).view(np.uint16).__dlpack__(**options)
+        capsule = self.view(np.ndarray).view(f"u{self.dtype.itemsize}").__dlpack__(**options)
         tensor = _tensor_of(capsule)
-        tensor.code, tensor.bits = BFLOAT
+        tensor.code, tensor.bits = CODES[self.dtype.name]
         return capsule
 
 
@@ -35,7 +33,7 @@ def _tensor_of(capsule: object) -> Tensor:
 
 def lent(result: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A result for a call with tensors of another library's, over the same memory."""
-    return result.view(LentArray) if result.dtype.kind == "V" else result
+    return result.view(LentArray) if result.dtype.char not in np.typecodes["All"] else result
 
 
 def for_caller(

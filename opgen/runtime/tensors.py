@@ -163,8 +163,7 @@ class TensorChecks(OpChecks):
         if found.size and found.dtype.kind not in accepted:
             raise self.wrong_type(argument, f"{name} elements", value)
         if found.size and DTYPES[name].is_int:
-            limits = np.iinfo(name)
-            if found.min() < limits.min or found.max() > limits.max:
+            if found.min() < DTYPES[name].least or found.max() > DTYPES[name].greatest:
                 raise self.wrong(argument, f"{name} elements", value)
         with np.errstate(over="ignore"):
             return found.astype(numpy_dtype(DTYPES[name]))

@@ -128,7 +128,7 @@ def _has_buffer(value: Any) -> bool:
 
 
 def _by_buffer(otherwise: View) -> View:
-    """By the buffer protocol, but for bfloat16, which it does not know."""
+    """By the buffer protocol, but for types that it does not know."""
 
     def look(t: Any) -> Array | None:
         if getattr(t.dtype, "kind", "V") == "V":
@@ -193,7 +193,7 @@ def _load() -> _Loaded | None:
 
 def _types() -> npt.NDArray[np.int64]:
     """DLPack's word, numpy's type and bytes of each type of opgen's."""
-    known = [(CODES[name], numpy_dtype(dtype)) for name, dtype in DTYPES.items()]
+    known = [(CODES[name], numpy_dtype(dtype)) for name, dtype in DTYPES.items() if name in CODES]
     return np.array([(code | bits << 8 | 1 << 16, id(t), t.itemsize) for (code, bits), t in known], np.int64)
 
 

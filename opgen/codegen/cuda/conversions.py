@@ -16,7 +16,11 @@ def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
     """The value, of type `source`, as a `target`."""
     if source == target:
         return value
-    if source.is_float and source.bits == 16:
+    if source.is_int and source.is_stored:
+        compute = source.compute_type
+        wide = _call(use, f"{VALUE_TYPES[compute]}_from_{VALUE_TYPES[source]}", value, full_interval(source))
+        return conversion(use, compute, target, wide)
+    if source.is_float and source.is_stored:
         wide = _call(use, f"f32_from_{VALUE_TYPES[source]}", value)
         return conversion(use, FLOAT32, target, wide)
     if target == BOOL:
@@ -25,6 +29,11 @@ def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
     if source == BOOL:
         one, zero = literal(1, target), literal(0, target)
         return Code(f"{value.at(TERNARY + 1)} ? {one} : {zero}", TERNARY, (0, 1) if target.is_int else None)
+    if target.is_int and target.is_stored:
+        if source.is_float:
+            return _call(use, f"{VALUE_TYPES[target]}_from_{VALUE_TYPES[source]}", value)
+        byte = conversion(use, source, target.compute_type, value)
+        return _call(use, f"{VALUE_TYPES[target]}_from_{VALUE_TYPES[target.compute_type]}", byte)
     if target.is_int:
         return _to_integer(use, source, target, value)
     return _to_float(use, source, target, value)

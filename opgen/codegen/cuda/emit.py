@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from opgen.codegen.cuda.code import full_interval
 from opgen.codegen.cuda.expressions import ExpressionPrinter, Scope
@@ -21,7 +22,7 @@ from opgen.codegen.cuda.program import (
     Launch,
 )
 from opgen.codegen.cuda.statements import StatementPrinter
-from opgen.codegen.cuda.types import MEMORY_TYPES, TYPEDEFS, VALUE_TYPES
+from opgen.codegen.cuda.types import MEMORY_TYPES, TYPEDEFS, VALUE_TYPES, WIDE_TYPES
 from opgen.loop import walk as w
 from opgen.loop.nodes import Barrier, Buffer, Const, Kernel, Load, Stmt, Store, Var
 
@@ -52,15 +53,16 @@ class _Emitter:
             frozenset(p.name for p in self.kernel.parameters), {buffer.name: buffer for buffer in self.kernel.buffers}
         )
         steps = partition(self.kernel.body, context, self._launch)
-        typedefs = [f"typedef {meaning} {name};" for name, meaning in TYPEDEFS.items()]
+        code = "\n".join((*render_helpers(self.helpers), *self.functions))
+        known = set(re.findall(r"\w+", code)) | WIDE_TYPES
+        typedefs = [f"typedef {meaning} {name};" for name, meaning in TYPEDEFS.items() if name in known]
         head = [
             f"// {self.names.fresh(self.kernel.name)}: CUDA C emitted by opgen.  It needs no header.",
             f"// Compile it with {' '.join(COMPILE_FLAGS)}.",
             "",
             *typedefs,
         ]
-        parts = ["\n".join(head) + "\n", *render_helpers(self.helpers), *self.functions]
-        return CudaProgram(self.kernel, "\n".join(parts), steps)
+        return CudaProgram(self.kernel, "\n".join(("\n".join(head) + "\n", code)), steps)
 
     def _launch(self, body: Stmt, context: Context) -> Launch:
         nest = analyse(body, context.known, context.buffers, self.inputs)

@@ -236,7 +236,7 @@ class ExpressionPrinter:
             return arguments[0] if not dtype.signed else self._helper(f"abs_{VALUE_TYPES[dtype]}", *arguments)
         if dtype.is_int and e.function == "pow":
             return self._helper(f"pow_{VALUE_TYPES[dtype]}", *arguments, interval=full_interval(dtype))
-        if not dtype.is_float or dtype.bits == 16:
+        if not dtype.is_float or dtype.is_stored:
             raise InternalError(f"no {e.function} of {dtype}")
         name = _C_FUNCTIONS.get(e.function, e.function) + ("f" if dtype == FLOAT32 else "")
         return Code(f"{name}({', '.join(a.text for a in arguments)})")
@@ -255,7 +255,7 @@ class ExpressionPrinter:
 def _constant(e: Const) -> Code:
     dtype = e.type.dtype
     text = literal(e.value, dtype)
-    level = UNARY if text.startswith("-") or (dtype.is_float and dtype.bits == 16) else PRIMARY
+    level = UNARY if text.startswith("-") or dtype.is_stored else PRIMARY
     if not dtype.is_int:
         return Code(text, level)
     small = dtype == INT64 and not text.endswith("LL") and "LL" not in text

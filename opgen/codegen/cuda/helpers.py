@@ -7,29 +7,14 @@ the same bits.  Only those in use are printed, in the order of this table.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from opgen.codegen.cuda.helper import Helper
+from opgen.codegen.cuda.small import small_conversions
 from opgen.codegen.cuda.types import VALUE_TYPES, literal
 from opgen.dtypes import DTYPES, DType
 
-_INTS = {VALUE_TYPES[d]: d for d in DTYPES.values() if d.is_int}
+_INTS = {VALUE_TYPES[d]: d for d in DTYPES.values() if d.is_int and not d.is_stored}
 _FLOATS = ("f32", "f64")
-
-
-@dataclass(frozen=True, slots=True)
-class Helper:
-    """A function: its result, its parameters, its body (one line, or several), a comment and the helpers it calls."""
-
-    result: str
-    parameters: str
-    body: str
-    note: str = ""
-    needs: tuple[str, ...] = ()
-
-    def render(self, name: str) -> str:
-        lines = "\n".join(f"    {line}" for line in self.body.strip().split("\n"))
-        note = f"// {self.note}\n" if self.note else ""
-        return f"{note}static __device__ __forceinline__ {self.result} {name}({self.parameters}) {{\n{lines}\n}}\n"
 
 
 def _arithmetic() -> dict[str, Helper]:
@@ -179,7 +164,7 @@ return (f64)((n & ~0xfffULL) | ((n & 0xfffULL) != 0 ? 0x800ULL : 0));""",
     ),
 }
 
-HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _CONVERSIONS
+HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _CONVERSIONS | small_conversions()
 
 
 def render_helpers(used: Iterable[str]) -> list[str]:

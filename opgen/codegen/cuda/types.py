@@ -6,20 +6,25 @@ import math
 import struct
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType, small_bits
+from opgen.loop.syntax import SUFFIX_OF
 
 VALUE_TYPES = {
     BOOL: "bool",
-    **{d: f"{'i' if d.signed else 'u'}{d.bits}" for d in DTYPES.values() if d.is_int},
+    **{d: f"{'i' if d.signed else 'u'}{d.digits}" for d in DTYPES.values() if d.is_int},
+    **{d: SUFFIX_OF[d.name] for d in DTYPES.values() if d.small},
     FLOAT16: "f16",
     BFLOAT16: "bf16",
     FLOAT32: "f32",
     FLOAT64: "f64",
 }
-"""The C type of a value.  The two 16-bit floating types are carried as their bits."""
+"""The C type of a value.  Types of memory alone (16-bit floating ones, all of at most 8 bits) are carried as bits."""
 
 MEMORY_TYPES = VALUE_TYPES | {BOOL: "u8"}
 """The C type of an element in memory."""
+
+WIDE_TYPES = frozenset(t for d, t in VALUE_TYPES.items() if d != BOOL and not (d.is_stored and d.bits == 8))
+"""Types that every program declares; it declares those of memory alone where it has them."""
 
 TYPEDEFS = {
     "i8": "signed char",
@@ -34,6 +39,7 @@ TYPEDEFS = {
     "bf16": "unsigned short",
     "f32": "float",
     "f64": "double",
+    **{VALUE_TYPES[d]: "unsigned char" for d in DTYPES.values() if d.is_stored and d.bits == 8},
 }
 
 _EXPONENT_BITS = {FLOAT16: 5, BFLOAT16: 8}
@@ -53,6 +59,8 @@ def literal(value: int | float | bool, dtype: DType) -> str:
 def _integer(value: int, dtype: DType) -> str:
     if not dtype.least <= value <= dtype.greatest:
         raise InternalError(f"{value} is no {dtype}")
+    if dtype.is_stored:
+        return f"({VALUE_TYPES[dtype]}){value & (1 << dtype.digits) - 1}"
     if not dtype.signed:
         return f"{value}{'' if dtype.bits < 32 else 'u' if dtype.bits == 32 else 'ull'}"
     suffix = "" if -(2**31) < value < 2**31 or dtype != INT64 else "LL"
@@ -61,6 +69,8 @@ def _integer(value: int, dtype: DType) -> str:
 
 
 def _floating(value: float, dtype: DType) -> str:
+    if dtype.small is not None:
+        return f"({VALUE_TYPES[dtype]})0x{small_bits(value, dtype):02x}"
     if dtype in _EXPONENT_BITS:
         return f"({VALUE_TYPES[dtype]})0x{narrow_bits(value, dtype):04x}"
     if dtype == FLOAT64:

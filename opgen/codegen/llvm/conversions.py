@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from opgen.codegen.llvm import bfloat16
+from opgen.codegen.llvm import bfloat16, small
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, literal, scalar_type, splat, suffix, value_type, vector
 from opgen.diagnostics import InternalError
@@ -163,10 +163,10 @@ _HELPERS: dict[str, tuple[str, str, str]] = {
   ret {i64} %result
 """,
     ),
-}
+} | small.HELPERS
 """Result, argument and body of each helper: `{i32}` is that type with all lanes, `$i32:7` a constant in every lane."""
 
-_SCALARS = ("i1", "i16", "i32", "i64", "float", "double")
+_SCALARS = ("i1", "i8", "i16", "i32", "i64", "float", "double")
 _CONSTANT = re.compile(r"\$(\w+):(\S+?)(?=[,\s])")
 
 
@@ -175,8 +175,15 @@ def convert(fn: Function, value: Value, to: DType) -> Value:
     source = value.type.dtype
     if source.name == to.name:
         return value
+    if source.small is not None:
+        return convert(fn, _helper(fn, f"float32.from.{source.name}", value, FLOAT32), to)
+    if source.is_int and source.is_stored:
+        return convert(fn, small.unpacked(fn, value), to)
     if to.kind == "bool":
         return _truth(fn, value)
+    if to.is_int and to.is_stored:
+        byte = convert(fn, value, to.compute_type)
+        return small.packed(fn, small.held(fn, byte, to) if source.is_float else byte, to)
     if source.kind == "float":
         return _from_float(fn, value, to)
     return _from_integer(fn, value, to)
@@ -264,7 +271,7 @@ def _narrowed(fn: Function, value: Value, to: DType) -> Value:
         half = vector("half", value.type.lanes)
         rounded = fn.writer.pure("half", f"fptrunc {value.typed} to {half}")
         return _op(fn, "bitcast", Value(rounded, value.type, half), to)
-    if to.name not in ("float16", "bfloat16"):
+    if not to.is_stored:
         raise InternalError(f"no conversion from {value.type} to {to}")
     by_instruction = bfloat16.narrowed(fn, value) if to.name == "bfloat16" else None
     return by_instruction or _helper(fn, f"{to.name}.from.float32", value, to)

@@ -98,7 +98,7 @@ def _binary(fn: Function, e: Binary) -> Value:
     scalar, lanes = scalar_type(left.type.dtype.name), left.type.lanes
     kind = left.type.dtype.kind
     if kind == "float":
-        if left.type.dtype.bits == 16:
+        if left.type.dtype.is_stored:
             raise InternalError(f"arithmetic on {left.type}")
         return _float_binary(fn, e, left, right)
     if e.op in ("min", "max"):
@@ -142,7 +142,7 @@ def _compare(fn: Function, e: Compare) -> Value:
         raise InternalError(f"{e.op} of {left.type} and {right.type}")
     dtype = left.type.dtype
     if dtype.is_float:
-        if dtype.bits == 16:
+        if dtype.is_stored:
             raise InternalError(f"comparison of {left.type}")
         operation = f"fcmp {_FLOAT_COMPARE[e.op]}"
     elif e.op in ("eq", "ne"):
@@ -157,7 +157,7 @@ def _unary(fn: Function, e: Unary) -> Value:
     value = fn.value(e.operand)
     dtype, lanes = value.type.dtype, value.type.lanes
     scalar = scalar_type(dtype.name)
-    if e.op == "neg" and dtype.is_float and dtype.bits > 16:
+    if e.op == "neg" and dtype.is_float and not dtype.is_stored:
         text = f"fneg {value.typed}"
     elif e.op == "neg" and dtype.is_int:
         text = f"sub {value.text} {splat_literal(scalar, '0', lanes)}, {value.ref}"

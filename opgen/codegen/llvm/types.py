@@ -1,7 +1,7 @@
 """How values of the loop IR are spelt in LLVM: types, literals, names.
 
 A bool is `i1` as a value and `i8` (0 or 1) in memory.  Signed and unsigned integers are alike: instructions tell them
-apart.  float16 and bfloat16 are `i16` everywhere: the loop IR only
+apart.  Types of memory alone (float16, bfloat16, those of at most 8 bits) are integers everywhere: the loop IR only
 loads, stores, selects and casts them, and LLVM's own conversions of `half` and `bfloat` call functions that need not
 exist.
 """
@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import DTYPES
+from opgen.dtypes import DTYPES, small_bits
 from opgen.loop.nodes import Type
 
 _VALUE = {
@@ -28,11 +28,9 @@ _VALUE = {
     "uint16": "i16",
     "uint32": "i32",
     "uint64": "i64",
-    "float16": "i16",
-    "bfloat16": "i16",
     "float32": "float",
     "float64": "double",
-}
+} | {d.name: f"i{d.bits}" for d in DTYPES.values() if d.is_stored}
 _SUFFIX = {"i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "float": "f32", "double": "f64"}
 
 
@@ -95,6 +93,10 @@ def literal(value: int | float | bool, t: Type) -> str:
 def _scalar_literal(value: int | float | bool, name: str) -> str:
     if name == "bool":
         return "true" if value else "false"
+    if DTYPES[name].small is not None:
+        return str(small_bits(float(value), DTYPES[name]))
+    if DTYPES[name].is_int and DTYPES[name].is_stored:
+        return str(int(value) & (1 << DTYPES[name].digits) - 1)
     if DTYPES[name].is_int:
         return str(wrapped(int(value), DTYPES[name].bits))
     if name == "float16":

@@ -32,6 +32,8 @@ def capsule_of(owner: object, address: int, dtype: DType, shape: tuple[int, ...]
     layout = (c_int64 * max(1, 2 * rank))(*shape, *strides)
     sizes = ctypes.cast(layout, ctypes.POINTER(c_int64))
     steps = ctypes.cast(ctypes.byref(layout, rank * ctypes.sizeof(c_int64)), ctypes.POINTER(c_int64))
+    if dtype.name not in CODES:
+        raise BufferError(f"elements of {dtype}, which DLPack has several of in a byte")
     code, bits = CODES[dtype.name]
     tensor = Tensor(address, *device, rank, code, bits, 1, sizes, steps, 0)
     number = next(_serial)

@@ -375,7 +375,7 @@ class Evaluator:
         if name == "present":
             return self._present(tree)
         if name in PREDICATES:
-            return self.narrowed.ask(tree)
+            return self.narrowed.ask(tree, world.types)
         if name in LISTS:
             if at is None:
                 raise Mistake(f"'{name}' gives several values", tree.span, f"write {name}(...)...")

@@ -1,19 +1,38 @@
-"""Questions about types, answered when an op is made: an answer narrows the type variable that was asked of."""
+"""Questions about types, answered when an op is made: an answer narrows the type variable that was asked of.
+
+`is_float(T)` is a condition, `bits(T)` and `greatest(T)` are numbers: how many bits of an element count, and the greatest
+finite number of the type.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from opgen.dtypes import DTYPES, DType
+from opgen.dtypes import DType, lookup, small_value
 from opgen.spec import syntax as s
-from opgen.spec.generic.values import Mistake, boolean
+from opgen.spec.generic.values import Mistake, boolean, integer, real
 
-PREDICATES: dict[str, Callable[[DType], bool]] = {
+_LARGEST = {"float16": 65504.0, "bfloat16": 2.0**128 - 2.0**120, "float32": 2.0**128 - 2.0**104}
+
+
+def _greatest(t: DType) -> int | float:
+    """The greatest finite number of a type."""
+    if not t.is_float:
+        return t.greatest
+    if t.small is None:
+        return _LARGEST.get(t.name, sys.float_info.max)
+    return small_value(t.small.overflow - (t.small.nan is not None), t)
+
+
+PREDICATES: dict[str, Callable[[DType], bool | int | float]] = {
     "is_float": lambda t: t.is_float,
     "is_integer": lambda t: t.is_int,
     "is_bool": lambda t: t.kind == "bool",
-    "is_signed": lambda t: t.is_float or (t.is_int and not t.name.startswith("u")),
+    "is_signed": lambda t: t.kind != "bool" and (t.signed if t.small is None else t.small.signed),
+    "bits": lambda t: t.digits,
+    "greatest": _greatest,
 }
 """What may be asked of a type, by the names of functions: `is_float(T)`."""
 
@@ -27,16 +46,19 @@ class Narrowed:
     types: Mapping[str, str] = field(default_factory=dict)
     asked: dict[str, set[str]] = field(default_factory=dict)
 
-    def ask(self, tree: s.Call) -> s.Expression:
-        """The answer to `is_...(T)`."""
+    def ask(self, tree: s.Call, settled: Mapping[str, str]) -> s.Expression:
+        """The answer to `is_...(T)`, as a tree; `settled` are types that the form fixes, as those of attributes."""
         name = tree.arguments[0].name if tree.arguments and isinstance(tree.arguments[0], s.Named) else ""
-        dtype = DTYPES.get(self.types.get(name, name))
+        dtype = lookup(self.types.get(name, settled.get(name, name)))
         if dtype is None or len(tree.arguments) != 1:
             raise Mistake(f"'{tree.function.name}' takes the name of a type", tree.span)
         self.asked.setdefault(name, set()).add(tree.function.name)
-        return boolean(PREDICATES[tree.function.name](dtype), tree.span)
+        answer = PREDICATES[tree.function.name](dtype)
+        if isinstance(answer, bool):
+            return boolean(answer, tree.span)
+        return integer(answer, tree.span) if isinstance(answer, int) else real(answer, tree.span)
 
     def allowed(self, name: str, dtype: DType) -> bool:
         """Whether all that was asked of a variable is answered alike for a type."""
-        own = DTYPES.get(self.types.get(name, ""))
+        own = lookup(self.types.get(name, ""))
         return own is None or all(PREDICATES[q](own) == PREDICATES[q](dtype) for q in self.asked.get(name, ()))
