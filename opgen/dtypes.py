@@ -11,7 +11,7 @@ Kind = Literal["bool", "int", "float"]
 
 @dataclass(frozen=True)
 class Small:
-    """How a floating type of at most 8 bits is stored, from the top: a sign, `exponent` bits with a bias, fraction bits.
+    """How a floating type of at most 8 bits is stored: from the top a sign, biased `exponent` bits, `fraction` bits.
 
     `overflow` is the magnitude's bits that numbers beyond the greatest become, and infinities (NaN's, or infinity's).
     `nan` are those of NaN, None where there is none (a NaN becomes 0).  `one_zero`: there is no -0, and NaN is the sign
@@ -33,8 +33,8 @@ class DType:
     """A scalar type.
 
     `bits` is its size in memory (a bool takes 8, and so does a number of fewer bits).  `compute` names the type in
-    which arithmetic on it is done and sums are accumulated: float32 for floating types of at most 16 bits, an integer of
-    8 bits for those of fewer, itself otherwise (so integers wrap in their own type).  `precision` is the number of
+    which arithmetic on it is done and sums are accumulated: float32 for floating types of at most 16 bits, an integer
+    of 8 bits for those of fewer, itself otherwise (so integers wrap in their own type).  `precision` is the number of
     significand bits (the unit roundoff is 2**-precision); 0 for types that are not floating.  `signed` tells the two
     kinds of integers apart.  `width` is the number of bits that count, the lowest ones: 0 if all do.  `small` tells how
     a floating type of at most 8 bits is stored.
@@ -68,6 +68,11 @@ class DType:
     def is_stored(self) -> bool:
         """Whether the type is one of memory alone: arithmetic on it is done in another."""
         return self.compute != self.name
+
+    @property
+    def is_bits(self) -> bool:
+        """Whether it is a type of memory alone of at most 8 bits, for which few languages have a word."""
+        return self.is_stored and self.bits == 8
 
     @property
     def digits(self) -> int:

@@ -31,7 +31,7 @@ NUMPY: dict[str, np.dtype[np.generic]] = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
-} | {d.name: np.dtype(getattr(ml_dtypes, d.name)) for d in DTYPES.values() if d.bits == 8 and d.is_stored}
+} | {d.name: np.dtype(getattr(ml_dtypes, d.name)) for d in DTYPES.values() if d.is_bits}
 """The numpy type of each scalar type."""
 
 
@@ -258,7 +258,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {name: _function(name) for name in
 def cast_lanes(x: Array, source: DType, target: DType) -> Array:
     """Every element converted as the loop IR says."""
     to = NUMPY[target.name]
-    if source.bits == 8 and source.is_stored and source != target:
+    if source.is_bits and source != target:
         compute = source.compute_type
         return cast_lanes(x.astype(NUMPY[compute.name]), compute, target)
     if target.kind == "bool":
@@ -292,7 +292,8 @@ def _low_bits(x: Array, target: DType) -> Array:
     spare = 8 - target.digits
     low = (x.astype(np.uint64) << np.uint64(spare)).astype(np.uint8)
     kept = low.view(np.int8) >> spare if target.signed else low >> spare
-    return kept.astype(NUMPY[target.name])
+    made: Array = kept.astype(NUMPY[target.name])
+    return made
 
 
 def _small(x: Float32s, target: DType) -> Array:

@@ -35,7 +35,7 @@ from opgen.lower.names import reserved_names
 from opgen.lower.orders import sorted_rows, with_keys
 from opgen.lower.parameters import Parameters
 from opgen.lower.parts import Parts
-from opgen.lower.scalars import Scalars, stored, has_floats
+from opgen.lower.scalars import Scalars, has_floats, stored
 from opgen.lower.scope import Names, Scope, Spare, TensorAccess
 from opgen.lower.steps import Start, apart, at_each_step, start_of
 from opgen.lower.updates import rounded_once, update_nests

@@ -21,6 +21,8 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> C
     attributes: dict[str, Attribute] = {}
     fine = True
     for name, value in _values(shared, step).items():
+        if name in ports.attributes and ports.attributes[name].untold(value):
+            continue
         if name in ports.attributes:
             try:
                 attributes[ports.attributes[name].name] = fitted(ports.attributes[name], value)

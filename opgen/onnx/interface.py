@@ -33,6 +33,10 @@ class Parameter:
     words: tuple[str, ...]
     required: bool
 
+    def untold(self, value: object) -> bool:
+        """Whether a value says that there is none: 0, which is no type, of a type that has a default."""
+        return self.kind == "type" and not self.required and value == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Interface:

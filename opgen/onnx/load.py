@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from opgen.onnx.given import Opened
 from opgen.onnx.importer import main_model
 from opgen.onnx.interface import spec_of
 from opgen.onnx.order import graphs_in
-from opgen.onnx.package import OLDEST, newest
+from opgen.onnx.package import OLDEST, newest, onnx
 from opgen.onnx.scope import Import, TooManyNodesError
 from opgen.onnx.source import ModelSource, Source, parsed, read
 from opgen.onnx.specs import specs_digest, specs_file
@@ -65,12 +65,27 @@ def _versions(proto: Any, source: str) -> dict[str, int]:
     if len(found) < len(proto.opset_import):
         raise MalformedModelError(source, [Complaint("it names a domain of operators twice")])
     version = found.get("")
-    if version is not None and not OLDEST <= version <= newest():
+    nodes = [n for n in proto.graph.node if domain(n.domain) == ""]
+    if version is not None and not OLDEST <= version <= newest() and not _same_since(version, nodes):
         reason = f"it is of opset {version}; supported are {OLDEST} to {newest()}"
-        nodes = [n for n in proto.graph.node if domain(n.domain) == ""]
         named = [Complaint(reason, n.name or n.op_type, n.op_type) for n in nodes]
         raise UnsupportedModelError(source, named or [Complaint(reason)])
     return found
+
+
+def _same_since(version: int, nodes: Sequence[Any]) -> bool:
+    """Whether there are operators, all the same in an older opset and in the oldest that is read."""
+    defs = onnx().defs
+    if not 1 <= version < OLDEST or not nodes:
+        return False
+    try:
+        return all(
+            defs.get_schema(n.op_type, version, "").since_version
+            == defs.get_schema(n.op_type, OLDEST, "").since_version
+            for n in nodes
+        ) and not any(list(graphs_in(n)) for n in nodes)
+    except defs.SchemaError:
+        return False
 
 
 def _needs_types(proto: Any, module: Module, versions: dict[str, int]) -> bool:

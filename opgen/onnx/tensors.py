@@ -47,7 +47,8 @@ def array(tensor: Any, folder: Folder | None) -> Array:
     kind = onnx().helper.tensor_dtype_to_np_dtype(tensor.data_type).newbyteorder("<")
     if dtype.width:
         stored = _found(tensor, folder, np.dtype(np.uint8), -(-count * dtype.width // 8))
-        return _unpacked(stored, dtype.width, count).view(kind).reshape(shape)
+        apart: Array = _unpacked(stored, dtype.width, count).view(kind)
+        return apart.reshape(shape)
     native = _found(tensor, folder, kind, count).astype(kind.newbyteorder("="), copy=False)
     return _decided(native, dtype).reshape(shape)
 
@@ -64,7 +65,8 @@ def _found(tensor: Any, folder: Folder | None, kind: np.dtype[Any], count: int) 
 def _unpacked(stored: Array, width: int, count: int) -> Array:
     """Elements of fewer than 8 bits, of which bytes hold several, the first in the lowest bits: a byte for each."""
     apart = stored.reshape(-1, 1).view(np.uint8) >> np.arange(0, 8, width, dtype=np.uint8)
-    return (apart & np.uint8((1 << width) - 1)).reshape(-1)[:count]
+    elements: Array = (apart & np.uint8((1 << width) - 1)).reshape(-1)
+    return elements[:count]
 
 
 def _decided(found: Array, dtype: DType) -> Array:

@@ -162,9 +162,9 @@ class TensorChecks(OpChecks):
         accepted = {"bool": "b", "int": "iu", "float": "iuf"}[DTYPES[name].kind]
         if found.size and found.dtype.kind not in accepted:
             raise self.wrong_type(argument, f"{name} elements", value)
-        if found.size and DTYPES[name].is_int:
-            if found.min() < DTYPES[name].least or found.max() > DTYPES[name].greatest:
-                raise self.wrong(argument, f"{name} elements", value)
+        beyond = found.size and (found.min() < DTYPES[name].least or found.max() > DTYPES[name].greatest)
+        if beyond and DTYPES[name].is_int:
+            raise self.wrong(argument, f"{name} elements", value)
         with np.errstate(over="ignore"):
             return found.astype(numpy_dtype(DTYPES[name]))
 

@@ -1,4 +1,4 @@
-"""Conversions of types of at most 8 bits: machine code, CUDA C and the interpreter against ml_dtypes and exact numbers."""
+"""Types of at most 8 bits: machine code, CUDA C and the interpreter against ml_dtypes and exact numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ import pytest
 from numpy.typing import NDArray
 
 from opgen.codegen.llvm.target import Target
-from opgen.dtypes import DTYPES, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, UINT64, DType, small_bits, small_value, wrap
+from opgen.dtypes import (
+    DTYPES,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    UINT8,
+    UINT64,
+    DType,
+    small_bits,
+    small_value,
+    wrap,
+)
 from opgen.loop import build as b
 from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.interpret import interpret
@@ -50,7 +63,9 @@ def same(found: Array, wanted: Array, given: Array) -> None:
     bits = f"u{found.dtype.itemsize}"
     nan = np.isnan(wanted.astype(np.float64))
     bad = np.flatnonzero((found.view(bits) != wanted.view(bits)) & ~(nan & np.isnan(found.astype(np.float64))))
-    assert not bad.size, f"{bad.size} wrong (seed {SEED}): {given[bad[0]]!r} to {found[bad[0]]!r}, not {wanted[bad[0]]!r}"
+    assert not bad.size, (
+        f"{bad.size} wrong (seed {SEED}): {given[bad[0]]!r} to {found[bad[0]]!r}, not {wanted[bad[0]]!r}"
+    )
 
 
 def compiled(values: Array, source: DType, to: DType, lanes: int, target: Target) -> Array:
@@ -95,7 +110,9 @@ def test_of_an_integer_the_lowest_bits_count(dtype: DType) -> None:
     whole = np.concatenate([np.arange(-300, 300), [2**40 + 5, -(2**63), 2**63 - 1]])
     wanted = np.array([wrap(int(v), dtype) for v in whole], np.int8).astype(NUMPY[dtype.name])
     real = np.array([-9.7, -1.5, 0.5, 3.7, 200.0, math.nan, 1e20], np.float32)
-    cut = np.array([min(max(v, dtype.least), dtype.greatest) for v in (-9, -1, 0, 3, 200, 0, 2**31)], np.int8).astype(NUMPY[dtype.name])
+    cut = np.array([min(max(v, dtype.least), dtype.greatest) for v in (-9, -1, 0, 3, 200, 0, 2**31)], np.int8).astype(
+        NUMPY[dtype.name]
+    )
     dirty = np.arange(256, dtype=np.uint8)
     for lanes in (1, 16):
         assert np.array_equal(compiled(whole, INT64, dtype, lanes, Target.host()).view(np.uint8), wanted.view(np.uint8))
@@ -126,7 +143,9 @@ def _sample(dtype: DType) -> Array:
     if dtype.kind == "bool":
         return np.array([False, True])
     if dtype.is_int:
-        return np.concatenate([np.arange(100), rng.integers(0, min(dtype.greatest, 2**62), 50)]).astype(NUMPY[dtype.name])
+        return np.concatenate([np.arange(100), rng.integers(0, min(dtype.greatest, 2**62), 50)]).astype(
+            NUMPY[dtype.name]
+        )
     scale = np.float64(10) ** rng.uniform(-5, 4, 300)
     return np.concatenate([rng.standard_normal(300) * scale, [0.0, np.inf, np.nan]]).astype(NUMPY[dtype.name])
 

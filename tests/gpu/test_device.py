@@ -58,7 +58,7 @@ def test_every_pattern_of_the_16_bit_types_converts(gpu: Device) -> None:
     for dtype in (FLOAT16, BFLOAT16):
         arrays[f"x_{dtype}"] = bits.view(arrays[f"x_{dtype}"].dtype)
     found, expected = CudaKernel(case.kernel, gpu)(arrays, {"n": 65536}), interpret(case.kernel, arrays, {"n": 65536})
-    for name in [f"y_{s}_{t}" for s in ("float16", "bfloat16") for t in DTYPES]:
+    for name in [f"y_{s}_{t}" for s in ("float16", "bfloat16") for t in DTYPES if not DTYPES[t].is_bits]:
         got = found[name]
         assert isinstance(got, np.ndarray)
         same(got, expected[name], exact=True)

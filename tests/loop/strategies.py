@@ -44,7 +44,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.syntax import FUNCTIONS
 
-SCALARS = tuple(DTYPES.values())
+SCALARS = tuple(d for d in DTYPES.values() if not d.is_bits)
 LANES = (2, 4, 16)
 NAMES = ["i", "j", "k", "n", "height", "input", "for", "min", "inf_f32", "x_1", "float32", "true", "_"]
 FLOATS = [0.0, -0.0, 1.5, 1e-45, 5e-324, 1e300, math.inf, -math.inf, math.nan, 0.1, -1 / 3, 1e16, 65504.0]

@@ -37,7 +37,7 @@ class Programs:
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
         self._count = 0
-        self._dtype = self._rng.choice([d for d in DTYPES.values() if d.is_int])
+        self._dtype = self._rng.choice([d for d in DTYPES.values() if d.is_int and not d.is_bits])
 
     def kernel(self) -> Kernel:
         """A kernel of two sizes over data of an integer type."""

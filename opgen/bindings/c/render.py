@@ -64,7 +64,7 @@ def render_header(module: Module, prefix: str | None = None, source: str | None 
 
 def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dict[str, str]:
     """The sources of the glue but for the table of kernels; the keys follow the library's prefix in files' names."""
-    types = [_type(t) for t in DTYPES.values()]
+    types = [_type(t) for t in DTYPES.values() if not t.is_bits]
     context = {
         "v": view,
         "p": f"{view.prefix}_k",

@@ -108,7 +108,7 @@ def _element(t: DType) -> Element:
     )
 
 
-ELEMENTS = {name: _element(t) for name, t in DTYPES.items()}
+ELEMENTS = {name: _element(t) for name, t in DTYPES.items() if not t.is_bits}
 
 LITERALS = tuple(ELEMENTS[n] for n in ("float32", "float64", "int32", "int64", "bool", "uint8"))
 """The types of constants that are written down as Java's own numbers, one for each of these."""

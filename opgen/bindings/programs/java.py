@@ -81,7 +81,8 @@ class ArrayView:
 
     @property
     def shown(self) -> str:
-        bits = ", by its bits" if self.element.bits == 16 and self.element.kind.type == "float" else ""
+        plain = self.element.name == self.c.type and (self.element.bits, self.element.kind.type) != (16, "float")
+        bits = "" if plain else ", by its bits"
         return javadoc_text(self.c.described + bits)
 
     @property
@@ -155,7 +156,7 @@ def model_view(view: ProgramView, package: str) -> ModelView:
     for t in view.tensors:
         if t.count >= 2**31 - 8:
             raise UserError(f"'{t.said}' has {t.count} elements: more than an array of Java's holds")
-        element = ELEMENTS[t.type]
+        element = ELEMENTS.get(t.type, ELEMENTS["uint8"])  # numbers of at most 8 bits are told by these
         kind = "short" if element.bits == 16 else element.kind.type
         size = constants.fresh(f"{t.name.upper()}_SIZE")
         arrays.append(ArrayView(names.fresh(lower_camel(t.name)), size, t, element, kind, offset))

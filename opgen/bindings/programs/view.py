@@ -38,7 +38,7 @@ _TAKEN = (
 """Names that the library's own code has for itself beside tensors."""
 
 _STORED = {"bool": "bool", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double"}
-"""What an element is in C, where it is no integer; those of 16 bits are told by their bits."""
+"""What an element is in C, where it is no integer; those of memory alone are told by their bits."""
 
 STATUSES = (
     Enumerator("OK", 0),
@@ -167,7 +167,7 @@ def program_view(
 
 def element_type(dtype: DType) -> str:
     """The C type that holds an element."""
-    return _STORED.get(dtype.name, f"{dtype.name}_t")
+    return "uint8_t" if dtype.is_bits else _STORED.get(dtype.name, f"{dtype.name}_t")
 
 
 def identifier(text: str) -> str:

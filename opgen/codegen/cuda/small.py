@@ -99,5 +99,6 @@ if (x != x) return {nan};
 const f32 aligned = __int_as_float((i32)magnitude) + __int_as_float({_bits(aligning)});
 const u32 code = magnitude < {_bits(least)}u
     ? (u32)__float_as_int(aligned) - {_bits(aligning)}u
-    : (magnitude - 0x{127 - small.bias << 23:08x}u + 0x{(1 << shift - 1) - 1:x} + (magnitude >> {shift} & 1)) >> {shift};
+    : (magnitude - 0x{127 - small.bias << 23:08x}u
+       + 0x{(1 << shift - 1) - 1:x} + (magnitude >> {shift} & 1)) >> {shift};
 {zero}return ({t})(sign | (code > 0x{greatest:x} ? 0x{small.overflow:x} : code));"""

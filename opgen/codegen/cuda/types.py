@@ -23,7 +23,7 @@ VALUE_TYPES = {
 MEMORY_TYPES = VALUE_TYPES | {BOOL: "u8"}
 """The C type of an element in memory."""
 
-WIDE_TYPES = frozenset(t for d, t in VALUE_TYPES.items() if d != BOOL and not (d.is_stored and d.bits == 8))
+WIDE_TYPES = frozenset(t for d, t in VALUE_TYPES.items() if d != BOOL and not d.is_bits)
 """Types that every program declares; it declares those of memory alone where it has them."""
 
 TYPEDEFS = {
@@ -39,7 +39,7 @@ TYPEDEFS = {
     "bf16": "unsigned short",
     "f32": "float",
     "f64": "double",
-    **{VALUE_TYPES[d]: "unsigned char" for d in DTYPES.values() if d.is_stored and d.bits == 8},
+    **{VALUE_TYPES[d]: "unsigned char" for d in DTYPES.values() if d.is_bits},
 }
 
 _EXPONENT_BITS = {FLOAT16: 5, BFLOAT16: 8}

@@ -33,7 +33,9 @@ def held(fn: Function, value: Value, to: DType) -> Value:
     for name, end in (("max", to.least), ("min", to.greatest)):
         mangled = f"llvm.{'s' if to.signed else 'u'}{name}.{suffix('i8', lanes)}"
         symbol = fn.module.declare(mangled, f"{value.text} @{mangled}({value.text}, {value.text})")
-        ref = fn.writer.pure("held", f"call {value.text} {symbol}({value.text} {ref}, {value.text} {splat('i8', str(end), lanes)})")
+        ref = fn.writer.pure(
+            "held", f"call {value.text} {symbol}({value.text} {ref}, {value.text} {splat('i8', str(end), lanes)})"
+        )
     return Value(ref, value.type, value.text)
 
 

@@ -1,7 +1,7 @@
 """Questions about types, answered when an op is made: an answer narrows the type variable that was asked of.
 
-`is_float(T)` is a condition, `bits(T)` and `greatest(T)` are numbers: how many bits of an element count, and the greatest
-finite number of the type.
+`is_float(T)` is a condition, `bits(T)` and `greatest(T)` are numbers: how many bits of an element count, and the
+greatest finite number of the type.
 """
 
 from __future__ import annotations

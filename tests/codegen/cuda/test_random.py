@@ -37,7 +37,7 @@ from tests.loop.strategies import OPERATIONS
 
 pytestmark = pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")
 
-TYPES = (BOOL, *(d for d in DTYPES.values() if d.is_int), FLOAT32, FLOAT64)
+TYPES = (BOOL, *(d for d in DTYPES.values() if d.is_int and not d.is_bits), FLOAT32, FLOAT64)
 SIZE = 64
 COUNT = 12
 
