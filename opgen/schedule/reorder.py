@@ -76,10 +76,14 @@ def sunk(s: For, below: frozenset[str]) -> Stmt:
 
 
 def _accumulates(s: For) -> bool:
-    """Whether some element is read and written in each iteration: such a loop is not independent."""
+    """Whether some element may be written in several iterations: such a loop is not independent.
+
+    It is read and written in each of them, or what is loaded says where it is.
+    """
     own = {o.name for o in buffers_in(s)}
-    fixed = [p for p in stores(s) if not any(s.var in free_vars(i) for i in p.indices)]
-    return any(_reads(p.value, p) for p in fixed if p.buffer not in own)
+    kept = [p for p in stores(s) if p.buffer not in own]
+    fixed = [p for p in kept if not any(s.var in free_vars(i) for i in p.indices)]
+    return any(_reads(p.value, p) for p in fixed) or any(map(_loads, (i for p in kept for i in p.indices)))
 
 
 def _reads(e: Expr, s: Store) -> bool:

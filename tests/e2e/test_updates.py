@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import ml_dtypes
 import numpy as np
@@ -22,13 +22,17 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
 from opgen.loop.print import print_kernel
 from opgen.loop.verify import verify
+from opgen.loop.walk import loops_in
 from opgen.lower import Variant, lower
+from opgen.machine import typical
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.devices import emulation
 from opgen.runtime.devices.emulation import compile_emulated
 from opgen.runtime.errors import ArgumentValueError
 from opgen.schedule.default import scheduled
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.reorder import reorder
 from opgen.spec.shapes import evaluate, solve
 from tests.bindings.c.library import INVALID, OK, Library, built, of
 from tests.bindings.modules import ROOT, generated, spec
@@ -98,6 +102,12 @@ def _points(rng: np.random.Generator) -> Arrays:
     return {"x": _values(rng, dtype, rows, columns, depth), "at": at, "v": _values(rng, dtype, count, depth)}
 
 
+def _table(rng: np.random.Generator) -> Arrays:
+    n, rows, columns = _sizes(rng, 3)
+    ids = rng.integers(0, n, (rows, columns))
+    return {"x": _values(rng, np.float32, n), "ids": ids, "v": _values(rng, np.float32, rows, columns)}
+
+
 def _segments(rng: np.random.Generator) -> Arrays:
     count, columns = _sizes(rng, 2)
     return {
@@ -164,6 +174,7 @@ CASES: Mapping[str, Case] = {
     ),
     "Segments": Case(_segments, _means, "ids", {"segments": 3}, size=lambda arrays: 3),
     "Folded": Case(_windows, _folded, None, {"reach": 12}),
+    "Flat": Case(_table, lambda x, ids, v: _at(np.add, x, ids, v), "ids"),
     "Scalar": Case(_some, lambda x, ids: np.sum(x[ids]), "ids"),
 }  # fmt: skip
 
@@ -307,7 +318,28 @@ def test_nothing_to_update() -> None:
 def test_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits however many threads there are: updates are in order."""
     monkeypatch.setenv("OPGEN_NUM_THREADS", str(threads))
+    monkeypatch.setenv("OPGEN_SPECIALIZE", "always")
     rng = np.random.default_rng(SEED)
     x, v = _values(rng, np.float32, 11, 300), _values(rng, np.float32, 4000, 300)
     ids = rng.integers(0, 11, 4000)
     np.testing.assert_array_equal(generated(UPDATES).add_rows(x, ids, v), _at(np.add, x, ids, v))
+
+
+def test_threads_have_columns_of_their_own() -> None:
+    """Rows that several updates change are shared by columns: of each element the updates stay in order."""
+    arrays = {"x": np.zeros((5, 64), np.float32), "ids": np.zeros(9, np.int64), "v": np.ones((9, 64), np.float32)}
+    kernel, parameters = _kernel("AddRows", arrays)
+    fast = scheduled(simplify(bind(kernel, _integers(kernel, parameters))), machine=replace(typical(64), cores=2))[1]
+    around = next(s for s in loops_in(fast.body) if s.kind == "parallel" and s.var.startswith("y_at"))
+    assert [s.kind for s in loops_in(around)] == ["parallel", "serial", "serial", "vector"]
+    assert (interpret(fast, arrays, {})["y"] == [[9.0] * 64] + [[0.0] * 64] * 4).all()
+
+
+def test_updates_stay_in_order() -> None:
+    """A loop over what tells the places moves inside one that owns elements, and no other."""
+    flat, _ = _kernel("Flat", _table(np.random.default_rng(SEED)))
+    with pytest.raises(ScheduleError, match="the iterations of 'y_at_i' are not known to be independent"):
+        reorder(flat, ["y_at_j", "y_at_i"])
+    rows, _ = _kernel("AddRows", _rows(np.float32)(np.random.default_rng(SEED)))
+    moved = reorder(rows, ["y_at_j_", "y_at_i"])
+    assert [s.var for s in loops_in(moved.body)][-2:] == ["y_at_j_", "y_at_i"]

@@ -348,6 +348,13 @@ def reduces(nest: Nest) -> bool:
     return any(constant_extent(s) != 1 for s in nest.inner_loops)
 
 
+def updates(nest: Nest) -> bool:
+    """Whether what is loaded tells which elements are written: several iterations may write one."""
+    own = {o.name for o in nest.allocations}
+    places = (i for s in stores(nest.core) if s.buffer not in own for i in s.indices)
+    return any(isinstance(e, Load) for i in places for e in walk_expr(i))
+
+
 def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
     """The loops, innermost first, on which some read of the lanes does not depend: tiling them reads that once a
     tile.

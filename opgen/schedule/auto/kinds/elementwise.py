@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from opgen.machine import Machine
 from opgen.schedule.auto.cuts import tails_of
+from opgen.schedule.auto.kinds.owners import by_owner
 from opgen.schedule.auto.nests import (
     copies_rows,
     loop_of_reads,
     own_axis,
     reduces,
+    updates,
     with_last,
     worth_lanes,
 )
@@ -48,6 +50,11 @@ class Elementwise:
         outer, lane = f"{vector}.o", f"{vector}.l"
         others = tuple(n for n in nest.names if n != vector)
         tails = tails_of(extent, lanes)
+        shared, most = updates(nest), PARALLEL if vector == site.roles.lanes else 1
+        owners = by_owner(self.name, nest, vector, lanes, machine) if shared else None
+        if owners is not None:
+            yield owners
+            return
         for tail in tails:
             whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector)
             yield Plan(
@@ -56,7 +63,7 @@ class Elementwise:
                 cuts=(Cut(vector, lanes, outer, lane, tail),),
                 order=(*others, outer),
                 results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
-                threads=(others if whole else (*others, outer))[: PARALLEL if vector == site.roles.lanes else 1],
+                threads=() if shared else (others if whole else (*others, outer))[:most],
                 otherwise=reduces(nest) or tail != tails[0] or (transposed is None and vector != site.roles.lanes),
             )
 
