@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from opgen.onnx.backend import prepare
-from tests.onnx.node_cases import EXCEPTIONS, cases, listed, outcomes
+from tests.onnx.node_cases import CHANCE, EXCEPTIONS, cases, listed, outcomes
 
 PARTS = 16
 """In how many parts they run, so that processors share them."""
@@ -32,7 +32,7 @@ def test_of_nodes(part: int) -> None:
     assert not stale, "\n".join(["these are exceptions no longer:", *stale])
 
 
-@pytest.mark.parametrize("name", sorted(EXCEPTIONS))
+@pytest.mark.parametrize("name", sorted(EXCEPTIONS.keys() - CHANCE.keys()))
 def test_what_an_exception_gives_is_nearer_to_the_result_in_float64(name: str) -> None:
     (case,) = (case for case in cases() if case.name == name)
     ((inputs, (wanted,)),) = case.data_sets
@@ -41,6 +41,23 @@ def test_what_an_exception_gives_is_nearer_to_the_result_in_float64(name: str) -
     ours, theirs = (np.abs(np.asarray(each, dtype=np.float64) - exact) for each in (found, wanted))
     assert ours.max() < theirs.max()
     assert ours.mean() < theirs.mean()
+
+
+@pytest.mark.parametrize("name", sorted(CHANCE))
+def test_what_chance_gives_is_what_it_may_give(name: str) -> None:
+    (case,) = (case for case in cases() if case.name == name)
+    ((inputs, wanted),) = case.data_sets
+    found = prepare(case.model).run(list(inputs))
+    assert [(f.dtype, f.shape) for f in found] == [(w.dtype, w.shape) for w in wanted]
+    if "bernoulli" in name:
+        assert set(np.unique(found[0])) <= {0, 1}
+        return
+    ratio = float(inputs[1])
+    kept = found[0] != 0
+    np.testing.assert_allclose(found[0][kept], (inputs[0] / (1 - ratio))[kept], rtol=1e-6)
+    assert abs(np.mean(kept) - (1 - ratio)) < 5 * np.sqrt(ratio * (1 - ratio) / kept.size)
+    if len(found) > 1:
+        np.testing.assert_array_equal(found[1], kept)
 
 
 def _attention(inputs: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
