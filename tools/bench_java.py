@@ -25,13 +25,13 @@ from tools.c_library import Library
 _PROGRAM = Path(__file__).parent / "java" / "Tiny.java"
 _SPEC = Path(__file__).resolve().parent.parent / "specs" / "nn_ops.op"
 _CALLS = 20_000
+_ROUNDS = 8
 
 
 @click.command()
 @click.argument("folder", type=GivenPath())
 @click.option("--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="How many a call may use.")
-@click.option("--rounds", type=click.IntRange(1, 100), default=12, show_default=True, help="The best of how many.")
-def main(folder: Path, threads: int, rounds: int) -> None:
+def main(folder: Path, threads: int) -> None:
     """Measure a tiny call through the jar in FOLDER."""
     jdk = Jdk.find()
     if jdk is None:
@@ -39,15 +39,15 @@ def main(folder: Path, threads: int, rounds: int) -> None:
     jar = (folder / "lib" / "nn_ops.jar").resolve()
     with tempfile.TemporaryDirectory(prefix="opgen-bench-java-") as classes:
         subprocess.run([*jdk.javac, "-cp", str(jar), "-d", classes, str(_PROGRAM)], check=True)
-        command = [str(jdk.home / "bin" / "java"), "-cp", f"{jar}:{classes}", "Tiny", str(threads), str(rounds)]
+        command = [str(jdk.home / "bin" / "java"), "-cp", f"{jar}:{classes}", "Tiny", str(threads)]
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     for line in said.splitlines():
         name, nanoseconds = line.split("\t")
         click.echo(f"{int(nanoseconds):7d} ns  {name}")
-    click.echo(f"{_in_c(folder, threads, rounds):7d} ns  the C library's part of a call, by ctypes from Python")
+    click.echo(f"{_in_c(folder, threads):7d} ns  the C library's part of a call, by ctypes from Python")
 
 
-def _in_c(folder: Path, threads: int, rounds: int) -> int:
+def _in_c(folder: Path, threads: int) -> int:
     """The nanoseconds of the same call by ctypes, on arrays that stay."""
     module = load(_SPEC)
     library = Library(module, folder, module.name)
@@ -56,7 +56,7 @@ def _in_c(folder: Path, threads: int, rounds: int) -> int:
     attrs: dict[str, Sequence[int] | str] = {"strides": [1, 1, 1, 1], "padding": "VALID"}
     call = library.call(module.op("Conv2D"), [x, w], attrs, np.zeros((1, 1, 2, 1), np.float32))
     best = None
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         begin = time.thread_time_ns()
         for _ in range(_CALLS):
             call()

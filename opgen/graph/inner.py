@@ -23,7 +23,7 @@ def taken_by(step: Step) -> set[str]:
     """The names of all values that a step takes, models in it included."""
     found: set[str | None]
     if isinstance(step, Call):
-        found = set(step.inputs)
+        found = {*step.inputs, *(name for _, name in step.counted)}
     elif isinstance(step, Branch):
         found = {step.condition}
     else:
@@ -64,7 +64,8 @@ def renamed(model: Model, names: Mapping[str, str]) -> Model:
     def step(old: Step) -> Step:
         outputs = tuple(map(new, old.outputs))
         if isinstance(old, Call):
-            return replace(old, inputs=tuple(map(new, old.inputs)), outputs=outputs)
+            counted = tuple((attribute, new(name)) for attribute, name in old.counted)
+            return replace(old, inputs=tuple(map(new, old.inputs)), outputs=outputs, counted=counted)
         if isinstance(old, Branch):
             then, otherwise = renamed(old.then, names), renamed(old.otherwise, names)
             return replace(old, condition=new(old.condition), then=then, otherwise=otherwise, outputs=outputs)

@@ -24,7 +24,7 @@ class Call:
     """A call of an op of a module.
 
     `inputs` and `outputs` are names of values; None stands for an optional one that is left out.  `origin` says where
-    it stands in the source, for messages.
+    it stands in the source, for messages.  `counted` are attributes that are elements of values, with their names.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Call:
     outputs: tuple[str | None, ...]
     attributes: Mapping[str, Attribute]
     origin: str = field(default="", compare=False)
+    counted: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

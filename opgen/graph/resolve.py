@@ -139,7 +139,7 @@ class _Resolver:
     def call(self, call: Call) -> None:
         """Adds a call."""
         names = [None if name is None else self.alias.get(name, name) for name in call.inputs]
-        if any(name in self._missing for name in names):
+        if any(name in self._missing for name in (*names, *(self.alias.get(n, n) for _, n in call.counted))):
             self._give_up(call.outputs)
             return
         undecided = False
@@ -150,10 +150,21 @@ class _Resolver:
                 for place, a in enumerate(arguments)
             )
             count = len(call.outputs)
-            found = instance(call.module, call.op, arguments, call.attributes, count)
+            attributes = {**call.attributes, **self._counted(call)}
+            found = instance(call.module, call.op, arguments, attributes, count)
             self._add(call, found, names)
         except UserError as error:
-            self._refuse(call, str(error), undecided)
+            self._refuse(call, str(error), undecided or isinstance(error, UndecidedCallError))
+
+    def _counted(self, call: Call) -> dict[str, int]:
+        """The attributes that are elements of values."""
+        found = {}
+        for attribute, name in call.counted:
+            number = self.known(name)
+            if number is None:
+                raise UndecidedCallError(f"its size '{attribute}' is known only when the model runs")
+            found[attribute] = int(number)
+        return found
 
     def _refuse(self, step: Step, reason: str, undecided: bool = False) -> None:
         operator = step.op if isinstance(step, Call) else "branch" if isinstance(step, Branch) else "runs"

@@ -231,8 +231,11 @@ class Mathematics:
         for axis, stretched in enumerate(access.stretched):
             size = sizes[axis] if stretched is None else stretched
             if reads_values(e.indices[axis]):
-                outside += self._beyond(subscripts[axis], size, e.outside is None, scope)
-                subscripts[axis] = b.maximum(b.minimum(subscripts[axis], b.sub(size, 1)), b.index(0))
+                spare = access.spare if access.spare is not None and access.spare.axis == axis else Spare(axis, 0, 0)
+                own = b.sub(size, spare.before + spare.after)
+                outside += self._beyond(subscripts[axis], own, e.outside is None, scope)
+                kept = b.maximum(b.minimum(subscripts[axis], b.sub(own, 1)), b.index(0))
+                subscripts[axis] = b.add(kept, spare.before)
             elif access.spare is not None and access.spare.axis == axis:
                 subscripts[axis] = b.add(subscripts[axis], access.spare.before)
                 outside += self._beyond_steps(subscripts[axis], size, access.spare, e.tensor, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from opgen.onnx.interface import Interface, MisfitError, Op, fitted, interface, 
 from opgen.onnx.scope import Import, Step
 
 
-def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> Call | None:
-    """The call, or None with the reasons noted.  Tensors among a node's attributes are added to `constants`."""
+def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> list[Call]:
+    """The call, behind one that works out its size if it has one that is counted; nothing, with the reasons noted.
+
+    Tensors among a node's attributes are added to `constants`.
+    """
     ports = interface(op)
     inputs = list(step.inputs)
     attributes: dict[str, Attribute] = {}
@@ -23,7 +27,7 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> C
     for name, value in _values(shared, step).items():
         if name in ports.attributes and ports.attributes[name].untold(value):
             continue
-        if name in ports.attributes:
+        if name in ports.attributes and not ports.attributes[name].counter:
             try:
                 attributes[ports.attributes[name].name] = fitted(ports.attributes[name], value)
             except MisfitError as error:
@@ -36,7 +40,22 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> C
         else:
             shared.refused.append(step.complaint(f"attribute '{name}' is not supported"))
             fine = False
-    return _checked(shared, step, op, ports, inputs, attributes) if fine else None
+    call = _checked(shared, step, op, ports, inputs, attributes) if fine else None
+    return [] if call is None else _counted(shared, ports, call)
+
+
+def _counted(shared: Import, ports: Interface, call: Call) -> list[Call]:
+    """A call, behind the one that works out its size, if there is one."""
+    own = next((p for p in ports.attributes.values() if p.counter), None)
+    if own is None:
+        return [call]
+    number = shared.values.free(f"{call.name}/{own.name}")
+    counter = shared.module.named(own.counter)
+    known = {p.name for p in interface(counter).attributes.values()}
+    attributes = {name: value for name, value in call.attributes.items() if name in known}
+    name = shared.node_name(f"{call.name}/{own.name}")
+    count = replace(call, name=name, op=own.counter, outputs=(number,), attributes=attributes)
+    return [count, replace(call, counted=((own.name, number),))]
 
 
 def _values(shared: Import, step: Step) -> dict[str, Attribute]:

@@ -148,8 +148,7 @@ class _Inside:
         elif version is None:
             shared.malformed.append(step.complaint(f"the model does not say which opset of '{of}' it is of"))
         elif (op := spec_of(shared.module, of, step.node.op_type, version)) is not None:
-            if (call := call_of(shared, step, op, self.constants)) is not None:
-                self.calls.append(call)
+            self.calls += call_of(shared, step, op, self.constants)
             self._infer(step, version, of)
         elif set(step.attributes) == set(_SIDES) and len(step.inputs) == 1:
             self._branch(step)

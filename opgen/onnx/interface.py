@@ -25,13 +25,18 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An attribute: what kind of value it takes, or a list of such; `words` are those of an enumeration."""
+    """An attribute: what kind of value it takes, or a list of such; `words` are those of an enumeration.
+
+    `counter` names the op that works the value out of the same inputs: models do not give it.
+    """
 
     name: str
     kind: str
     listed: bool
     words: tuple[str, ...]
     required: bool
+    counter: str = ""
+    optional: bool = False
 
     def untold(self, value: object) -> bool:
         """Whether a value says that there is none: 0, which is no type, of a type that has a default."""
@@ -68,7 +73,9 @@ def interface(op: Op) -> Interface:
         tuple(Port(i.name) for i in op.inputs),
         tuple(Port(o.name) for o in op.outputs),
         {
-            _foreign(a.name): Parameter(a.name, a.kind, a.shape != (), a.values, not (a.has_default or a.optional))
+            _foreign(a.name): Parameter(
+                a.name, a.kind, a.shape != (), a.values, not (a.has_default or a.optional or a.counter), a.counter
+            )
             for a in op.attrs
         },
     )
@@ -82,7 +89,9 @@ def _port(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl) -> Po
 def _declared(decl: s.AttrDecl) -> Parameter:
     kind = decl.type.kind.name
     words = () if kind == "type" else tuple(w.name.name for w in decl.type.words)
-    return Parameter(decl.name.name, kind, decl.type.shape != (), words, decl.default is None)
+    required = decl.default is None and not decl.counter
+    optional = isinstance(decl.default, s.ListValue) and not decl.default.items
+    return Parameter(decl.name.name, kind, decl.type.shape != (), words, required, decl.counter, optional)
 
 
 def _foreign(name: str) -> str:
@@ -101,7 +110,11 @@ def port_mistake(ports: Sequence[Port], given: Sequence[str | None], what: str) 
 
 
 def fitted(parameter: Parameter, value: Attribute) -> Attribute:
-    """A value as the attribute takes it: a flag for 0 or 1, a type for its number.  Raises MisfitError."""
+    """A value as the attribute takes it: a flag for 0 or 1, a type for its number, a list of one for a number that may
+    be absent.  Raises MisfitError.
+    """
+    if parameter.optional and not isinstance(value, tuple):
+        value = (value,)  # type: ignore[assignment]
     if isinstance(value, tuple) != parameter.listed:
         is_one = "a list" if isinstance(value, tuple) else "no list"
         raise MisfitError(f"attribute '{_foreign(parameter.name)}' is {is_one}")

@@ -21,6 +21,15 @@ class CaptureError(UserError):
     """A function that is captured does with a symbol what only a tensor with values can do."""
 
 
+def counted(count: object, op: str, size: str) -> int:
+    """A size that was worked out of elements.  Raises CaptureError if it is not known, as a function is captured."""
+    if isinstance(count, Symbol):
+        raise CaptureError(
+            f"{op}: the size '{size}' follows from elements, which are known only when the function runs"
+        )
+    return int(np.asarray(count))
+
+
 class NoAttributeError(CaptureError, AttributeError):
     """A symbol has not what arrays have."""
 

@@ -69,6 +69,7 @@ def _raw(report: Report, decl: s.AttrDecl) -> m.Attr | None:
         compatibility=decl.compatibility,
         deprecated=None if decl.deprecated is None else decl.deprecated.value,
         alias=None if decl.alias is None else decl.alias.name,
+        counter=decl.counter,
         doc="" if decl.doc is None else decl.doc.value,
         span=decl.span,
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.algorithms import with_algorithms
+from opgen.spec.counted import counted
 from opgen.spec.examples import check_example
 from opgen.spec.expand import Fragments, in_place
 from opgen.spec.functions import Functions
@@ -29,7 +30,8 @@ def check(report: Report, name: str, doc: str, files: Sequence[s.File]) -> m.Mod
     items = [item for file in files for item in file.items]
     functions = Functions(report, _once(report, [i for i in items if isinstance(i, s.FunctionDecl)], "function"))
     fragments = Fragments(_once(report, [i for i in items if isinstance(i, s.FragmentDecl)], "fragment"))
-    decls = _once(report, [i for i in items if isinstance(i, s.OpDecl)], "op")
+    written = [i for i in items if isinstance(i, s.OpDecl)]
+    decls = _once(report, [op for decl in written for op in counted(report, decl, fragments)], "op")
     for fragment in fragments.values():
         check_name(report, fragment.name.name, fragment.name.span)
     _check_function_names(report, decls)

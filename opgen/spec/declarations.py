@@ -235,6 +235,10 @@ class FileBuilder(TreeBuilder):
         pattern = self.expression(as_branch(value).children[0])
         return s.PackLet(self.span(node), tuple(map(self.ident, names)), pattern)
 
+    def _count(self, node: Branch) -> s.CountDecl:
+        _, name, value, doc = node.children
+        return s.CountDecl(self.span(node), self.ident(name), self.expression(value), self.doc(doc))
+
     def _definition(self, node: Branch) -> s.DefinitionDecl:
         let, target, subscripts, value, *where = node.children
         return s.DefinitionDecl(
@@ -328,4 +332,5 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "rank_decl": FileBuilder._rank,
     "versions_decl": FileBuilder._versions,
     "pack_let": FileBuilder._pack_let,
+    "count_decl": FileBuilder._count,
 }

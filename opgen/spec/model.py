@@ -117,7 +117,8 @@ class Attr:
     int32 unless these reach further or it is declared an int64 (`wide`). `optional`: the empty list is a value, and the
     default. `compatibility`: accepted, without effect. `alias`: another keyword that may be used in its place (not
     beside it). `payload`: for an enumeration, (word, attribute): the word is chosen by giving that list attribute in
-    this attribute's place; `carried_by` names the enumeration from the other side.
+    this attribute's place; `carried_by` names the enumeration from the other side.  `counter` names the op that works
+    the value out of the same inputs, where callers do not give it.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Attr:
     alias: str | None = None
     payload: tuple[str, str] | None = None
     carried_by: str | None = None
+    counter: str = ""
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -339,6 +341,11 @@ class Module:
 
     def op(self, name: str) -> OpSpec:
         return next(o for o in self.ops if o.name == name)
+
+    def named(self, name: str) -> OpSpec | GenericOp:
+        """The op of a name, generic or not."""
+        plain = next((o for o in self.ops if o.name == name), None)
+        return plain or next(g for g in self.generics if g.name == name)
 
     def by_version(self, name: str, version: int) -> OpSpec | GenericOp | None:
         """The op that a version of a set of ops has under a name; None if it has none.

@@ -22,6 +22,7 @@ MAX_SYNTAX_ERRORS = 10
 ITEM_KEYWORDS = (
     "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "specialize",
     "gradient", "constant", "when", "algorithm", "inputs", "outputs", "static", "rank", "versions",
+    "count",
 )  # fmt: skip
 TOP_KEYWORDS = ("import", "function", "fragment", "op")
 

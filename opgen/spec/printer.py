@@ -205,6 +205,11 @@ def _versions(tree: s.VersionsDecl) -> Document:
     return f"versions {tree.first}{last}{'' if tree.op is None else f' of {tree.op.name}'}"
 
 
+@_line.register(s.CountDecl)
+def _count(tree: s.CountDecl) -> Document:
+    return Group(Nest(4, (f"count {tree.name.name} = ", expression(tree.value))))
+
+
 @_line.register(s.InheritedDecl)
 def _inherited(tree: s.InheritedDecl) -> Document:
     like = "" if tree.like is None else f" like {tree.like.name}"

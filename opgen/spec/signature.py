@@ -24,8 +24,9 @@ def signature_of(
 
 def default_signature(inputs: Sequence[m.Tensor | m.Sizes], attrs: Sequence[m.Attr]) -> tuple[str, ...]:
     given = [a for a in attrs if a.carried_by is None]
-    required = [a.name for a in given if not a.has_default]
+    required = [a.name for a in given if not a.has_default and not a.counter]
     optional = [a.name for a in given if a.has_default]
+    optional += [a.name for a in given if a.counter]
     aliases = [a.alias for a in given if a.alias is not None]
     return (*(i.name for i in inputs), *required, *optional, *aliases, "name")
 

@@ -290,9 +290,7 @@ class Word(Node):
 
 @dataclass(frozen=True, slots=True)
 class AttrType(Node):
-    """`kind` is int, float, bool, enum, layout or type (or a mistake); `shape` are numbers, "..." where any length
-    goes, or what is worked out of ranks.
-    """
+    """`kind` is int, float, ... (or a mistake); `shape` has numbers, "..." for any length, or what ranks tell."""
 
     kind: Ident
     shape: tuple[str | Expression, ...]
@@ -310,6 +308,16 @@ class AttrDecl(Node):
     compatibility: bool
     deprecated: Text | None
     alias: Ident | None
+    doc: Doc | None
+    counter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CountDecl(Node):
+    """`count name = value`: a size that is worked out of elements, before the op runs."""
+
+    name: Ident
+    value: Expression
     doc: Doc | None
 
 
@@ -414,29 +422,10 @@ class AlgorithmDecl(Node):
     items: tuple[Item, ...]
 
 
-Item: TypeAlias = (
-    SignatureDecl
-    | TypeDecl
-    | TensorDecl
-    | InheritedDecl
-    | SizesDecl
-    | AttrDecl
-    | UseDecl
-    | RequireDecl
-    | LetDecl
-    | DefinitionDecl
-    | ExampleDecl
-    | SpecializeDecl
-    | GradientDecl
-    | ConstantDecl
-    | WhenDecl
-    | AlgorithmDecl
-    | SeveralDecl
-    | StaticDecl
-    | RankDecl
-    | VersionsDecl
-    | PackLet
-)
+Tensors: TypeAlias = TensorDecl | InheritedDecl | SizesDecl | SeveralDecl | StaticDecl | RankDecl
+Numbers: TypeAlias = AttrDecl | LetDecl | PackLet | CountDecl | ConstantDecl | TypeDecl | RequireDecl | WhenDecl
+Others: TypeAlias = SignatureDecl | UseDecl | ExampleDecl | SpecializeDecl | GradientDecl | AlgorithmDecl | VersionsDecl
+Item: TypeAlias = Tensors | Numbers | Others | DefinitionDecl
 
 
 # Declarations of a file ---------------------------------------------------------------------------

@@ -136,6 +136,7 @@ def _attr(op: m.OpSpec, attr: m.Attr) -> s.AttrDecl:
         None if attr.deprecated is None else s.Text(NOWHERE, attr.deprecated),
         None if attr.alias is None else ident(attr.alias),
         _doc(attr.doc),
+        attr.counter,
     )
 
 

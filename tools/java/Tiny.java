@@ -18,13 +18,13 @@ import nn_ops.types.TFloat32;
 public final class Tiny {
   private static final List<Long> ONE = Arrays.asList(1L, 1L, 1L, 1L);
   private static final int CALLS = 50_000;
-  private static int rounds;
+  private static final int ROUNDS = 12;
 
   private Tiny() {}
 
   private static void measure(String name, Runnable call) {
     long best = Long.MAX_VALUE;
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
       long begin = ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
       for (int i = 0; i < CALLS; i++) {
         call.run();
@@ -36,7 +36,6 @@ public final class Tiny {
 
   public static void main(String[] args) {
     Native.threads(Integer.parseInt(args[0]));
-    rounds = Integer.parseInt(args[1]);
     float[][][][] pixels = {{{{1, 2}, {3, 4}}}};
     float[][][][] weights = {{{{1}, {1}}}};
     try (EagerSession eager = EagerSession.create();

@@ -36,8 +36,8 @@ environment.globals["call"] = call
 
 _RUNTIME = {
     "internal": """
-        Block Builder Buffers Call Dense Done Eager Element Environment Failure Given Halves Known Loader Memory Names
-        Native Nested Node Objects OpDef OpTable Recording Rows Run Shapes Step Typed Value
+        Block Builder Buffers Call Dense Done Eager Element Environment Failure Given Halves Loader Memory Names Native
+        Nested Node Objects OpDef OpTable Recording Rows Run Shapes Step Typed Value
     """,
     "current": """
         AbstractOperation CallBuilder EagerOperation EagerSession ExecutionEnvironment Graph GraphOperation Operand

@@ -13,7 +13,6 @@ from opgen.bindings.c.text import one_line
 from opgen.bindings.c.values import blamed
 from opgen.bindings.cpp.attributes import choices, optional_attrs
 from opgen.bindings.java.documentation import class_comment, create_comment, output_comments, setter_comments
-from opgen.bindings.java.known import KnownView, known_view
 from opgen.bindings.java.names import (
     ClassNames,
     class_names,
@@ -136,7 +135,6 @@ class OpView:
     outputs: tuple[OutputView, ...]
     fields: tuple[FieldView, ...]
     setters: tuple[SetterView, ...]
-    known: KnownView
     current: FaceView
     legacy: FaceView
 
@@ -247,7 +245,6 @@ def _op(op: OpSpec, number: int, prefix: str, faces: _Faces) -> OpView:
         outputs=tuple(_outputs(op)),
         fields=tuple(_fields(op, c)),
         setters=tuple(_setters(op, names)),
-        known=known_view(op),
         current=_face(op, names, faces, legacy=False),
         legacy=_face(op, names, faces, legacy=True),
     )

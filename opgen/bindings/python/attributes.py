@@ -44,6 +44,8 @@ def _parameter(op: OpSpec, scope: OpScope, argument: str) -> ParameterView:
     attr = next((a for a in op.attrs if argument in (a.name, a.alias)), None)
     if attr is None:
         return ParameterView(name, "TensorLike")
+    if attr.counter:
+        return ParameterView(name, "int | None", "None")
     annotation = _annotation(op, attr)
     if attr.alias is not None:
         return ParameterView(name, f"{annotation} | None", "None")

@@ -110,6 +110,8 @@ def _bounds(attr: Attr) -> str:
 
 
 def _default(attr: Attr) -> str:
+    if attr.counter:
+        return " It is worked out of the elements if it is not given, by an op of its own that runs first."
     if attr.has_default and attr.default not in (None, ()):
         return f" The default is {literal(attr.default)}."
     return ""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opgen.bindings.python.attributes import ParameterView
+from opgen.bindings.python.counts import count_statements
 from opgen.bindings.python.docstrings import summary_and_rest
 from opgen.bindings.python.scope import RESERVED
 from opgen.bindings.python.text import Names, docstring, literal, paragraphs, wrapped
 from opgen.dtypes import DTYPES, lookup
 from opgen.spec import syntax as s
 from opgen.spec.generic.examples import ExampleCall, examples_of
-from opgen.spec.model import ExampleValue, GenericOp
+from opgen.spec.model import ExampleValue, GenericOp, Module
 from opgen.spec.printer import print_item
 from opgen.spec.report import Report
 
@@ -39,6 +40,7 @@ class GenericView:
     method: str
     call: tuple[str, ...]
     handle: str
+    counts: tuple[str, ...]
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ class GenericView:
         return (*self.call, "out")
 
 
-def generic_view(op: GenericOp, names: Names, raw: Names) -> GenericView:
+def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> GenericView:
     """The view of one op."""
     function = names.fresh(op.function_name)
     local = Names(RESERVED)
@@ -77,6 +79,7 @@ def generic_view(op: GenericOp, names: Names, raw: Names) -> GenericView:
         method="single" if single else "several" if listed or fixed else "some",
         call=tuple(call),
         handle="Prepared" if single else "Prepared | PreparedSeveral",
+        counts=tuple(count_statements(module, op, arguments)),
     )
 
 
@@ -100,6 +103,8 @@ def _inputs(op: GenericOp, arguments: dict[str, str]) -> Iterator[ParameterView]
 
 
 def _attribute(attr: s.AttrDecl, name: str) -> ParameterView:
+    if attr.counter:
+        return ParameterView(name, "int | None", "None")
     annotation = _annotation(attr)
     if attr.default is None:
         return ParameterView(name, annotation)
@@ -225,6 +230,8 @@ def _values(attr: s.AttrDecl) -> str:
 
 
 def _shown_default(attr: s.AttrDecl) -> str:
+    if attr.counter:
+        return " It is worked out of the elements if it is not given, by an op of its own that runs first."
     if attr.compatibility:
         return " Accepted for source compatibility; it has no effect."
     if attr.default is None or (isinstance(attr.default, s.ListValue) and not attr.default.items):
@@ -235,7 +242,8 @@ def _shown_default(attr: s.AttrDecl) -> str:
 
 def _example(op: GenericOp, arguments: dict[str, str], function: str, results: str, call: ExampleCall) -> Iterator[str]:
     """A doctest.  Nested lists are float32 tensors where the type allows it, and results are shown so."""
-    given = [d.name.name for d in (*op.inputs, *op.attrs) if d.name.name in call.values]
+    own = {a.name.name for a in op.attrs if a.counter}
+    given = [d.name.name for d in (*op.inputs, *op.attrs) if d.name.name in call.values and d.name.name not in own]
     written = ", ".join(f"{arguments[n]}={literal(call.values[n])}" for n in given)
     outputs = [o for o in op.outputs if o.name.name in call.values]
     shown: list[ExampleValue] = []

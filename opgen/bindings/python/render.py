@@ -19,6 +19,7 @@ _IMPORTS = {
     "opgen.runtime.call": ("Call",),
     "opgen.runtime.checks": ("Checks",),
     "opgen.runtime.dimensions": ("logical", "padded", "rows", "stretched"),
+    "opgen.runtime.recording": ("counted",),
     "opgen.runtime.plan": ("Prepared", "PreparedSeveral"),
     "opgen.runtime.specialize": ("Library",),
     "opgen.runtime.tensors": ("Array", "TensorLike", "plain_vector"),

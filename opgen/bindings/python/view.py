@@ -12,6 +12,7 @@ from opgen.bindings.python.attributes import (
     parameters,
     tuple_literal,
 )
+from opgen.bindings.python.counts import count_statements
 from opgen.bindings.python.docstrings import op_docstring
 from opgen.bindings.python.expressions import PythonPrinter
 from opgen.bindings.python.generic_view import GenericView, generic_view
@@ -60,6 +61,7 @@ class OpView:
     checked: tuple[str, ...]
     statements: tuple[str, ...]
     call: tuple[str, ...]
+    counts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def module_view(module: Module, source: str, spec_file: str) -> ModuleView:
     functions = {f.name: (names.fresh(f"_{f.name}"), len(f.results)) for f in used_functions(module)}
     raw = Names({*RESERVED, "mro"})
     ops = tuple(_op_view(module, op, names, raw, functions) for op in module.ops)
-    generics = tuple(generic_view(op, names, raw) for op in module.generics)
+    generics = tuple(generic_view(module, op, names, raw) for op in module.generics)
     functions_of = [*(op.function for op in ops), *(op.function for op in generics)]
     text = module.doc or f"The ops of {module.name}."
     return ModuleView(
@@ -174,6 +176,7 @@ def _op_view(module: Module, op: OpSpec, names: Names, raw: Names, functions: di
         checked=tensors + rest,
         statements=tuple(line for s in _statements(op, scope, functions) for line in fit(s, 4)),
         call=tuple(line for a in _call(op, scope, functions) for line in fit(f"{a},", 8)),
+        counts=tuple(count_statements(module, op, scope.arguments)),
     )
 
 

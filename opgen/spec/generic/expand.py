@@ -194,7 +194,7 @@ class Expander:
             decl = attribute.decl
             if attribute.static and attribute.length is not None:
                 decl = concrete(decl, attribute.length)
-            yield decl
+            yield dataclasses.replace(decl, counter="")
 
     # Ranks ------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ def expressions_of(item: s.Item) -> Iterator[s.Expression]:
             yield from (e for e in item.type.shape if not isinstance(e, str))
         case s.RequireDecl() | s.WhenDecl():
             yield item.condition
-        case s.LetDecl() | s.PackLet():
+        case s.LetDecl() | s.PackLet() | s.CountDecl():
             yield item.value
         case s.DefinitionDecl():
             yield from item.subscripts

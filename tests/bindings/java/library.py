@@ -102,7 +102,7 @@ def version(jdk: Jdk) -> int:
 def runner(path: Path) -> Path:
     """The classes of the program for a spec file."""
     folder = Path(_folder().name) / path.stem
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     sources = [HERE / "runner" / "Runner.java"]
     for face in FACES:
         text = (HERE / "runner" / f"{face}.java.in").read_text()

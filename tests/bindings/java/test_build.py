@@ -112,18 +112,6 @@ def test_the_library_out_of_the_jar(built: Path, tmp_path: Path) -> None:
 
 
 @needs_jdk
-@pytest.mark.skipif(shutil.which("mvn") is None, reason="needs Maven")
-def test_maven_takes_the_project(built: Path) -> None:
-    """Its model, without a warning: what can be told where there is no network, and so no plugins to build with."""
-    project = built / "java" / "scaling_ops" / "pom.xml"
-    command = ["mvn", "-o", "-B", "-f", str(project), "validate"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "BUILD SUCCESS" in done.stdout
-    assert "WARNING" not in done.stdout
-
-
-@needs_jdk
 def test_what_does_not_fit_is_refused(built: Path, tmp_path: Path) -> None:
     """Two builds of one prefix: neither the C library nor the layer in C of one serves the jar of the other."""
     other = tmp_path / "other"

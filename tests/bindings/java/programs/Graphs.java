@@ -123,7 +123,7 @@ public final class Graphs {
         () -> session.runner().fetch("nowhere:0"), "IllegalArgumentException: there is no output 'nowhere:0' in the graph");
     Result closed;
     // What is fed is not worked out: y is given, so x need not be.
-    try (Result r = session.runner().feed(y, filled(7, 1, 1, 2, 1)).fetch(z).fetch(y).fetch("z").run()) {
+    try (Result r = session.runner().feed(y, filled(7, 1, 1, 1, 1)).fetch(z).fetch(y).fetch("z").run()) {
       Check.same(((TFloat32) r.get(0)).getFloat(0, 0, 0, 0), 7f);
       Check.same(((TFloat32) r.get("y:0").get()).getFloat(0, 0, 0, 0), 7f);
       Check.same(r.size() + " " + r.keySet(), "3 [z:0, y:0]");
