@@ -13,6 +13,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, Text
 
 from opgen.dtypes import ALIASES, DTYPES
+from opgen.schedule.parse import COMMANDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.types import PREDICATES
 from opgen.spec.mathematics import PAIR_FUNCTIONS, SCALAR_FUNCTIONS
@@ -31,10 +32,6 @@ SPEC_FUNCTIONS = " ".join(
 )
 SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"
-STEPS = (
-    "split reorder fuse flatten skew unroll vectorize parallel bind stage compute_at pack pad permute pitch transpose "
-    "widen pair tensorize prefetch fill stream rfactor regroup carry divide partition tighten version"
-)
 LOOP_KINDS = "ordered parallel vector unroll tile serial global heap stack streamed register shared mask"
 LOOP_TYPES = rf"({'|'.join(DTYPES)})(x\d+)?\b"
 NUMBER = r"\d+(\.\d+)?([eE][+-]?\d+)?"
@@ -75,7 +72,7 @@ class LoopLexer(RegexLexer):
         "root": [
             (r"(#|//).*", Comment),
             (r"'[^']*'|\"[^\"]*\"", String),
-            (rf"^({'|'.join(STEPS.split())})\b", Name.Function),
+            (rf"^({'|'.join(COMMANDS)})\b", Name.Function),
             (any_of(LOOP_KEYWORDS), Keyword),
             (any_of(LOOP_KINDS), Keyword.Reserved),
             (r"(block|thread)\.[xyz]\b", Keyword.Reserved),

@@ -121,7 +121,7 @@ def _line(words: Sequence[Word]) -> Line:
 def _reader(command: Word) -> Callable[[Line], steps.Step]:
     reader = _READERS.get(command.text)
     if reader is None:
-        known = (*_READERS, "version")
+        known = COMMANDS
         hint = did_you_mean(command.text, known) or f"the steps are {', '.join(known)}"
         raise ScheduleError(f"there is no step '{command.text}'", hint, command.span)
     return reader
@@ -388,3 +388,5 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "partition": _partition,
     "tighten": _one(steps.Tighten),
 }
+COMMANDS = (*_READERS, "version")
+"""The words that steps begin with."""

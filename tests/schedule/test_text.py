@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from opgen.schedule.errors import ScheduleError
+from opgen.schedule.parse import COMMANDS
 from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
@@ -195,3 +198,8 @@ def test_a_mistake_has_a_place_and_a_remedy(text: str) -> None:
 def test_what_is_made_has_a_name(text: str, word: str) -> None:
     with pytest.raises(ScheduleError, match=f"'{word}' is no name"):
         parse_schedule(text)
+
+
+def test_every_step_stands_in_the_table_of_steps() -> None:
+    page = (Path(__file__).parents[2] / "specs" / "SCHEDULES.md").read_text(encoding="utf-8")
+    assert set(COMMANDS) == {c for row in re.findall(r"^\| (`.*?) \|", page, re.M) for c in re.findall(r"`(\w+) ", row)}
