@@ -31,7 +31,6 @@ OVERRIDES: tuple[Override, ...] = (
     Override("flat", WINDOWS, "E073"),
     Override("window_rows", WINDOWS[1:], "E045"),
     Override("row_sums", WINDOWS[2:], "E077"),
-    Override("slices", WINDOWS[3:], "E046"),
     Override("transposed_maps", TILES, "E093"),
     Override("products", ("nest",), "E054"),
     Override("outer_pairs", ("pairs",), "E129"),
@@ -41,9 +40,6 @@ OVERRIDES: tuple[Override, ...] = (
     Override("nest", ("nest",), "E052"),
     *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
     Override("sum_blocks", WITHOUT_MIXING[1:], "E038"),
-    Override("window_sums", WITHOUT_MIXING[2:], "E022"),
-    Override("window", COPIES, "E021"),
-    Override("columns", ("packed",), "E104"),
 )
 
 
