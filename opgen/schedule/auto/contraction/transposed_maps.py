@@ -29,9 +29,11 @@ from opgen.schedule.steps import Flatten, Pack, Reorder
 
 @dataclass(frozen=True)
 class TransposedMaps(LaneNest):
-    """`vector`: the loop that lanes shall follow; `alone` schedules a nest that is left."""
+    """`vector`: the loop that lanes shall follow; `alone` schedules the nest between the copies, and says whether it is
+    of a kind: without one, they are for nothing.
+    """
 
-    alone: Callable[[Nest], object]
+    alone: Callable[[Nest], bool]
 
     @property
     def legal(self) -> bool:
@@ -57,8 +59,7 @@ class TransposedMaps(LaneNest):
             return False
         for name in copies:
             transposed_blocks(self.trial, name, self.machine.vector_bytes)
-        self.alone(self.trial.nest(self.vector))
-        return True
+        return self.alone(self.trial.nest(self.vector))
 
     def _flatten(self) -> None:
         """Rows of maps joined where nothing stands in the way: what is transposed is transposed in larger blocks."""
