@@ -11,6 +11,7 @@ from opgen.runtime.arguments import Integers, Numbers
 from opgen.runtime.call import Call
 from opgen.runtime.checks import Checks
 from opgen.runtime.dimensions import rows
+from opgen.runtime.recording import counted
 from opgen.runtime.plan import Prepared, PreparedSeveral
 from opgen.runtime.specialize import Library
 from opgen.runtime.tensors import Array, TensorLike
@@ -23,6 +24,7 @@ __all__ = [
     "add_n",
     "affine_grid",
     "arange",
+    "arange_count",
     "arg_max",
     "arg_min",
     "asin",
@@ -33,6 +35,7 @@ __all__ = [
     "average_pool",
     "batch_normalization",
     "batch_normalization_by_statistics",
+    "bernoulli",
     "bit_shift",
     "bitwise_and",
     "bitwise_not",
@@ -46,6 +49,8 @@ __all__ = [
     "clip",
     "clip_by_attributes",
     "col2_im",
+    "compress",
+    "compress_count",
     "concat",
     "constant",
     "constant_of_shape",
@@ -58,6 +63,7 @@ __all__ = [
     "cum_sum",
     "deform_conv",
     "depth_to_space",
+    "dequantize_linear",
     "det",
     "dft",
     "dft_by_attribute",
@@ -125,13 +131,25 @@ __all__ = [
     "mish",
     "mod",
     "mul",
+    "multinomial",
     "neg",
+    "non_max_suppression",
+    "non_max_suppression_count",
+    "non_zero",
+    "non_zero_count",
     "one_hot",
     "p_relu",
     "pad",
     "pad_by_attributes",
     "power",
     "prepare",
+    "q_linear_conv",
+    "q_linear_mat_mul",
+    "quantize_linear",
+    "random_normal",
+    "random_normal_like",
+    "random_uniform",
+    "random_uniform_like",
     "raw_ops",
     "reciprocal",
     "reduce_l1",
@@ -180,6 +198,7 @@ __all__ = [
     "softplus",
     "softsign",
     "space_to_depth",
+    "space_to_depth_by_mode",
     "split",
     "split_by_attributes",
     "sqrt",
@@ -199,6 +218,8 @@ __all__ = [
     "top_k_of_largest",
     "transpose",
     "trilu",
+    "unique",
+    "unique_count",
     "unsqueeze",
     "unsqueeze_by_attributes",
     "upsample",
@@ -409,6 +430,120 @@ def _check_space_to_depth(
 
 
 _space_to_depth = _library.operator("SpaceToDepth", _check_space_to_depth)
+
+
+def space_to_depth_by_mode(
+    input: TensorLike,
+    blocksize: int,
+    mode: Literal["DCR", "CRD"] | None = "DCR",
+    name: str | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Blocks of height and width become blocks of channels, in one of two orders.
+
+    Args:
+        input: T[batch, channels, height, width]. Images.
+        blocksize: An integer, at least 1. The height and width of a block.
+        mode: One of "DCR", "CRD". Whether places in a block come before channels (`DCR`), or after them. The
+            default is "DCR".
+        name: A name for the call; accepted, without effect.
+        out: Where to write the result: a C-contiguous writeable numpy array of its shape and type, or a tensor of
+            another library that lends such memory by DLPack; it shares no memory with the inputs.
+
+    Returns:
+        output: T[batch, blocksize * blocksize * channels, rows, columns]. Smaller images of more channels.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        rows = height // blocksize
+        columns = width // blocksize
+        block = blocksize * blocksize
+        output[n, (i * blocksize + j) * channels + c, y, x] = (input[n, if mode == DCR then c else ((i * blocksize +
+            j) * channels + c) // block, y * blocksize + (if mode == DCR then i else ((i * blocksize + j) * channels
+            + c) % block // blocksize), x * blocksize + (if mode == DCR then j else ((i * blocksize + j) * channels
+            + c) % blocksize)] else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, sizes that do not fit together, or not as follows.
+            `input`: expected a multiple of {blocksize} rows.
+            `input`: expected a multiple of {blocksize} columns.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, places behind channels:
+        >>> space_to_depth_by_mode(input=[[[[1, 2]], [[3, 4]]]], blocksize=1, mode="CRD").tolist()
+        [[[[1.0, 2.0]], [[3.0, 4.0]]]]
+    """
+    return _space_to_depth_by_mode(
+        (input,),
+        (blocksize, mode, None if type(name) is str else name),
+        out,
+    )
+
+
+def _check_space_to_depth_by_mode(
+    input: object,
+    blocksize: object,
+    mode: object,
+    name: object,
+) -> Call:
+    check = Checks("SpaceToDepthByMode")
+    blocksize = check.integer("blocksize", blocksize, minimum=1)
+    mode = check.word("mode", mode, ("DCR", "CRD"), default="DCR")
+    check.name(name)
+    T, (input,) = check.common_type(
+        (
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "bfloat16",
+            "float32",
+            "float64",
+        ),
+        {"input": input},
+    )
+    input_shape = check.rank("input", input, 4)
+    batch, channels, height, width = input_shape
+    rows_ = height // blocksize
+    columns = width // blocksize
+    if rows_ * blocksize != height:
+        raise check.wrong_shape("input", "a multiple of {} rows".format(blocksize), input_shape)
+    if columns * blocksize != width:
+        raise check.wrong_shape("input", "a multiple of {} columns".format(blocksize), input_shape)
+    block = blocksize * blocksize
+    return Call(
+        tensors={"input": input},
+        types={"T": T},
+        words={"mode": mode},
+        attributes={"blocksize": blocksize},
+        integers={
+            "batch": batch,
+            "channels": channels,
+            "height": height,
+            "width": width,
+            "rows": rows_,
+            "columns": columns,
+            "block": block,
+        },
+        results=(
+            check.result(
+                "output", (batch, blocksize * blocksize * channels, rows_, columns), None, T, "input", input_shape
+            ),
+        ),
+    )
+
+
+_space_to_depth_by_mode = _library.operator("SpaceToDepthByMode", _check_space_to_depth_by_mode)
 
 
 def roi_align(
@@ -2590,7 +2725,7 @@ def is_nan(
         Y: bool[dims...]. Whether it is none.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: float16, bfloat16, float32, float64, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz
 
     Formula:
         Y[i...] = X[i...] != X[i...]
@@ -2630,7 +2765,7 @@ def is_inf(
         Y: bool[dims...]. Whether it is infinite.
 
     Types:
-        T: float16, bfloat16, float32, float64
+        T: float16, bfloat16, float32, float64, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz
 
     Formula:
         Y[i...] = X[i...] == X[i...] and X[i...] - X[i...] != 0 and (if X[i...] > 0 then detect_positive else
@@ -2709,7 +2844,9 @@ def transpose(
         transposed: T[pick(dims, order)...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         order... = (if present(perm) then normalised(perm, rank(data)) else reversed(positions(rank(data))))...
@@ -2751,7 +2888,9 @@ def reshape(
         reshaped: T[out...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         told... = (if shape == 0 and not allowzero then take([dims..., repeat(1, count(shape))...], count(shape))
@@ -2794,7 +2933,9 @@ def flatten(
         output: T[prod(before...), prod(after...)]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         rank before = if axis < 0 then axis + rank(input) else axis
@@ -2833,7 +2974,9 @@ def squeeze(
         squeezed: T[drop(dims, at)...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
@@ -2872,7 +3015,9 @@ def squeeze_by_attributes(
         squeezed: T[drop(dims, at)...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
@@ -2911,7 +3056,9 @@ def unsqueeze(
         expanded: T[place(dims, 1, at)...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         at... = normalised(axes, rank(data) + count(axes))...
@@ -2950,7 +3097,9 @@ def unsqueeze_by_attributes(
         expanded: T[place(dims, 1, at)...]. The same elements.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         at... = normalised(axes, rank(data) + count(axes))...
@@ -3928,7 +4077,9 @@ def pad(
         output: T[place(drop(dims, at), pick(dims, at) + head + tail, at)...]. The padded tensor.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
@@ -4171,18 +4322,21 @@ def power(
 
     Args:
         X: T[dims... | 1]. The bases.
-        Y: T[dims... | 1]. The exponents, of the type of the bases.
+        Y: S[dims... | 1]. The exponents.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
     Returns:
-        Z: T[dims...]. The powers.
+        Z: T[dims...]. The powers, of the type of the bases.
 
     Types:
         T: int32, int64, float16, bfloat16, float32, float64
+        S: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
-        Z[i...] = pow(X[i...], Y[i...])
+        Z[i...] = if is_float(T) then pow(X[i...], T(Y[i...])) else if is_float(S) then T(pow(float64(X[i...]),
+            float64(Y[i...]))) else if is_signed(S) then T(pow(int64(X[i...]), int64(Y[i...]))) else
+            T(pow(uint64(X[i...]), uint64(Y[i...])))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5538,6 +5692,7 @@ def cast(
     *,
     to: str,
     saturate: bool | None = True,
+    round_mode: Literal["up", "down", "nearest"] | None = "up",
     out: Array | None = None,
 ) -> Array:
     """The elements as numbers of another type.
@@ -5545,9 +5700,12 @@ def cast(
     Args:
         input: T[dims...]. The values.
         to: One of "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-            "bfloat16", "float32", "float64". The type of the results.
-        saturate: True or False. Of the types of 8 bits, which are not supported. Accepted for source compatibility;
-            it has no effect.
+            "bfloat16", "float32", "float64", "int4", "uint4", "int2", "uint2", "float8_e4m3fn", "float8_e4m3fnuz",
+            "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn". The type of the results.
+        saturate: True or False. Whether numbers beyond a floating type of 8 bits become its greatest one, in place
+            of NaN or infinity. The default is True.
+        round_mode: One of "up", "down", "nearest". How numbers become powers of two (float8_e8m0fnu); `nearest`
+            rounds ties up. The default is "up".
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -5555,10 +5713,20 @@ def cast(
         output: to[dims...]. The results, in the shape of `input`.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
-        output[i...] = to(input[i...])
+        number[i...] = if is_float(T) then input[i...] else float32(input[i...])
+        held[i...] = if saturate then max(-greatest(to), min(greatest(to), number[i...])) else number[i...]
+        positive[i...] = if saturate then min(greatest(to), float32(input[i...])) else float32(input[i...])
+        near[i...] = float32(float8_e8m0fnu(positive[i...]))
+        power[i...] = if round_mode == up and near[i...] < positive[i...] then 2 * near[i...] else if round_mode ==
+            down and near[i...] > positive[i...] then near[i...] / 2 else near[i...]
+        output[i...] = if is_integer(to) and bits(to) < 8 and is_float(T) then to(int32(input[i...])) else if not
+            is_float(to) or bits(to) != 8 then to(input[i...]) else if is_signed(to) then to(held[i...]) else if not
+            saturate and positive[i...] < 5.877471754111438e-39 then to(-1) else to(power[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5569,7 +5737,7 @@ def cast(
         >>> cast(input=[1.5, -2.5], to="int32").tolist()
         [1, -2]
     """
-    return _cast.single((input,), {"to": to, "saturate": saturate}, out)
+    return _cast.single((input,), {"to": to, "saturate": saturate, "round_mode": round_mode}, out)
 
 
 _cast_like = Generic(_library, "CastLike")
@@ -5580,27 +5748,42 @@ def cast_like(
     target_type: TensorLike,
     *,
     saturate: bool | None = True,
+    round_mode: Literal["up", "down", "nearest"] | None = "up",
     out: Array | None = None,
 ) -> Array:
     """The elements as numbers of the type of another tensor.
 
     Args:
         input: T[dims...]. The values.
-        target_type: S[others...]. A tensor of the type of the results.
-        saturate: True or False. Of the types of 8 bits, which are not supported. Accepted for source compatibility;
-            it has no effect.
+        target_type: to[others...]. A tensor of the type of the results.
+        saturate: True or False. Whether numbers beyond a floating type of 8 bits become its greatest one, in place
+            of NaN or infinity. The default is True.
+        round_mode: One of "up", "down", "nearest". How numbers become powers of two (float8_e8m0fnu); `nearest`
+            rounds ties up. The default is "up".
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
     Returns:
-        output: S[dims...]. The results, in the shape of `input`.
+        output: to[dims...]. The results, in the shape of `input`.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
-        S: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
+        to: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
-        output[i...] = S(input[i...])
+        number[i...] = if is_float(T) then input[i...] else float32(input[i...])
+        held[i...] = if saturate then max(-greatest(to), min(greatest(to), number[i...])) else number[i...]
+        positive[i...] = if saturate then min(greatest(to), float32(input[i...])) else float32(input[i...])
+        near[i...] = float32(float8_e8m0fnu(positive[i...]))
+        power[i...] = if round_mode == up and near[i...] < positive[i...] then 2 * near[i...] else if round_mode ==
+            down and near[i...] > positive[i...] then near[i...] / 2 else near[i...]
+        output[i...] = if is_integer(to) and bits(to) < 8 and is_float(T) then to(int32(input[i...])) else if not
+            is_float(to) or bits(to) != 8 then to(input[i...]) else if is_signed(to) then to(held[i...]) else if not
+            saturate and positive[i...] < 5.877471754111438e-39 then to(-1) else to(power[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5611,7 +5794,7 @@ def cast_like(
         >>> cast_like(input=[0, 2], target_type=[True]).tolist()
         [False, True]
     """
-    return _cast_like.single((input, target_type), {"saturate": saturate}, out)
+    return _cast_like.single((input, target_type), {"saturate": saturate, "round_mode": round_mode}, out)
 
 
 _identity = Generic(_library, "Identity")
@@ -5633,7 +5816,9 @@ def identity(
         output: T[dims...]. The results, in the shape of `input`.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         output[i...] = input[i...]
@@ -5662,28 +5847,52 @@ def dropout(
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
-    """The elements themselves: outside training none is left out.
+    """The elements themselves, or, in training, some of them, chosen by chance and scaled, and 0 for the others.
 
     Args:
         data: T[dims...]. The values.
-        ratio: S[], or none. How many are left out in training.
-        training_mode: Integers, or none. Whether some are left out, which is not supported.
-        seed: An integer. What chance begins with in training. Accepted for source compatibility; it has no effect.
+        ratio: S[], or none. The probability with which an element is left out in training; 0.5 if it is absent.
+        training_mode: Integers, or none. Whether some are left out.
+        seed: An integer. What chance begins with in training; calls with the same seed leave out the same. The
+            default is 0.
         results: How many results are wanted; as many as are not optional if it is not given.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
     Returns:
-        output: T[dims...]. The values.
-        mask: bool[dims...], or none. Which elements are kept: all.
+        output: T[dims...]. The values that are kept, over the probability with which they are.
+        mask: bool[dims...], or none. Which elements are kept.
 
     Types:
         T: float16, bfloat16, float32, float64
         S: float16, bfloat16, float32, float64
 
     Formula:
-        output[i...] = data[i...]
-        mask[i...] = true
+        chance... = repeat(0, if any((training_mode != 0)...) then 1 else 0)...
+        numbers = prod(dims...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        lost[] = if present(ratio) then float64(ratio[]) else float64(0.5)
+        kept[i...] = if count(chance) > 0 then (uniform[ravel(i, dims)] else 0) >= lost[] else true where i... <
+            dims...
+        output[i...] = if count(chance) > 0 then if kept[i...] then data[i...] / T(1 - lost[]) else 0 else
+            data[i...]
+        mask[i...] = kept[i...]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5693,6 +5902,10 @@ def dropout(
     Example, nothing is left out:
         >>> dropout(data=[1, 2]).tolist()
         [1.0, 2.0]
+
+    Example, in training, with a probability of 0:
+        >>> [y.tolist() for y in dropout(data=[1, 2], ratio=0, training_mode=True, results=2)]
+        [[1.0, 2.0], [True, True]]
     """
     return _dropout.some((data, ratio, training_mode), {"seed": seed}, results, out)
 
@@ -6232,6 +6445,699 @@ def dynamic_quantize_linear(
         [[0, 55, 255], 1.0, 55]
     """
     return _dynamic_quantize_linear.several((x,), {}, None, out)
+
+
+_quantize_linear = Generic(_library, "QuantizeLinear")
+
+
+def quantize_linear(
+    x: TensorLike,
+    y_scale: TensorLike,
+    y_zero_point: TensorLike | None = None,
+    *,
+    output_dtype: str | None = None,
+    precision: str | None = None,
+    saturate: bool | None = True,
+    axis: int | None = 1,
+    block_size: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """Numbers in few bits: `x` over its scale, rounded to nearest (ties to even), plus a zero point, within the type.
+
+    There is one scale for all, one for each place along `axis`, or one for each block of `block_size` along it.
+
+    Args:
+        x: T[dims...]. The values.
+        y_scale: S[scales...]. What one step of `y` is worth.
+        y_zero_point: Z[zeros...], or none. What stands for 0 in `y`; 0 if it is absent.
+        output_dtype: One of "uint8", "int8", "int16", "uint16", "int4", "uint4", "int2", "uint2", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn". The type of the results; that of
+            the zero point if it is absent, else uint8. The default is "Z".
+        precision: One of "float16", "bfloat16", "float32". The type in which is divided; that of the scale if it is
+            absent. The default is "S".
+        saturate: True or False. Whether numbers beyond a floating type of 8 bits become its greatest one, in place
+            of NaN or infinity. The default is True.
+        axis: An integer. The dimension along which scales differ; negative ones count from the end. The default is
+            1.
+        block_size: An integer, at least 0. How many elements along `axis` share a scale, if there is one for each
+            block. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: output_dtype[dims...]. The values in few bits.
+
+    Types:
+        T: float16, bfloat16, float32, int32
+        S: float16, bfloat16, float32, int32, float8_e8m0fnu
+        Z: uint8, int8, int16, uint16, int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+            float8_e5m2fnuz, float4_e2m1fn
+
+    Formula:
+        at... = (if count(scales) == 0 or rank(x) <= 1 then positions(min(count(scales), rank(x))) else
+            normalised([axis], rank(x)))...
+        sizes... = (if count(at) == 0 then [] else if count(scales) == 1 then [scales...] else pick([scales...],
+            at))...
+        each... = (if block_size > 0 then block_size else if sizes == 1 then max(1, pick(dims, at)) else 1)...
+        wholes... = (if count(scales) <= 1 then [] else drop(dims, at))...
+        alike... = (if count(scales) <= 1 then [] else drop([scales...], at))...
+        given... = (if present(y_zero_point) then [zeros...] else [])...
+        wanted... = (if count(given) == count(scales) then [scales...] else repeat(1, count(given)))...
+        steps[i...] = float32(precision(precision(x[i...]) / precision(y_scale[(if count(at) == 0 then repeat(0,
+            count(scales)) else if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at)
+            // each, at))...] else 1))) where i... < dims...
+        moved[i...] = (if is_float(output_dtype) then steps[i...] else round(steps[i...])) + (if
+            present(y_zero_point) then float32(y_zero_point[(if count(zeros) != count(scales) or count(at) == 0 then
+            repeat(0, count(zeros)) else if count(scales) == 1 then pick(i, at) // each else place(drop(i, at),
+            pick(i, at) // each, at))...] else 0) else 0) where i... < dims...
+        y[i...] = output_dtype(if is_float(output_dtype) and saturate then max(-greatest(output_dtype),
+            min(greatest(output_dtype), moved[i...])) else moved[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, to uint8, from 128:
+        >>> quantize_linear(x=[0, 2, 3, 1000, -254, -1000], y_scale=2, y_zero_point=128).tolist()
+        [128, 129, 130, 255, 1, 0]
+    """
+    return _quantize_linear.single(
+        (x, y_scale, y_zero_point),
+        {
+            "output_dtype": output_dtype,
+            "precision": precision,
+            "saturate": saturate,
+            "axis": axis,
+            "block_size": block_size,
+        },
+        out,
+    )
+
+
+_dequantize_linear = Generic(_library, "DequantizeLinear")
+
+
+def dequantize_linear(
+    x: TensorLike,
+    x_scale: TensorLike,
+    x_zero_point: TensorLike | None = None,
+    *,
+    output_dtype: str | None = None,
+    axis: int | None = 1,
+    block_size: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """Numbers of few bits as what they stand for: less a zero point, times the scale.
+
+    There is one scale for all, one for each place along `axis`, or one for each block of `block_size` along it.
+
+    Args:
+        x: T[dims...]. The values in few bits.
+        x_scale: S[scales...]. What one step of `x` is worth.
+        x_zero_point: T[zeros...], or none. What stands for 0 in `x`; 0 if it is absent.
+        output_dtype: One of "float16", "bfloat16", "float32". The type of the results; that of the scale if it is
+            absent. The default is "S".
+        axis: An integer. The dimension along which scales differ; negative ones count from the end. The default is
+            1.
+        block_size: An integer, at least 0. How many elements along `axis` share a scale, if there is one for each
+            block. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: output_dtype[dims...]. What they stand for.
+
+    Types:
+        T: int8, uint8, int16, uint16, int32, int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+            float8_e5m2fnuz, float4_e2m1fn
+        S: float16, bfloat16, float32, float8_e8m0fnu
+
+    Formula:
+        at... = (if count(scales) == 0 or rank(x) <= 1 then positions(min(count(scales), rank(x))) else
+            normalised([axis], rank(x)))...
+        sizes... = (if count(at) == 0 then [] else if count(scales) == 1 then [scales...] else pick([scales...],
+            at))...
+        each... = (if block_size > 0 then block_size else if sizes == 1 then max(1, pick(dims, at)) else 1)...
+        wholes... = (if count(scales) <= 1 then [] else drop(dims, at))...
+        alike... = (if count(scales) <= 1 then [] else drop([scales...], at))...
+        given... = (if present(x_zero_point) then [zeros...] else [])...
+        wanted... = (if count(given) == count(scales) then [scales...] else repeat(1, count(given)))...
+        shifted[i...] = if is_float(T) then float32(x[i...]) - (if present(x_zero_point) then
+            float32(x_zero_point[(if count(zeros) != count(scales) or count(at) == 0 then repeat(0, count(zeros))
+            else if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at) // each,
+            at))...] else 0) else 0) else float32(int32(x[i...]) - (if present(x_zero_point) then
+            int32(x_zero_point[(if count(zeros) != count(scales) or count(at) == 0 then repeat(0, count(zeros)) else
+            if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at) // each, at))...]
+            else 0) else 0)) where i... < dims...
+        y[i...] = output_dtype(shifted[i...] * float32(x_scale[(if count(at) == 0 then repeat(0, count(scales)) else
+            if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at) // each, at))...]
+            else 1)) where i... < dims...
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, from uint8, around 128:
+        >>> dequantize_linear(x=[0, 128, 255], x_scale=2, x_zero_point=128).tolist()
+        [-256.0, 0.0, 254.0]
+    """
+    return _dequantize_linear.single(
+        (x, x_scale, x_zero_point), {"output_dtype": output_dtype, "axis": axis, "block_size": block_size}, out
+    )
+
+
+_q_linear_mat_mul = Generic(_library, "QLinearMatMul")
+
+
+def q_linear_mat_mul(
+    a: TensorLike,
+    a_scale: TensorLike,
+    a_zero_point: TensorLike,
+    b: TensorLike,
+    b_scale: TensorLike,
+    b_zero_point: TensorLike,
+    y_scale: TensorLike,
+    y_zero_point: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Products of matrices of few bits, in few bits: sums in 32 bits, scaled, rounded (ties to even), and saturated.
+
+    `a` has one scale or one for each row, `b` one or one for each column.
+
+    Args:
+        a: A[batch... | 1, rows..., depth]. The matrices before.
+        a_scale: S[rows... | 1]. What one step of `a` is worth.
+        a_zero_point: A[rows... | 1]. What stands for 0 in `a`.
+        b: B[batch... | 1, depth, columns...]. The matrices behind.
+        b_scale: S[columns... | 1]. What one step of `b` is worth.
+        b_zero_point: B[columns... | 1]. What stands for 0 in `b`.
+        y_scale: S[one...]. What one step of `y` is worth.
+        y_zero_point: Y[one...]. What stands for 0 in `y`.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: Y[batch..., rows..., columns...]. The products.
+
+    Types:
+        S: float16, bfloat16, float32
+        A: int8, uint8, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz
+        B: int8, uint8, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz
+        Y: int8, uint8, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz
+
+    Formula:
+        rank rows <= 1, columns <= 1
+        exact[n..., i..., j...] = sum[k]( (int32(a[n..., i..., k]) - int32(a_zero_point[i...])) * (int32(b[n..., k,
+            j...]) - int32(b_zero_point[j...])))
+        near[n..., i..., j...] = sum[k]( (float32(a[n..., i..., k]) - float32(a_zero_point[i...])) *
+            (float32(b[n..., k, j...]) - float32(b_zero_point[j...])))
+        moved[n..., i..., j...] = (if is_float(A) or is_float(B) then near[n..., i..., j...] else
+            float32(exact[n..., i..., j...])) * (float32(a_scale[i...]) * float32(b_scale[j...]) /
+            float32(y_scale[repeat(0, rank(one))...] else 1)) + float32(y_zero_point[repeat(0, rank(one))...] else
+            0)
+        y[n..., i..., j...] = Y(if is_float(Y) then max(-greatest(Y), min(greatest(Y), moved[n..., i..., j...]))
+            else round(moved[n..., i..., j...]))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row times a column:
+        >>> q_linear_mat_mul(a=[[3, 5]], a_scale=[0.5], a_zero_point=[1], b=[[2], [4]], b_scale=[0.5], b_zero_point=[0], y_scale=[1], y_zero_point=[10]).tolist()
+        [[15]]
+    """
+    return _q_linear_mat_mul.single(
+        (a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point), {}, out
+    )
+
+
+_q_linear_conv = Generic(_library, "QLinearConv")
+
+
+def q_linear_conv(
+    x: TensorLike,
+    x_scale: TensorLike,
+    x_zero_point: TensorLike,
+    w: TensorLike,
+    w_scale: TensorLike,
+    w_zero_point: TensorLike,
+    y_scale: TensorLike,
+    y_zero_point: TensorLike,
+    B: TensorLike | None = None,
+    *,
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+    strides: Integers | None = None,
+    dilations: Integers | None = None,
+    pads: Integers | None = None,
+    kernel_shape: Integers | None = None,
+    group: int | None = 1,
+    out: Array | None = None,
+) -> Array:
+    """The convolution of images of 8 bits, in 8 bits: sums in 32 bits, scaled, rounded (ties to even), and saturated.
+
+    Places in the padding stand for 0.
+
+    Args:
+        x: T[batch, groups * group_channels, size...]. Images.
+        x_scale: float32[one...]. What one step of `x` is worth.
+        x_zero_point: T[one...]. What stands for 0 in `x`.
+        w: S[groups * group_outputs, group_channels, taps...]. Filters.
+        w_scale: float32[outputs...]. What one step of `w` is worth: one number, or one for each output channel.
+        w_zero_point: S[filters...]. What stands for 0 in `w`: one number, or one for each output channel.
+        y_scale: float32[once...]. What one step of `y` is worth.
+        y_zero_point: Y[once...]. What stands for 0 in `y`.
+        B: int32[groups * group_outputs], or none. What is added to the sums of each output channel.
+        auto_pad: One of "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID". `NOTSET`: by `pads`; SAME_UPPER and
+            SAME_LOWER keep ceil(size / stride), VALID pads nothing. The default is "NOTSET".
+        strides: Rank(size) integers, at least 1. The step of the window along each dimension. The default is 1 for
+            each.
+        dilations: Rank(size) integers, at least 1. The distance between taps of the window along each dimension.
+            The default is 1 for each.
+        pads: 2 * rank(size) integers, at least 0. How many places are padded before each dimension, then behind
+            each. The default is 0 for each.
+        kernel_shape: Rank(size) integers. The size of the window, which `W` tells, too.
+        group: An integer, at least 1. In how many groups the channels are. The default is 1.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        y: Y[batch, groups * group_outputs, out...]. One value for each window and output channel.
+
+    Types:
+        T: int8, uint8
+        S: int8, uint8
+        Y: int8, uint8
+
+    Formula:
+        rank one <= 1, outputs <= 1, filters <= 1, once <= 1
+        asked... = (if present(kernel_shape) then kernel_shape else taps)...
+        out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
+            rank(size)))...
+        zero[] = int32(x_zero_point[repeat(0, rank(one))...] else 0)
+        zeros[o] = int32(w_zero_point[repeat(min(o, prod(filters...) - 1), rank(filters))...] else 0) where o <
+            groups * group_outputs
+        factor[o] = (x_scale[repeat(0, rank(one))...] else 1) * (w_scale[repeat(min(o, prod(outputs...) - 1),
+            rank(outputs))...] else 1) / (y_scale[repeat(0, rank(once))...] else 1) where o < groups * group_outputs
+        y[n, g * group_outputs + k, z...] = Y(round(float32(sum[c, r...]( (int32(x[n, g * group_channels + c, (z *
+            strides + r * dilations - head)...]) - zero[]) * (int32(w[g * group_outputs + k, c, r...]) - zeros[g *
+            group_outputs + k])) + (if present(B) then B[g * group_outputs + k] else 0)) * factor[g * group_outputs
+            + k] + float32(y_zero_point[repeat(0, rank(once))...] else 0)))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a box over a row, from a zero point of 1:
+        >>> q_linear_conv(x=[[[2, 3, 4]]], x_scale=0.5, x_zero_point=1, w=[[[1, 1]]], w_scale=1, w_zero_point=0, y_scale=0.5, y_zero_point=2).tolist()
+        [[[5, 7]]]
+    """
+    return _q_linear_conv.single(
+        (x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B),
+        {
+            "auto_pad": auto_pad,
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "kernel_shape": kernel_shape,
+            "group": group,
+        },
+        out,
+    )
+
+
+_random_uniform = Generic(_library, "RandomUniform")
+
+
+def random_uniform(
+    *,
+    seed: float | None = 0.0,
+    high: float | None = 1.0,
+    low: float | None = 0.0,
+    shape: Integers,
+    dtype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """Numbers that are equally likely anywhere from `low` to below `high`.
+
+    Args:
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        high: A number. The end of the range. The default is 1.0.
+        low: A number. The begin of the range. The default is 0.0.
+        shape: Integers. The sizes of the result.
+        dtype: One of "float16", "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[shape...]. The numbers.
+
+    Formula:
+        numbers = prod(shape...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        output[i...] = dtype(low + (high - low) * (uniform[ravel(i, shape)] else 0))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, that are all the same:
+        >>> random_uniform(high=2, low=2, shape=[2]).tolist()
+        [2.0, 2.0]
+    """
+    return _random_uniform.single((), {"seed": seed, "high": high, "low": low, "shape": shape, "dtype": dtype}, out)
+
+
+_random_uniform_like = Generic(_library, "RandomUniformLike")
+
+
+def random_uniform_like(
+    input: TensorLike,
+    *,
+    seed: float | None = 0.0,
+    high: float | None = 1.0,
+    low: float | None = 0.0,
+    dtype: str | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Numbers that are equally likely anywhere from `low` to below `high`, in the shape of a tensor.
+
+    Args:
+        input: T[dims...]. A tensor of the shape.
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        high: A number. The end of the range. The default is 1.0.
+        low: A number. The begin of the range. The default is 0.0.
+        dtype: One of "float16", "bfloat16", "float32", "float64". The type of the result; that of `input` if it is
+            absent. The default is "T".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[dims...]. The numbers.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        numbers = prod(dims...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        output[i...] = dtype(low + (high - low) * (uniform[ravel(i, dims)] else 0))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, that are all the same:
+        >>> random_uniform_like(input=[0, 0], high=2, low=2).tolist()
+        [2.0, 2.0]
+    """
+    return _random_uniform_like.single((input,), {"seed": seed, "high": high, "low": low, "dtype": dtype}, out)
+
+
+_random_normal = Generic(_library, "RandomNormal")
+
+
+def random_normal(
+    *,
+    seed: float | None = 0.0,
+    mean: float | None = 0.0,
+    scale: float | None = 1.0,
+    shape: Integers,
+    dtype: str | None = "float32",
+    out: Array | None = None,
+) -> Array:
+    """Numbers of a normal distribution.
+
+    Args:
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        mean: A number. The mean. The default is 0.0.
+        scale: A number. The standard deviation. The default is 1.0.
+        shape: Integers. The sizes of the result.
+        dtype: One of "float16", "bfloat16", "float32", "float64". The type of the result. The default is "float32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[shape...]. The numbers.
+
+    Formula:
+        numbers = prod(shape...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        normal[e] = sqrt(-2 * log(1 - uniform[e])) * cos(6.283185307179586 * float64(c[9, e]) / 4294967296)
+        output[i...] = dtype(mean + scale * (normal[ravel(i, shape)] else 0))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, without deviation:
+        >>> random_normal(mean=3, scale=0, shape=[2]).tolist()
+        [3.0, 3.0]
+    """
+    return _random_normal.single((), {"seed": seed, "mean": mean, "scale": scale, "shape": shape, "dtype": dtype}, out)
+
+
+_random_normal_like = Generic(_library, "RandomNormalLike")
+
+
+def random_normal_like(
+    input: TensorLike,
+    *,
+    seed: float | None = 0.0,
+    mean: float | None = 0.0,
+    scale: float | None = 1.0,
+    dtype: str | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Numbers of a normal distribution, in the shape of a tensor.
+
+    Args:
+        input: T[dims...]. A tensor of the shape.
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        mean: A number. The mean. The default is 0.0.
+        scale: A number. The standard deviation. The default is 1.0.
+        dtype: One of "float16", "bfloat16", "float32", "float64". The type of the result; that of `input` if it is
+            absent. The default is "T".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[dims...]. The numbers.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        numbers = prod(dims...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        normal[e] = sqrt(-2 * log(1 - uniform[e])) * cos(6.283185307179586 * float64(c[9, e]) / 4294967296)
+        output[i...] = dtype(mean + scale * (normal[ravel(i, dims)] else 0))
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, without deviation:
+        >>> random_normal_like(input=[0, 0], mean=3, scale=0).tolist()
+        [3.0, 3.0]
+    """
+    return _random_normal_like.single((input,), {"seed": seed, "mean": mean, "scale": scale, "dtype": dtype}, out)
+
+
+_bernoulli = Generic(_library, "Bernoulli")
+
+
+def bernoulli(
+    input: TensorLike,
+    *,
+    seed: float | None = 0.0,
+    dtype: str | None = None,
+    out: Array | None = None,
+) -> Array:
+    """1 with the probability that an element tells, else 0.
+
+    Args:
+        input: T[dims...]. The probabilities.
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        dtype: One of "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+            "bfloat16", "float32", "float64". The type of the result; that of `input` if it is absent. The default
+            is "T".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[dims...]. The numbers.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        numbers = prod(dims...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        output[i...] = if (uniform[ravel(i, dims)] else 0) < float64(input[i...]) then dtype(1) else dtype(0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, what is sure:
+        >>> bernoulli(input=[0.0, 1.0]).tolist()
+        [0.0, 1.0]
+    """
+    return _bernoulli.single((input,), {"seed": seed, "dtype": dtype}, out)
+
+
+_multinomial = Generic(_library, "Multinomial")
+
+
+def multinomial(
+    input: TensorLike,
+    *,
+    seed: float | None = 0.0,
+    sample_size: int | None = 1,
+    dtype: str | None = "int32",
+    out: Array | None = None,
+) -> Array:
+    """Classes, each as often as the exponential of its element tells, relative to those of the others in the row.
+
+    Args:
+        input: T[batch, classes]. The logarithms of how likely classes are.
+        seed: A number. What chance begins with; calls with the same seed have the same numbers. The default is 0.0.
+        sample_size: An integer, at least 0. How many classes are drawn for each row. The default is 1.
+        dtype: One of "int32", "int64". The type of the result. The default is "int32".
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: dtype[batch, sample_size]. The classes.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        numbers = batch * sample_size
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        peak[n] = max[k](input[n, k])
+        upto[n, k] = float64(exp(input[n, k] - peak[n])) + (upto[n, k - 1] else float64(0))
+        passed[n, s] = sum[k < classes - 1 if upto[n, k] <= (uniform[n * sample_size + s] else 0) * upto[n, classes
+            - 1]]( int64(1)) where n < batch, s < sample_size
+        output[n, s] = dtype(passed[n, s])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that outweighs the other:
+        >>> multinomial(input=[[-2000, 0]]).tolist()
+        [[1]]
+    """
+    return _multinomial.single((input,), {"seed": seed, "sample_size": sample_size, "dtype": dtype}, out)
 
 
 _cum_sum = Generic(_library, "CumSum")
@@ -8074,15 +8980,15 @@ def scatter_nd(
         k... = positions(count(picked))...
         output[i..., r...] = data[i..., r...]
         output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] set=
-            updates[p..., r...] if reduction == none
+            updates[p..., r...] where p... < places... if reduction == none
         output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] add=
-            updates[p..., r...] if reduction == add and not is_bool(T)
+            updates[p..., r...] where p... < places... if reduction == add and not is_bool(T)
         output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] mul=
-            updates[p..., r...] if reduction == mul and not is_bool(T)
+            updates[p..., r...] where p... < places... if reduction == mul and not is_bool(T)
         output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] max=
-            updates[p..., r...] if reduction == max_ and not is_bool(T)
+            updates[p..., r...] where p... < places... if reduction == max_ and not is_bool(T)
         output[(if indices[p..., k] < 0 then indices[p..., k] + picked else indices[p..., k])..., r...] min=
-            updates[p..., r...] if reduction == min_ and not is_bool(T)
+            updates[p..., r...] where p... < places... if reduction == min_ and not is_bool(T)
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8218,7 +9124,9 @@ def shape_of(
         shape: int64[count(kept)]. The sizes.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         first = max(0, min(rank(data), if start < 0 then start + rank(data) else start))
@@ -8258,7 +9166,9 @@ def size(
         size: int64[]. The number.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         size[] = int64(prod(dims...))
@@ -8296,7 +9206,9 @@ def constant_of_shape(
         output: T[input...]. The tensor.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         output[i...] = if present(value) then value[0] else 0
@@ -8336,7 +9248,9 @@ def constant(
         output: T[dims...]. The tensor.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
 
     Formula:
         output[i...] = value[i...]
@@ -8395,30 +9309,78 @@ def expand(
     return _expand.single((input, shape), {}, out)
 
 
+_arange_count = Generic(_library, "ArangeCount")
+
+
+def arange_count(
+    start: TensorLike,
+    limit: TensorLike,
+    delta: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The size `steps` that Arange has for the same arguments.
+
+    Args:
+        start: T[one...]. The first number.
+        limit: T[other...]. The number before which they end.
+        delta: T[third...]. How far apart they are.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        steps: int64[]. How many numbers there are.
+
+    Types:
+        T: int16, int32, int64, float16, bfloat16, float32, float64
+
+    Formula:
+        first[] = sum[i... < one...](start[i...])
+        end[] = sum[i... < other...](limit[i...])
+        step[] = sum[i... < third...](delta[i...])
+        steps[] = max(int64(ceil(float64(end[] - first[]) / float64(step[]))), 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _arange_count.single((start, limit, delta), {}, out)
+
+
 _arange = Generic(_library, "Arange")
 
 
 def arange(
-    start: int,
-    limit: int,
-    delta: int,
+    start: TensorLike,
+    limit: TensorLike,
+    delta: TensorLike,
     *,
+    steps: int | None = None,
     out: Array | None = None,
 ) -> Array:
     """Numbers from `start` to before `limit`, `delta` apart.
 
     Args:
-        start: An integer. The first number.
-        limit: An integer. The number before which they end.
-        delta: An integer. How far apart they are.
+        start: T[one...]. The first number.
+        limit: T[other...]. The number before which they end.
+        delta: T[third...]. How far apart they are.
+        steps: How many numbers there are. It is worked out of the elements if it is not given, by an op of its own
+            that runs first.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
     Returns:
-        output: int64[max(0, ceildiv(limit - start, delta))]. The numbers.
+        output: T[steps]. The numbers.
+
+    Types:
+        T: int16, int32, int64, float16, bfloat16, float32, float64
 
     Formula:
-        output[i] = int64(start + i * delta)
+        first[] = sum[i... < one...](start[i...])
+        end[] = sum[i... < other...](limit[i...])
+        step[] = sum[i... < third...](delta[i...])
+        output[i] = first[] + T(i) * step[]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8427,9 +9389,11 @@ def arange(
 
     Example, from 0 in steps of 2:
         >>> arange(start=0, limit=6, delta=2).tolist()
-        [0, 2, 4]
+        [0.0, 2.0, 4.0]
     """
-    return _arange.single((start, limit, delta), {}, out)
+    if steps is None:
+        steps = counted(arange_count(start, limit, delta), "Arange", "steps")
+    return _arange.single((start, limit, delta), {"steps": steps}, out)
 
 
 _eye_like = Generic(_library, "EyeLike")
@@ -8970,6 +9934,466 @@ def stft(
     return _stft.single((signal, frame_step, window, frame_length), {"onesided": onesided}, out)
 
 
+_non_zero_count = Generic(_library, "NonZeroCount")
+
+
+def non_zero_count(
+    X: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The size `found` that NonZero has for the same arguments.
+
+    Args:
+        X: T[dims...]. The tensor.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        found: int64[]. How many there are.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        there[k] = if bool(X[unravel(k, dims)...] else 0) then int64(1) else 0 where k < prod(dims...)
+        found[] = sum[k](there[k])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _non_zero_count.single((X,), {}, out)
+
+
+_non_zero = Generic(_library, "NonZero")
+
+
+def non_zero(
+    X: TensorLike,
+    *,
+    found: int | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The places of the elements that are not 0: a column for each, in the order of the elements.
+
+    Args:
+        X: T[dims...]. The tensor.
+        found: How many there are. It is worked out of the elements if it is not given, by an op of its own that
+            runs first.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: int64[rank(X), found]. The places, a row for each dimension.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        there[k] = if bool(X[unravel(k, dims)...] else 0) then int64(1) else 0 where k < prod(dims...)
+        at[p] = descending[k](there[k], p) where p < found
+        Y[d, p] = if d <= positions(rank(X)) then unravel(at[p], dims)... else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of four:
+        >>> non_zero(X=[[1, 0], [0, 4]]).tolist()
+        [[0, 1], [0, 1]]
+    """
+    if found is None:
+        found = counted(non_zero_count(X), "NonZero", "found")
+    return _non_zero.single((X,), {"found": found}, out)
+
+
+_compress_count = Generic(_library, "CompressCount")
+
+
+def compress_count(
+    input: TensorLike,
+    condition: TensorLike,
+    *,
+    axis: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The size `kept` that Compress has for the same arguments.
+
+    Args:
+        input: T[dims...]. The tensor.
+        condition: bool[n]. For each slice whether it is kept; those that it has no element for are not.
+        axis: Integers. The dimension, in a list of one; if it is empty, all elements in a row.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        kept: int64[]. How many are kept.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axis, rank(input))...
+        along = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
+        rest... = (if count(axis) == 0 then [] else drop(dims, at))...
+        to... = (if count(axis) == 0 then [0] else at)...
+        kept[] = sum[j](if condition[j] then int64(1) else 0)
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _compress_count.single((input, condition), {"axis": axis}, out)
+
+
+_compress = Generic(_library, "Compress")
+
+
+def compress(
+    input: TensorLike,
+    condition: TensorLike,
+    *,
+    axis: Integers | None = None,
+    kept: int | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The slices of a tensor along a dimension for which a condition holds.
+
+    Args:
+        input: T[dims...]. The tensor.
+        condition: bool[n]. For each slice whether it is kept; those that it has no element for are not.
+        axis: Integers. The dimension, in a list of one; if it is empty, all elements in a row.
+        kept: How many are kept. It is worked out of the elements if it is not given, by an op of its own that runs
+            first.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[place(rest, kept, to)...]. The slices.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axis, rank(input))...
+        along = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
+        chosen[p] = descending[j](if condition[j] then int64(1) else 0, p) where p < kept
+        rest... = (if count(axis) == 0 then [] else drop(dims, at))...
+        to... = (if count(axis) == 0 then [0] else at)...
+        output[place(i, p, to)...] = input[(if count(axis) == 0 then unravel(chosen[p...], dims) else place(i,
+            chosen[p...], at))...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, the second row:
+        >>> compress(input=[[1, 2], [3, 4]], condition=[False, True], axis=[0]).tolist()
+        [[3.0, 4.0]]
+    """
+    if kept is None:
+        kept = counted(compress_count(input, condition, axis=axis), "Compress", "kept")
+    return _compress.single((input, condition), {"axis": axis, "kept": kept}, out)
+
+
+_unique_count = Generic(_library, "UniqueCount")
+
+
+def unique_count(
+    X: TensorLike,
+    *,
+    axis: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """The size `found` that Unique has for the same arguments.
+
+    Args:
+        X: T[dims...]. The tensor.
+        axis: Integers. The dimension, in a list of one; if it is empty, the elements are taken.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        found: int64[]. How many there are.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axis, rank(X))...
+        n = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
+        rest... = (if count(axis) == 0 then [] else drop(dims, at))...
+        to... = (if count(axis) == 0 then [0] else at)...
+        width = prod(rest...)
+        x[k, c] = X[(if count(axis) == 0 then unravel(k, dims) else place(unravel(c, rest), k, at))...] else 0 where
+            k < n, c < width
+        differ[j, k] = min[c if x[j, c] != x[k, c] and (x[j, c] == x[j, c] or x[k, c] == x[k, c])](int64(c)) where j
+            < n, k < n
+        rank_of[k] = sum[j]( if (x[j, differ[j, k]] else 0) < (x[k, differ[j, k]] else 0) or (x[k, differ[j, k]]
+            else 0) != (x[k, differ[j, k]] else 0) then int64(1) else 0)
+        order[p] = if count(axis) == 0 then ascending[k](x[k, 0], p) else ascending[k](rank_of[k], p)
+        value[p] = x[order[p], 0] else 0
+        level[p] = rank_of[order[p]] else 0
+        fresh[p] = if p == 0 then int64(1) else if count(axis) == 1 then if (level[p] else 0) == (level[p - 1] else
+            0) then int64(0) else 1 else if (value[p] else 0) != (value[p - 1] else 0) and ((value[p] else 0) ==
+            (value[p] else 0) or (value[p - 1] else 0) == (value[p - 1] else 0)) then int64(1) else 0 where p < n
+        found[] = sum[p](fresh[p])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _unique_count.single((X,), {"axis": axis}, out)
+
+
+_unique = Generic(_library, "Unique")
+
+
+def unique(
+    X: TensorLike,
+    *,
+    axis: Integers | None = None,
+    sorted: bool | None = True,
+    found: int | None = None,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The elements of a tensor, or its slices along a dimension, each once.
+
+    Slices are in order as numpy has them: by their first elements that differ. A NaN is equal to a NaN, and above
+    all numbers.
+
+    Args:
+        X: T[dims...]. The tensor.
+        axis: Integers. The dimension, in a list of one; if it is empty, the elements are taken.
+        sorted: True or False. Whether they are in order, or as they first appear. The default is True.
+        found: How many there are. It is worked out of the elements if it is not given, by an op of its own that
+            runs first.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[place(rest, found, to)...]. The elements or slices.
+        indices: int64[found], or none. Where each of them first is.
+        inverse_indices: int64[n], or none. For each that there was, its number among them.
+        counts: int64[found], or none. How often each is there.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = normalised(axis, rank(X))...
+        n = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
+        rest... = (if count(axis) == 0 then [] else drop(dims, at))...
+        to... = (if count(axis) == 0 then [0] else at)...
+        width = prod(rest...)
+        x[k, c] = X[(if count(axis) == 0 then unravel(k, dims) else place(unravel(c, rest), k, at))...] else 0 where
+            k < n, c < width
+        differ[j, k] = min[c if x[j, c] != x[k, c] and (x[j, c] == x[j, c] or x[k, c] == x[k, c])](int64(c)) where j
+            < n, k < n
+        rank_of[k] = sum[j]( if (x[j, differ[j, k]] else 0) < (x[k, differ[j, k]] else 0) or (x[k, differ[j, k]]
+            else 0) != (x[k, differ[j, k]] else 0) then int64(1) else 0)
+        order[p] = if count(axis) == 0 then ascending[k](x[k, 0], p) else ascending[k](rank_of[k], p)
+        value[p] = x[order[p], 0] else 0
+        level[p] = rank_of[order[p]] else 0
+        fresh[p] = if p == 0 then int64(1) else if count(axis) == 1 then if (level[p] else 0) == (level[p - 1] else
+            0) then int64(0) else 1 else if (value[p] else 0) != (value[p - 1] else 0) and ((value[p] else 0) ==
+            (value[p] else 0) or (value[p - 1] else 0) == (value[p - 1] else 0)) then int64(1) else 0 where p < n
+        place_of[k] = ascending[p](order[p], k)
+        group[p] = (group[p - 1] else int64(-1)) + fresh[p]
+        start[u] = descending[p](fresh[p], u) where u < found
+        first[u] = order[start[u]] else 0
+        chosen[v] = ascending[u < found](if sorted then int64(u) else first[u], v)
+        shown[u] = ascending[v](chosen[v], u)
+        Y[place(i, v, to)...] = x[first[chosen[v...]], ravel(i, rest)] else 0
+        indices[v] = first[chosen[v]]
+        inverse_indices[k] = shown[group[place_of[k]]]
+        counts[v] = (start[chosen[v] + 1] else int64(n)) - start[chosen[v]]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of five:
+        >>> [y.tolist() for y in unique(X=[2, 1, 1, 3, 4], results=4)]
+        [[1.0, 2.0, 3.0, 4.0], [1, 0, 3, 4], [1, 0, 0, 2, 3], [2, 1, 1, 1]]
+    """
+    if found is None:
+        found = counted(unique_count(X, axis=axis), "Unique", "found")
+    return _unique.some((X,), {"axis": axis, "sorted": sorted, "found": found}, results, out)
+
+
+_non_max_suppression_count = Generic(_library, "NonMaxSuppressionCount")
+
+
+def non_max_suppression_count(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_boxes_per_class: Integers | None = None,
+    iou_threshold: TensorLike | None = None,
+    score_threshold: TensorLike | None = None,
+    *,
+    center_point_box: int | None = 0,
+    out: Array | None = None,
+) -> Array:
+    """The size `found` that NonMaxSuppression has for the same arguments.
+
+    Args:
+        boxes: float32[batch, n, 4]. The boxes.
+        scores: float32[batch, classes, n]. Their scores in each class.
+        max_output_boxes_per_class: Integers, or none. How many are taken at most; none if it is absent.
+        iou_threshold: float32[one...], or none. The largest part of the union of two boxes that their intersection
+            may be; 0 if it is absent.
+        score_threshold: float32[other...], or none. Scores have to be above it.
+        center_point_box: An integer, at least 0, at most 1. 0: boxes are two opposite corners, [y1, x1, y2, x2]; 1:
+            a center and sizes, [x, y, width, height]. The default is 0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        found: int64[]. How many boxes are taken.
+
+    Formula:
+        most = max(0, sum(max_output_boxes_per_class...))
+        steps = min(most, n)
+        shared[] = if present(iou_threshold) then (iou_threshold[repeat(0, rank(iou_threshold))...] else 0) else
+            float32(0)
+        low[b, k, d] = if center_point_box == 1 then boxes[b, k, d] - boxes[b, k, d + 2] / 2 else min(boxes[b, k,
+            d], boxes[b, k, d + 2]) where d < 2
+        high[b, k, d] = if center_point_box == 1 then boxes[b, k, d] + boxes[b, k, d + 2] / 2 else max(boxes[b, k,
+            d], boxes[b, k, d + 2]) where d < 2
+        order[b, c, r] = descending[k](scores[b, c, k], r)
+        from_[b, c, r, d] = low[b, order[b, c, r], d] else 0
+        upto[b, c, r, d] = high[b, order[b, c, r], d] else 0
+        area[b, c, r] = prod[d](upto[b, c, r, d] - from_[b, c, r, d])
+        able[b, c, r] = if present(score_threshold) then if (scores[b, c, order[b, c, r]] else 0) >
+            (score_threshold[repeat(0, rank(score_threshold))...] else 0) then int8(1) else 0 else int8(1) where b <
+            batch, c < classes, r < n
+        taken[s, b, c] = min[r if (alive[s - 1, b, c, r] else able[b, c, r]) > 0](int64(r)) where s < steps
+        common[s, b, c, r] = prod[d]( max(min(upto[b, c, r, d], upto[b, c, taken[s, b, c], d] else 0) - max(from_[b,
+            c, r, d], from_[b, c, taken[s, b, c], d] else 0), 0))
+        alive[s, b, c, r] = if (alive[s - 1, b, c, r] else able[b, c, r]) > 0 and int64(r) != taken[s, b, c] and not
+            common[s, b, c, r] / (area[b, c, r] + (area[b, c, taken[s, b, c]] else 0) - common[s, b, c, r]) >
+            shared[] then int8(1) else 0
+        there[f] = if (taken[f % max(1, steps), f // max(1, classes * steps), f // max(1, steps) % max(1, classes)]
+            else int64(n)) < n then int64(1) else 0 where f < batch * classes * steps
+        found[] = sum[f](there[f])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+    """
+    return _non_max_suppression_count.single(
+        (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
+        {"center_point_box": center_point_box},
+        out,
+    )
+
+
+_non_max_suppression = Generic(_library, "NonMaxSuppression")
+
+
+def non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_boxes_per_class: Integers | None = None,
+    iou_threshold: TensorLike | None = None,
+    score_threshold: TensorLike | None = None,
+    *,
+    center_point_box: int | None = 0,
+    found: int | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Boxes of high score, without those that overlap one of a higher score too much.
+
+    For each class of each batch the boxes are gone through from the highest score to the lowest.
+
+    Args:
+        boxes: float32[batch, n, 4]. The boxes.
+        scores: float32[batch, classes, n]. Their scores in each class.
+        max_output_boxes_per_class: Integers, or none. How many are taken at most; none if it is absent.
+        iou_threshold: float32[one...], or none. The largest part of the union of two boxes that their intersection
+            may be; 0 if it is absent.
+        score_threshold: float32[other...], or none. Scores have to be above it.
+        center_point_box: An integer, at least 0, at most 1. 0: boxes are two opposite corners, [y1, x1, y2, x2]; 1:
+            a center and sizes, [x, y, width, height]. The default is 0.
+        found: How many boxes are taken. It is worked out of the elements if it is not given, by an op of its own
+            that runs first.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        selected_indices: int64[found, 3]. Of each box that is taken its batch, its class and its number.
+
+    Formula:
+        most = max(0, sum(max_output_boxes_per_class...))
+        steps = min(most, n)
+        shared[] = if present(iou_threshold) then (iou_threshold[repeat(0, rank(iou_threshold))...] else 0) else
+            float32(0)
+        low[b, k, d] = if center_point_box == 1 then boxes[b, k, d] - boxes[b, k, d + 2] / 2 else min(boxes[b, k,
+            d], boxes[b, k, d + 2]) where d < 2
+        high[b, k, d] = if center_point_box == 1 then boxes[b, k, d] + boxes[b, k, d + 2] / 2 else max(boxes[b, k,
+            d], boxes[b, k, d + 2]) where d < 2
+        order[b, c, r] = descending[k](scores[b, c, k], r)
+        from_[b, c, r, d] = low[b, order[b, c, r], d] else 0
+        upto[b, c, r, d] = high[b, order[b, c, r], d] else 0
+        area[b, c, r] = prod[d](upto[b, c, r, d] - from_[b, c, r, d])
+        able[b, c, r] = if present(score_threshold) then if (scores[b, c, order[b, c, r]] else 0) >
+            (score_threshold[repeat(0, rank(score_threshold))...] else 0) then int8(1) else 0 else int8(1) where b <
+            batch, c < classes, r < n
+        taken[s, b, c] = min[r if (alive[s - 1, b, c, r] else able[b, c, r]) > 0](int64(r)) where s < steps
+        common[s, b, c, r] = prod[d]( max(min(upto[b, c, r, d], upto[b, c, taken[s, b, c], d] else 0) - max(from_[b,
+            c, r, d], from_[b, c, taken[s, b, c], d] else 0), 0))
+        alive[s, b, c, r] = if (alive[s - 1, b, c, r] else able[b, c, r]) > 0 and int64(r) != taken[s, b, c] and not
+            common[s, b, c, r] / (area[b, c, r] + (area[b, c, taken[s, b, c]] else 0) - common[s, b, c, r]) >
+            shared[] then int8(1) else 0
+        there[f] = if (taken[f % max(1, steps), f // max(1, classes * steps), f // max(1, steps) % max(1, classes)]
+            else int64(n)) < n then int64(1) else 0 where f < batch * classes * steps
+        at[k] = descending[f](there[f], k) where k < found
+        in_batch[k] = at[k] // max(1, classes * steps)
+        in_class[k] = at[k] // max(1, steps) % max(1, classes)
+        which[k] = taken[at[k] % max(1, steps), in_batch[k], in_class[k]] else 0
+        selected_indices[k, e] = if e == 0 then in_batch[k] else if e == 1 then in_class[k] else order[in_batch[k],
+            in_class[k], which[k]] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two that are the same:
+        >>> non_max_suppression(boxes=[[[0, 0, 1, 1], [0, 0, 1, 1], [0, 2, 1, 3]]], scores=[[[0.8, 0.9, 0.7]]], max_output_boxes_per_class=[3], iou_threshold=[0.5]).tolist()
+        [[0, 0, 1], [0, 0, 2]]
+    """
+    if found is None:
+        found = counted(
+            non_max_suppression_count(
+                boxes,
+                scores,
+                max_output_boxes_per_class,
+                iou_threshold,
+                score_threshold,
+                center_point_box=center_point_box,
+            ),
+            "NonMaxSuppression",
+            "found",
+        )
+    return _non_max_suppression.single(
+        (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
+        {"center_point_box": center_point_box, "found": found},
+        out,
+    )
+
+
 _top_k = Generic(_library, "TopK")
 
 
@@ -9338,6 +10762,19 @@ class prepare:
         return _space_to_depth.prepare(
             (input,),
             (blocksize, None if type(name) is str else name),
+        )
+
+    @staticmethod
+    def space_to_depth_by_mode(
+        input: TensorLike,
+        blocksize: int,
+        mode: Literal["DCR", "CRD"] | None = "DCR",
+        name: str | None = None,
+    ) -> Prepared:
+        """Prepare `space_to_depth_by_mode`."""
+        return _space_to_depth_by_mode.prepare(
+            (input,),
+            (blocksize, mode, None if type(name) is str else name),
         )
 
     @staticmethod
@@ -10487,9 +11924,10 @@ class prepare:
         *,
         to: str,
         saturate: bool | None = True,
+        round_mode: Literal["up", "down", "nearest"] | None = "up",
     ) -> Prepared:
         """Prepare `cast`."""
-        return _cast.prepare((input,), {"to": to, "saturate": saturate})
+        return _cast.prepare((input,), {"to": to, "saturate": saturate, "round_mode": round_mode})
 
     @staticmethod
     def cast_like(
@@ -10497,9 +11935,10 @@ class prepare:
         target_type: TensorLike,
         *,
         saturate: bool | None = True,
+        round_mode: Literal["up", "down", "nearest"] | None = "up",
     ) -> Prepared:
         """Prepare `cast_like`."""
-        return _cast_like.prepare((input, target_type), {"saturate": saturate})
+        return _cast_like.prepare((input, target_type), {"saturate": saturate, "round_mode": round_mode})
 
     @staticmethod
     def identity(
@@ -10669,6 +12108,162 @@ class prepare:
     ) -> Prepared | PreparedSeveral:
         """Prepare `dynamic_quantize_linear`."""
         return _dynamic_quantize_linear.prepare_some((x,), {}, None)
+
+    @staticmethod
+    def quantize_linear(
+        x: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike | None = None,
+        *,
+        output_dtype: str | None = None,
+        precision: str | None = None,
+        saturate: bool | None = True,
+        axis: int | None = 1,
+        block_size: int | None = 0,
+    ) -> Prepared:
+        """Prepare `quantize_linear`."""
+        return _quantize_linear.prepare(
+            (x, y_scale, y_zero_point),
+            {
+                "output_dtype": output_dtype,
+                "precision": precision,
+                "saturate": saturate,
+                "axis": axis,
+                "block_size": block_size,
+            },
+        )
+
+    @staticmethod
+    def dequantize_linear(
+        x: TensorLike,
+        x_scale: TensorLike,
+        x_zero_point: TensorLike | None = None,
+        *,
+        output_dtype: str | None = None,
+        axis: int | None = 1,
+        block_size: int | None = 0,
+    ) -> Prepared:
+        """Prepare `dequantize_linear`."""
+        return _dequantize_linear.prepare(
+            (x, x_scale, x_zero_point), {"output_dtype": output_dtype, "axis": axis, "block_size": block_size}
+        )
+
+    @staticmethod
+    def q_linear_mat_mul(
+        a: TensorLike,
+        a_scale: TensorLike,
+        a_zero_point: TensorLike,
+        b: TensorLike,
+        b_scale: TensorLike,
+        b_zero_point: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike,
+    ) -> Prepared:
+        """Prepare `q_linear_mat_mul`."""
+        return _q_linear_mat_mul.prepare(
+            (a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point), {}
+        )
+
+    @staticmethod
+    def q_linear_conv(
+        x: TensorLike,
+        x_scale: TensorLike,
+        x_zero_point: TensorLike,
+        w: TensorLike,
+        w_scale: TensorLike,
+        w_zero_point: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike,
+        B: TensorLike | None = None,
+        *,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+    ) -> Prepared:
+        """Prepare `q_linear_conv`."""
+        return _q_linear_conv.prepare(
+            (x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B),
+            {
+                "auto_pad": auto_pad,
+                "strides": strides,
+                "dilations": dilations,
+                "pads": pads,
+                "kernel_shape": kernel_shape,
+                "group": group,
+            },
+        )
+
+    @staticmethod
+    def random_uniform(
+        *,
+        seed: float | None = 0.0,
+        high: float | None = 1.0,
+        low: float | None = 0.0,
+        shape: Integers,
+        dtype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `random_uniform`."""
+        return _random_uniform.prepare((), {"seed": seed, "high": high, "low": low, "shape": shape, "dtype": dtype})
+
+    @staticmethod
+    def random_uniform_like(
+        input: TensorLike,
+        *,
+        seed: float | None = 0.0,
+        high: float | None = 1.0,
+        low: float | None = 0.0,
+        dtype: str | None = None,
+    ) -> Prepared:
+        """Prepare `random_uniform_like`."""
+        return _random_uniform_like.prepare((input,), {"seed": seed, "high": high, "low": low, "dtype": dtype})
+
+    @staticmethod
+    def random_normal(
+        *,
+        seed: float | None = 0.0,
+        mean: float | None = 0.0,
+        scale: float | None = 1.0,
+        shape: Integers,
+        dtype: str | None = "float32",
+    ) -> Prepared:
+        """Prepare `random_normal`."""
+        return _random_normal.prepare((), {"seed": seed, "mean": mean, "scale": scale, "shape": shape, "dtype": dtype})
+
+    @staticmethod
+    def random_normal_like(
+        input: TensorLike,
+        *,
+        seed: float | None = 0.0,
+        mean: float | None = 0.0,
+        scale: float | None = 1.0,
+        dtype: str | None = None,
+    ) -> Prepared:
+        """Prepare `random_normal_like`."""
+        return _random_normal_like.prepare((input,), {"seed": seed, "mean": mean, "scale": scale, "dtype": dtype})
+
+    @staticmethod
+    def bernoulli(
+        input: TensorLike,
+        *,
+        seed: float | None = 0.0,
+        dtype: str | None = None,
+    ) -> Prepared:
+        """Prepare `bernoulli`."""
+        return _bernoulli.prepare((input,), {"seed": seed, "dtype": dtype})
+
+    @staticmethod
+    def multinomial(
+        input: TensorLike,
+        *,
+        seed: float | None = 0.0,
+        sample_size: int | None = 1,
+        dtype: str | None = "int32",
+    ) -> Prepared:
+        """Prepare `multinomial`."""
+        return _multinomial.prepare((input,), {"seed": seed, "sample_size": sample_size, "dtype": dtype})
 
     @staticmethod
     def cum_sum(
@@ -11183,13 +12778,24 @@ class prepare:
         return _expand.prepare((input, shape), {})
 
     @staticmethod
+    def arange_count(
+        start: TensorLike,
+        limit: TensorLike,
+        delta: TensorLike,
+    ) -> Prepared:
+        """Prepare `arange_count`."""
+        return _arange_count.prepare((start, limit, delta), {})
+
+    @staticmethod
     def arange(
-        start: int,
-        limit: int,
-        delta: int,
+        start: TensorLike,
+        limit: TensorLike,
+        delta: TensorLike,
+        *,
+        steps: int | None = None,
     ) -> Prepared:
         """Prepare `arange`."""
-        return _arange.prepare((start, limit, delta), {})
+        return _arange.prepare((start, limit, delta), {"steps": steps})
 
     @staticmethod
     def eye_like(
@@ -11292,6 +12898,97 @@ class prepare:
     ) -> Prepared:
         """Prepare `stft`."""
         return _stft.prepare((signal, frame_step, window, frame_length), {"onesided": onesided})
+
+    @staticmethod
+    def non_zero_count(
+        X: TensorLike,
+    ) -> Prepared:
+        """Prepare `non_zero_count`."""
+        return _non_zero_count.prepare((X,), {})
+
+    @staticmethod
+    def non_zero(
+        X: TensorLike,
+        *,
+        found: int | None = None,
+    ) -> Prepared:
+        """Prepare `non_zero`."""
+        return _non_zero.prepare((X,), {"found": found})
+
+    @staticmethod
+    def compress_count(
+        input: TensorLike,
+        condition: TensorLike,
+        *,
+        axis: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `compress_count`."""
+        return _compress_count.prepare((input, condition), {"axis": axis})
+
+    @staticmethod
+    def compress(
+        input: TensorLike,
+        condition: TensorLike,
+        *,
+        axis: Integers | None = None,
+        kept: int | None = None,
+    ) -> Prepared:
+        """Prepare `compress`."""
+        return _compress.prepare((input, condition), {"axis": axis, "kept": kept})
+
+    @staticmethod
+    def unique_count(
+        X: TensorLike,
+        *,
+        axis: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `unique_count`."""
+        return _unique_count.prepare((X,), {"axis": axis})
+
+    @staticmethod
+    def unique(
+        X: TensorLike,
+        *,
+        axis: Integers | None = None,
+        sorted: bool | None = True,
+        found: int | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `unique`."""
+        return _unique.prepare_some((X,), {"axis": axis, "sorted": sorted, "found": found}, results)
+
+    @staticmethod
+    def non_max_suppression_count(
+        boxes: TensorLike,
+        scores: TensorLike,
+        max_output_boxes_per_class: Integers | None = None,
+        iou_threshold: TensorLike | None = None,
+        score_threshold: TensorLike | None = None,
+        *,
+        center_point_box: int | None = 0,
+    ) -> Prepared:
+        """Prepare `non_max_suppression_count`."""
+        return _non_max_suppression_count.prepare(
+            (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
+            {"center_point_box": center_point_box},
+        )
+
+    @staticmethod
+    def non_max_suppression(
+        boxes: TensorLike,
+        scores: TensorLike,
+        max_output_boxes_per_class: Integers | None = None,
+        iou_threshold: TensorLike | None = None,
+        score_threshold: TensorLike | None = None,
+        *,
+        center_point_box: int | None = 0,
+        found: int | None = None,
+    ) -> Prepared:
+        """Prepare `non_max_suppression`."""
+        return _non_max_suppression.prepare(
+            (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
+            {"center_point_box": center_point_box, "found": found},
+        )
 
     @staticmethod
     def top_k(
@@ -11405,6 +13102,24 @@ class raw_ops:
         return space_to_depth(
             input,
             blocksize,
+            name,
+            out=out,
+        )
+
+    @staticmethod
+    def SpaceToDepthByMode(
+        *,
+        input: TensorLike,
+        blocksize: int,
+        mode: Literal["DCR", "CRD"] | None = "DCR",
+        name: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `space_to_depth_by_mode`."""
+        return space_to_depth_by_mode(
+            input,
+            blocksize,
+            mode,
             name,
             out=out,
         )
@@ -13205,6 +14920,7 @@ class raw_ops:
         input: TensorLike,
         to: str,
         saturate: bool | None = True,
+        round_mode: Literal["up", "down", "nearest"] | None = "up",
         out: Array | None = None,
     ) -> Array:
         """See `cast`."""
@@ -13212,6 +14928,7 @@ class raw_ops:
             input,
             to=to,
             saturate=saturate,
+            round_mode=round_mode,
             out=out,
         )
 
@@ -13221,6 +14938,7 @@ class raw_ops:
         input: TensorLike,
         target_type: TensorLike,
         saturate: bool | None = True,
+        round_mode: Literal["up", "down", "nearest"] | None = "up",
         out: Array | None = None,
     ) -> Array:
         """See `cast_like`."""
@@ -13228,6 +14946,7 @@ class raw_ops:
             input,
             target_type,
             saturate=saturate,
+            round_mode=round_mode,
             out=out,
         )
 
@@ -13450,6 +15169,234 @@ class raw_ops:
         """See `dynamic_quantize_linear`."""
         return dynamic_quantize_linear(
             x,
+            out=out,
+        )
+
+    @staticmethod
+    def QuantizeLinear(
+        *,
+        x: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike | None = None,
+        output_dtype: str | None = None,
+        precision: str | None = None,
+        saturate: bool | None = True,
+        axis: int | None = 1,
+        block_size: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `quantize_linear`."""
+        return quantize_linear(
+            x,
+            y_scale,
+            y_zero_point,
+            output_dtype=output_dtype,
+            precision=precision,
+            saturate=saturate,
+            axis=axis,
+            block_size=block_size,
+            out=out,
+        )
+
+    @staticmethod
+    def DequantizeLinear(
+        *,
+        x: TensorLike,
+        x_scale: TensorLike,
+        x_zero_point: TensorLike | None = None,
+        output_dtype: str | None = None,
+        axis: int | None = 1,
+        block_size: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `dequantize_linear`."""
+        return dequantize_linear(
+            x,
+            x_scale,
+            x_zero_point,
+            output_dtype=output_dtype,
+            axis=axis,
+            block_size=block_size,
+            out=out,
+        )
+
+    @staticmethod
+    def QLinearMatMul(
+        *,
+        a: TensorLike,
+        a_scale: TensorLike,
+        a_zero_point: TensorLike,
+        b: TensorLike,
+        b_scale: TensorLike,
+        b_zero_point: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `q_linear_mat_mul`."""
+        return q_linear_mat_mul(
+            a,
+            a_scale,
+            a_zero_point,
+            b,
+            b_scale,
+            b_zero_point,
+            y_scale,
+            y_zero_point,
+            out=out,
+        )
+
+    @staticmethod
+    def QLinearConv(
+        *,
+        x: TensorLike,
+        x_scale: TensorLike,
+        x_zero_point: TensorLike,
+        w: TensorLike,
+        w_scale: TensorLike,
+        w_zero_point: TensorLike,
+        y_scale: TensorLike,
+        y_zero_point: TensorLike,
+        B: TensorLike | None = None,
+        auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] | None = "NOTSET",
+        strides: Integers | None = None,
+        dilations: Integers | None = None,
+        pads: Integers | None = None,
+        kernel_shape: Integers | None = None,
+        group: int | None = 1,
+        out: Array | None = None,
+    ) -> Array:
+        """See `q_linear_conv`."""
+        return q_linear_conv(
+            x,
+            x_scale,
+            x_zero_point,
+            w,
+            w_scale,
+            w_zero_point,
+            y_scale,
+            y_zero_point,
+            B,
+            auto_pad=auto_pad,
+            strides=strides,
+            dilations=dilations,
+            pads=pads,
+            kernel_shape=kernel_shape,
+            group=group,
+            out=out,
+        )
+
+    @staticmethod
+    def RandomUniform(
+        *,
+        seed: float | None = 0.0,
+        high: float | None = 1.0,
+        low: float | None = 0.0,
+        shape: Integers,
+        dtype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `random_uniform`."""
+        return random_uniform(
+            seed=seed,
+            high=high,
+            low=low,
+            shape=shape,
+            dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def RandomUniformLike(
+        *,
+        input: TensorLike,
+        seed: float | None = 0.0,
+        high: float | None = 1.0,
+        low: float | None = 0.0,
+        dtype: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `random_uniform_like`."""
+        return random_uniform_like(
+            input,
+            seed=seed,
+            high=high,
+            low=low,
+            dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def RandomNormal(
+        *,
+        seed: float | None = 0.0,
+        mean: float | None = 0.0,
+        scale: float | None = 1.0,
+        shape: Integers,
+        dtype: str | None = "float32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `random_normal`."""
+        return random_normal(
+            seed=seed,
+            mean=mean,
+            scale=scale,
+            shape=shape,
+            dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def RandomNormalLike(
+        *,
+        input: TensorLike,
+        seed: float | None = 0.0,
+        mean: float | None = 0.0,
+        scale: float | None = 1.0,
+        dtype: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `random_normal_like`."""
+        return random_normal_like(
+            input,
+            seed=seed,
+            mean=mean,
+            scale=scale,
+            dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def Bernoulli(
+        *,
+        input: TensorLike,
+        seed: float | None = 0.0,
+        dtype: str | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bernoulli`."""
+        return bernoulli(
+            input,
+            seed=seed,
+            dtype=dtype,
+            out=out,
+        )
+
+    @staticmethod
+    def Multinomial(
+        *,
+        input: TensorLike,
+        seed: float | None = 0.0,
+        sample_size: int | None = 1,
+        dtype: str | None = "int32",
+        out: Array | None = None,
+    ) -> Array:
+        """See `multinomial`."""
+        return multinomial(
+            input,
+            seed=seed,
+            sample_size=sample_size,
+            dtype=dtype,
             out=out,
         )
 
@@ -14220,11 +16167,28 @@ class raw_ops:
         )
 
     @staticmethod
+    def ArangeCount(
+        *,
+        start: TensorLike,
+        limit: TensorLike,
+        delta: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `arange_count`."""
+        return arange_count(
+            start,
+            limit,
+            delta,
+            out=out,
+        )
+
+    @staticmethod
     def Arange(
         *,
-        start: int,
-        limit: int,
-        delta: int,
+        start: TensorLike,
+        limit: TensorLike,
+        delta: TensorLike,
+        steps: int | None = None,
         out: Array | None = None,
     ) -> Array:
         """See `arange`."""
@@ -14232,6 +16196,7 @@ class raw_ops:
             start,
             limit,
             delta,
+            steps=steps,
             out=out,
         )
 
@@ -14380,6 +16345,146 @@ class raw_ops:
             window,
             frame_length,
             onesided=onesided,
+            out=out,
+        )
+
+    @staticmethod
+    def NonZeroCount(
+        *,
+        X: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `non_zero_count`."""
+        return non_zero_count(
+            X,
+            out=out,
+        )
+
+    @staticmethod
+    def NonZero(
+        *,
+        X: TensorLike,
+        found: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `non_zero`."""
+        return non_zero(
+            X,
+            found=found,
+            out=out,
+        )
+
+    @staticmethod
+    def CompressCount(
+        *,
+        input: TensorLike,
+        condition: TensorLike,
+        axis: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `compress_count`."""
+        return compress_count(
+            input,
+            condition,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Compress(
+        *,
+        input: TensorLike,
+        condition: TensorLike,
+        axis: Integers | None = None,
+        kept: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `compress`."""
+        return compress(
+            input,
+            condition,
+            axis=axis,
+            kept=kept,
+            out=out,
+        )
+
+    @staticmethod
+    def UniqueCount(
+        *,
+        X: TensorLike,
+        axis: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `unique_count`."""
+        return unique_count(
+            X,
+            axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Unique(
+        *,
+        X: TensorLike,
+        axis: Integers | None = None,
+        sorted: bool | None = True,
+        found: int | None = None,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `unique`."""
+        return unique(
+            X,
+            axis=axis,
+            sorted=sorted,
+            found=found,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def NonMaxSuppressionCount(
+        *,
+        boxes: TensorLike,
+        scores: TensorLike,
+        max_output_boxes_per_class: Integers | None = None,
+        iou_threshold: TensorLike | None = None,
+        score_threshold: TensorLike | None = None,
+        center_point_box: int | None = 0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `non_max_suppression_count`."""
+        return non_max_suppression_count(
+            boxes,
+            scores,
+            max_output_boxes_per_class,
+            iou_threshold,
+            score_threshold,
+            center_point_box=center_point_box,
+            out=out,
+        )
+
+    @staticmethod
+    def NonMaxSuppression(
+        *,
+        boxes: TensorLike,
+        scores: TensorLike,
+        max_output_boxes_per_class: Integers | None = None,
+        iou_threshold: TensorLike | None = None,
+        score_threshold: TensorLike | None = None,
+        center_point_box: int | None = 0,
+        found: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `non_max_suppression`."""
+        return non_max_suppression(
+            boxes,
+            scores,
+            max_output_boxes_per_class,
+            iou_threshold,
+            score_threshold,
+            center_point_box=center_point_box,
+            found=found,
             out=out,
         )
 
