@@ -6556,8 +6556,8 @@ def dequantize_linear(
         x: T[dims...]. The values in few bits.
         x_scale: S[scales...]. What one step of `x` is worth.
         x_zero_point: T[zeros...], or none. What stands for 0 in `x`; 0 if it is absent.
-        output_dtype: One of "float16", "bfloat16", "float32". The type of the results; that of the scale if it is
-            absent. The default is "S".
+        output_dtype: One of "float16", "bfloat16", "float32", "float64". The type of the results; that of the scale
+            if it is absent. The default is "S".
         axis: An integer. The dimension along which scales differ; negative ones count from the end. The default is
             1.
         block_size: An integer, at least 0. How many elements along `axis` share a scale, if there is one for each
@@ -6571,7 +6571,7 @@ def dequantize_linear(
     Types:
         T: int8, uint8, int16, uint16, int32, int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
             float8_e5m2fnuz, float4_e2m1fn
-        S: float16, bfloat16, float32, float8_e8m0fnu
+        S: float16, bfloat16, float32, float64, float8_e8m0fnu
 
     Formula:
         at... = (if count(scales) == 0 or rank(x) <= 1 then positions(min(count(scales), rank(x))) else
@@ -6590,9 +6590,11 @@ def dequantize_linear(
             int32(x_zero_point[(if count(zeros) != count(scales) or count(at) == 0 then repeat(0, count(zeros)) else
             if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at) // each, at))...]
             else 0) else 0)) where i... < dims...
-        y[i...] = output_dtype(shifted[i...] * float32(x_scale[(if count(at) == 0 then repeat(0, count(scales)) else
-            if count(scales) == 1 then pick(i, at) // each else place(drop(i, at), pick(i, at) // each, at))...]
-            else 1)) where i... < dims...
+        y[i...] = if bits(output_dtype) > 32 then float64(shifted[i...]) * float64(x_scale[(if count(at) == 0 then
+            repeat(0, count(scales)) else if count(scales) == 1 then pick(i, at) // each else place(drop(i, at),
+            pick(i, at) // each, at))...] else 1) else output_dtype(shifted[i...] * float32(x_scale[(if count(at) ==
+            0 then repeat(0, count(scales)) else if count(scales) == 1 then pick(i, at) // each else place(drop(i,
+            at), pick(i, at) // each, at))...] else 1)) where i... < dims...
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9344,6 +9346,10 @@ def arange_count(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, from 0 in steps of 2:
+        >>> arange_count(start=0, limit=6, delta=2).tolist()
+        3
     """
     return _arange_count.single((start, limit, delta), {}, out)
 
@@ -9963,6 +9969,10 @@ def non_zero_count(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, two of four:
+        >>> non_zero_count(X=[[1, 0], [0, 4]]).tolist()
+        2
     """
     return _non_zero_count.single((X,), {}, out)
 
@@ -10046,6 +10056,10 @@ def compress_count(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, the second row:
+        >>> compress_count(input=[[1, 2], [3, 4]], condition=[False, True], axis=[0]).tolist()
+        1
     """
     return _compress_count.single((input, condition), {"axis": axis}, out)
 
@@ -10148,6 +10162,10 @@ def unique_count(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of five:
+        >>> unique_count(X=[2, 1, 1, 3, 4]).tolist()
+        4
     """
     return _unique_count.single((X,), {"axis": axis}, out)
 
@@ -10291,6 +10309,10 @@ def non_max_suppression_count(
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
+
+    Example, of two that are the same:
+        >>> non_max_suppression_count(boxes=[[[0, 0, 1, 1], [0, 0, 1, 1], [0, 2, 1, 3]]], scores=[[[0.8, 0.9, 0.7]]], max_output_boxes_per_class=[3], iou_threshold=[0.5]).tolist()
+        2
     """
     return _non_max_suppression_count.single(
         (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),

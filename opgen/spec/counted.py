@@ -44,7 +44,16 @@ def _counting(decl: s.OpDecl, items: Sequence[s.Item], count: s.CountDecl) -> s.
         s.TensorDecl(span, "output", count.name, s.Ident(span, "int64"), (), None, False, count.doc),
         s.DefinitionDecl(span, False, count.name, (), count.value, ()),
     ]
-    return s.OpDecl(decl.span, name, doc, tuple(prune(kept)))
+    pruned = prune(kept)
+    return s.OpDecl(decl.span, name, doc, (*pruned, *_examples(items, pruned)))
+
+
+def _examples(items: Sequence[s.Item], kept: Sequence[s.Item]) -> Iterator[s.ExampleDecl]:
+    """The op's examples with what the op that counts takes and gives."""
+    names = {i.name.name for i in kept if isinstance(i, s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.AttrDecl)}
+    for item in items:
+        if isinstance(item, s.ExampleDecl):
+            yield dataclasses.replace(item, entries=tuple(e for e in item.entries if e.name.name in names))
 
 
 def _is_output(item: s.TensorDecl | s.SeveralDecl) -> bool:

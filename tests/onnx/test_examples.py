@@ -74,7 +74,16 @@ def test_an_example_is_what_the_op_computes(op: GenericOp, decl: s.ExampleDecl, 
 
 # Gradients --------------------------------------------------------------------------------------
 
-DISCRETE = {"Mod", "DynamicQuantizeLinear", "QuantizeLinear", "QLinearMatMul", "QLinearConv"}
+DISCRETE = {
+    "DynamicQuantizeLinear",
+    "Mod",
+    "NonMaxSuppression",
+    "NonMaxSuppressionCount",
+    "QLinearConv",
+    "QLinearMatMul",
+    "QuantizeLinear",
+    "Unique",
+}
 """Ops that are no smooth functions of their floats."""
 REFUSED = {"Gather", "GatherElements"}
 """Ops that have no gradient yet, with respect to all they take."""
