@@ -9762,9 +9762,9 @@ def dft(
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
 
-    Example, of two numbers:
-        >>> dft(input=[[[1], [2]]]).tolist()
-        [[[3.0, 0.0], [-1.0, 0.0]]]
+    Example, of an impulse:
+        >>> dft(input=[[[2], [0]]]).tolist()
+        [[[2.0, 0.0], [2.0, 0.0]]]
     """
     return _dft.single((input, dft_length, axis), {"inverse": inverse, "onesided": onesided}, out)
 
@@ -9848,9 +9848,9 @@ def dft_by_attribute(
         ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
         ArgumentMemoryError: A result too large for this machine.
 
-    Example, of two numbers:
-        >>> dft_by_attribute(input=[[[1], [2]]]).tolist()
-        [[[3.0, 0.0], [-1.0, 0.0]]]
+    Example, of an impulse:
+        >>> dft_by_attribute(input=[[[2], [0]]]).tolist()
+        [[[2.0, 0.0], [2.0, 0.0]]]
     """
     return _dft_by_attribute.single((input, dft_length), {"axis": axis, "inverse": inverse, "onesided": onesided}, out)
 
@@ -9934,8 +9934,8 @@ def stft(
         ArgumentMemoryError: A result too large for this machine.
 
     Example, windows of two samples:
-        >>> stft(signal=[[[1], [2], [4]]], frame_step=1, frame_length=2).tolist()
-        [[[[3.0, 0.0], [-1.0, 0.0]], [[6.0, 0.0], [-2.0, 0.0]]]]
+        >>> stft(signal=[[[2], [0], [0]]], frame_step=1, frame_length=2).tolist()
+        [[[[2.0, 0.0], [2.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]]
     """
     return _stft.single((signal, frame_step, window, frame_length), {"onesided": onesided}, out)
 
