@@ -67,7 +67,7 @@ def test_what_goes_wrong_is_said() -> None:
     ops = generated(COUNTED)
     with pytest.raises(ArgumentError, match=r"Above: argument 'found': expected an integer >= 0, given -1"):
         ops.above(_drawn(3), found=-1)
-    with pytest.raises(ArgumentError, match=r"argument 'found': expected an integer, given None"):
+    with pytest.raises(ArgumentError, match=r"argument 'found': expected an integer >= 0, given nothing"):
         ops.prepare.above(_drawn(3))
     with pytest.raises(CaptureError, match="Above: the size 'found' follows from elements"):
         opgen.compile(lambda x: ops.above(x)[0])(_drawn(3))
