@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import opgen
+from opgen.bindings.c.build import chosen
 from opgen.bindings.c.library import library_view
 from opgen.bindings.c.render import KernelTable, render_header, render_kernels, render_sources
 from opgen.bindings.cpp.render import render_header as render_hpp
@@ -22,8 +23,10 @@ from opgen.grad.load import load
 from opgen.runtime.errors import ArgumentError
 from opgen.spec.arguments import CallError
 from opgen.spec.generic import Instance, instance
+from opgen.spec.generic.examples import examples_of
 from opgen.spec.generic.samples import samples
 from opgen.spec.model import GenericOp, Module
+from opgen.spec.report import Report
 from tests.bindings.c.library import INVALID, OK, Library, of, tensor
 from tests.bindings.cpp.library import WARNINGS, compile_program, run
 
@@ -44,10 +47,12 @@ FORMS = [
 
 
 def first_form(module: Module, op: GenericOp) -> Instance:
-    """The first call that `opgen check` tries of an op and that fits."""
-    for sample in samples(op):
+    """The first call that `opgen check` tries of an op and that fits, else that of its first example."""
+    calls = ((s.arguments, s.given(), s.outputs) for s in samples(op))
+    examples = ((c.arguments, c.attributes, c.outputs) for _, c in examples_of(Report(), op))
+    for arguments, attributes, outputs in (*calls, *examples):
         try:
-            return instance(module, op.name, sample.arguments, sample.given(), sample.outputs)
+            return instance(module, op.name, arguments, attributes, outputs)
         except CallError:
             continue
     raise AssertionError(f"no form of {op.name}")
@@ -60,7 +65,7 @@ def test_every_generic_op_has_an_interface_in_c_and_cpp(tmp_path: Path) -> None:
     assert len(made) > 150
     ops = tuple(replace(f.op, doc=f.op.doc or f.op.name) for f in made)
     functions = {f.name: f for form in made for f in form.functions}
-    forms = Module("forms", ops, tuple(functions.values()))
+    forms = chosen(Module("forms", ops, tuple(functions.values())), None)
     view = library_view(forms, "forms", "forms.op")
     table = KernelTable(("x86-64",), tuple((None,) for _ in view.kernels), {}, {}, ())
     (tmp_path / "forms.h").write_text(render_header(forms))

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /** Runs a model in every way, and writes its outputs: `Images FOLDER`, or `Images FOLDER WEIGHTS`. */
-public final class Images {
+final class Images {
   private static void that(boolean holds, String what) {
     if (!holds) {
       throw new AssertionError(what);

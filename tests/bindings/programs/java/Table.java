@@ -2,7 +2,7 @@ import java.util.Arrays;
 import table.Model;
 
 /** A step that fails: a place outside of a table. */
-public final class Table {
+final class Table {
   public static void main(String[] args) {
     try (Model model = new Model()) {
       System.out.println(Arrays.toString(model.run(new float[15], new long[] {0, 4}).rows()));

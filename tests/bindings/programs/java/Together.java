@@ -4,7 +4,7 @@ import java.util.Arrays;
 import org.acme.words.Model;
 
 /** Two forms of one op, in both faces, and a model, from two jars in one folder. */
-public final class Together {
+final class Together {
   private static String show(TFloat32 t) {
     return t.getFloat(0, 0) + " " + t.getFloat(0, 1);
   }

@@ -2,7 +2,7 @@ import java.util.Arrays;
 import org.acme.words.Model;
 
 /** A model of doubles and longs, one at a time. */
-public final class Words {
+final class Words {
   public static void main(String[] args) {
     double[] x = new double[Model.X_SIZE];
     Arrays.setAll(x, i -> i);
