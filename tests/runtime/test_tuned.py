@@ -117,14 +117,12 @@ def test_a_search_ends_in_time_with_a_legal_schedule() -> None:
 
 
 def test_the_scheduler_is_asked_to_decide_otherwise() -> None:
-    """Kinds of nests and tiles that no change of one step leads to come first."""
+    """A kind of nest that no change of one step leads to comes first."""
     given, machine = kernel(), toolchain.host().machine
     search = tuner._Search(given, machine, tuner.decided(given, machine, Decisions()), 0)
-    first, second = search.next(float("inf")), search.next(float("inf"))
+    first = search.next(float("inf"))
     assert first is not None
-    assert second is not None
-    near = set(map(str, variations(default_schedule(given, "cpu", machine))))
-    assert {str(first.schedule), str(second.schedule)}.isdisjoint(near)
+    assert str(first.schedule) not in map(str, variations(default_schedule(given, "cpu", machine)))
     assert first.decisions is not None
     assert first.schedule == tuner.decided(given, machine, Decisions(first.decisions.path)).schedule
 
