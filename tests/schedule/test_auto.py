@@ -720,13 +720,18 @@ def test_vectors_of_a_row_share_many_taps(
 def test_slices_of_maps_are_transposed(
     dtype: str, channels: int, size: int, taps: int, stride: int, direction: str | None
 ) -> None:
-    """Rows with steps of three, or many taps for one vector: lanes along the maps, copied with that dimension last."""
+    """Rows with steps of three, or many taps for one vector: lanes along the maps, copied with that dimension last.
+
+    Sums of maps that no vector divides are cheaper with whole copies, of which no part is made twice.
+    """
     shapes = {"input": (2, channels, size, size), "filter": (taps, taps, channels, 1)}
     attrs = {"strides": [1, 1, stride, stride], "padding": "SAME"}
     text = assert_scheduled_is_the_same(window_call(direction, shapes, "NCHW", dtype=dtype, **attrs), size)
     lanes = 8 if dtype == "float64" or channels < 16 else 16
-    assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
-    assert text.count("0, 2, 3, 1 at=c_s") == 2
+    whole = direction == "filter" and channels % lanes != 0
+    if not whole:
+        assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
+    assert text.count("0, 2, 3, 1 ->" if whole else "0, 2, 3, 1 at=c_s") == 2
     assert "transpose " in text
 
 
