@@ -9,6 +9,7 @@ import pytest
 
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
+from opgen.schedule.auto import overrides
 from opgen.schedule.auto.contraction import outer_maps
 from tests.schedule.test_few import assert_right
 from tests.schedule.test_transposed_maps import convolution
@@ -24,8 +25,13 @@ def by_filter(images: int, size: tuple[int, int], depths: tuple[int, int], machi
 
 @pytest.mark.parametrize("seed", range(8))
 def test_outer_products_over_maps_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of one image, of blocks of places, of scalars in tiles the last of which is shorter, in other types."""
+    """Also of one image, of blocks of places, of scalars in tiles the last of which is shorter, in other types.
+
+    Maps as small as these are cheaper in other nests.
+    """
     monkeypatch.setattr(outer_maps, "PLACES_WAITING", 1)
+    first = overrides.Override("outer_maps", overrides.TILES, "by this test")
+    monkeypatch.setattr(overrides, "OVERRIDES", (first, *overrides.OVERRIDES))
     rng = random.Random(seed)
     size = rng.choice([(5, 7), (8, 8), (3, 16), (1, 40), (12, 12)])
     depths = rng.choice([12, 25, 40]), rng.choice([64, 128])
