@@ -29,9 +29,15 @@ def differing(one: m.OpSpec, other: m.OpSpec) -> list[str]:
 
 
 def plain(op: m.OpSpec) -> m.OpSpec:
-    """A gradient as an op of its own: it knows no other op, and no input waits for others to tell its shape."""
+    """An op by itself: it knows no other op, so that a counted size is a number that callers must give, and no input
+    waits for others to tell its shape.
+    """
     inputs = tuple(replace(i, follows=False) if isinstance(i, m.Tensor) else i for i in op.inputs)
-    return replace(op, inputs=inputs, gradient=None)
+    attrs = tuple(replace(a, counter="") for a in op.attrs)
+    given = [i.name for i in inputs] + [a.name for a in op.attrs if a.counter]
+    counted = len(given) > len(inputs)
+    signature = (*given, *(n for n in op.signature if n not in given)) if counted else op.signature
+    return replace(op, inputs=inputs, attrs=attrs, signature=signature, gradient=None)
 
 
 @pytest.mark.parametrize(("path", "name"), OPS, ids=lambda v: v if isinstance(v, str) else v.stem)
