@@ -67,8 +67,7 @@ class Part:
     def __init__(self, model: Model, make: Make) -> None:
         self._model = model
         self._make = make
-        self._whole: dict[tuple[DType, ...], Whole] = {}
-        self._alone: dict[tuple[DType, ...], Whole] = {}
+        self._wholes: dict[tuple[tuple[DType, ...], bool], Whole] = {}
         self._cuts: dict[tuple[Kind, ...], int] = {}
         self._pieces: dict[int, tuple[_Piece, ...]] = {}
 
@@ -77,31 +76,26 @@ class Part:
         kinds = tuple((_dtype(name, a), a.shape) for name, a in given.items())
         at = self._cuts.get(kinds)
         if at is None:
-            dtypes = tuple(dtype for dtype, _ in kinds)
-            whole = self._whole.get(dtypes) or self._whole.setdefault(dtypes, self._made(given))
             try:
-                return self._named(whole, given)
+                return self._in_one(given, floats=False)
             except UndecidedError as error:
                 at = self.cut(kinds, error)
         if at == ALONE:
-            dtypes = tuple(dtype for dtype, _ in kinds)
-            return self._named(
-                self._alone.get(dtypes) or self._alone.setdefault(dtypes, self._made(given, True)), given
-            )
+            return self._in_one(given, floats=True)
         found: dict[str, Array] = {**given, **{name: data.array for name, data in self._model.constants.items()}}
         for piece in self._pieces[at]:
             found.update(piece.run(found))
         return {name: found[name] for name in self._model.outputs}
 
-    def _named(self, whole: Whole, given: Values) -> dict[str, Array]:
+    def _in_one(self, given: Values, floats: bool) -> dict[str, Array]:
+        """The results of one program; `floats`: the values of floats may decide about shapes."""
+        dtypes = tuple(_dtype(name, a) for name, a in given.items())
+        whole = self._wholes.get((dtypes, floats))
+        if whole is None:
+            inputs = tuple(Input(name, dtype, None) for name, dtype in zip(given, dtypes, strict=True))
+            model = replace(self._model, inputs=inputs, outer=())
+            whole = self._wholes.setdefault((dtypes, floats), self._make(model, floats))
         return dict(zip(self._model.outputs, whole.results(tuple(given.values())), strict=True))
-
-    def _made(self, given: Values, floats: bool = False) -> Whole:
-        """The model as one that is one program; `floats`: the values of floats may decide about shapes."""
-        dtypes = [_dtype(name, a) for name, a in given.items()]
-        inputs = tuple(Input(name, dtype, None) for name, dtype in zip(given, dtypes, strict=True))
-        model = replace(self._model, inputs=inputs, outer=())
-        return self._make(model, floats)
 
     def has(self, kinds: Sequence[Kind]) -> bool:
         """Whether it is known that the model runs in pieces for inputs of these kinds."""
@@ -158,7 +152,7 @@ class Part:
                     self._make)  # fmt: skip
 
     def models(self) -> Iterator[Whole]:
-        for made in (*self._whole.values(), *self._alone.values()):
+        for made in self._wholes.values():
             if made.programs:
                 yield made
         for pieces in self._pieces.values():
