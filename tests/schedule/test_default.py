@@ -90,12 +90,6 @@ def test_a_sum_of_products_gets_a_register_tile() -> None:
         "fuse y, k_o -> y_k_o\n"
         "unroll s\n"
         "partition x_o 1, -1\n"
-        "pack filter 0, 1, 2, 3 -> filter_copy\n"
-        "split filter_copy_3 16 tail=exact -> filter_copy_3_o, filter_copy_3_l\n"
-        "vectorize filter_copy_3_l\n"
-        "parallel filter_copy_0\n"
-        "fuse filter_copy_0, filter_copy_1 -> filter_copy_0_filter_copy_1\n"
-        "fuse filter_copy_0_filter_copy_1, filter_copy_2 -> filter_copy_0_filter_copy_1_filter_copy_2\n"
     )
 
 

@@ -98,8 +98,6 @@ TABLE_PAIRS = 1 / 4
 """share of the second cache: for the results of a thread [E129]"""
 BLOCK_PAIRS = 1 / 2
 """share of the second cache: for the pairs of a block [E129]"""
-COPY_ALIGNED = 1 / 2
-"""share of the second cache: for a copy that begins at a line [E090]"""
 PANEL_IN_PARTS = 1 / 8
 """share of the second cache: from which a panel takes room from what else waits there [E062]"""
 PANEL_LARGE = 1 / 4
@@ -110,8 +108,6 @@ PANEL_ALL_PLACES = 1 / 4
 """share of the second cache: for a panel of all places [E092]"""
 PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
-PANEL_MAPS = 1 / 8
-"""share of the second cache: as `PANEL_STREAMED`, of maps that are transposed [E126]"""
 PANEL_SHORT = 1 / 3
 """share of the first cache: for a panel of a block of terms, where arithmetic does not hide reading it from the second
 [not recorded]"""
@@ -201,8 +197,6 @@ STEP_SHARED = 2**18
 # Register tiles of contractions -------------------------------------------------------------------------------------
 OPERANDS = 4
 """registers: not for accumulators [not recorded]"""
-OPERANDS_OUTER = 5
-"""registers: as `OPERANDS`, of sums of outer products over maps [not recorded]"""
 POSITIONS = 7
 """positions: of a tile; by two vectors, 14 accumulators hide the latency, and sizes of maps are often multiples of 7
 [E003]"""
@@ -228,8 +222,6 @@ PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
 MAP_TILES = ((3, 8), (3, 4))
 """vectors by scalars: of tiles over maps, the largest that registers hold [E073]"""
-OUTER_MAP_TILES = ((4, 6), (2, 12))
-"""vectors by scalars: of sums of outer products over maps, 10 or 14 loads for 24 multiply-adds [E126]"""
 SCALAR_ROW_TILES = ((3, 8), (4, 6), (2, 8), (3, 4))
 """vectors of places by results: as few loads as possible for as many multiply-adds [E088]"""
 TAP_VECTORS = (1, 2, 4)
@@ -307,8 +299,6 @@ TILES_OF_PANEL = 8
 """tiles of scalars: that a panel must serve [E084]"""
 TILES_OF_ALIGNED = 16
 """tiles of scalars: as `TILES_OF_PANEL`, where vectors lie together before [E090]"""
-ALIGNED_COPY = 1 / 50
-"""share of the arithmetic: the time that a copy which begins at a line may take [E090]"""
 WORTH_MAPS = 6
 """factor: of the copies' time, that the arithmetic must take where maps are transposed [E093]"""
 SMALLEST_SQUARE = 4

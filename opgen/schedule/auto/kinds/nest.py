@@ -15,7 +15,6 @@ from functools import partial
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, packed, wide_sums
 from opgen.schedule.auto.contraction.tiled import tiled, tiled_in_wide_panels
-from opgen.schedule.auto.copies.lined_up import lined_up
 from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.copies.prepare import elements, widen_reused
 from opgen.schedule.auto.copies.results import transposed_results
@@ -83,6 +82,5 @@ def _plain(on: Prepared, machine: Machine) -> bool:
     transposed_results(trial, on.marks, on.loop, machine)
     panelled_vectors(trial, on.marks, on.loop, machine)
     panelled_rows(trial, on.marks, nest, on.loop, machine)
-    lined_up(trial, on.marks.before, nest, on.loop, on.lanes, machine)
     finished(on, machine)
     return True
