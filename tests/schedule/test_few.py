@@ -101,33 +101,6 @@ def test_lanes_go_along_the_row() -> None:
 
 
 @pytest.mark.parametrize("spoiled", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_phases_of_rows_and_columns_share_a_tile(seed: int, spoiled: bool) -> None:
-    """All classes of positions at once: whatever the taps, the last tile, the row's end and the order of dimensions."""
-    rng = random.Random(seed)
-    order, results = rng.choice(["NHWC", "NCHW"]), rng.randint(2, 3)
-    image = {"N": rng.choice([1, 2]), "H": 2 * rng.randint(2, 3), "W": 2 * rng.randint(26, 50), "C": results}
-    cotangent = {**image, "H": image["H"] // 2, "W": image["W"] // 2, "C": 8}
-    attrs = {
-        "strides": [{"H": 2, "W": 2}.get(letter, 1) for letter in order],
-        "padding": "SAME",
-        "data_format": order,
-    }
-    shapes = {
-        "input": tuple(image[letter] for letter in order),
-        "filter": (rng.randint(2, 5), rng.randint(2, 5), results, cotangent["C"]),
-        "grad_output": tuple(cotangent[letter] for letter in order),
-    }
-    lowered, parameters = Call(MODULE, gradient(MODULE, MODULE.op("Conv2D"), "input"), shapes, attrs).kernel()
-    kernel = simplify(bind(lowered, parameters))
-    first = Cache(rng.choice([1 << 10, 1 << 16]), 8, 64, 220e9)
-    machine = replace(typical(), l1=first, l2=Cache(rng.choice([1 << 13, 1 << 20]), 8, 64, 118e9), cores=2)
-    text = assert_right(kernel, machine, seed, spoiled)
-    for step in ("split r 2 tail=guard -> r_q, r_p", "regroup r_p, s", "unroll w_p", "partition w_o 1"):
-        assert step in text
-
-
-@pytest.mark.parametrize("spoiled", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_are_read_again_lie_in_panels(seed: int, spoiled: bool) -> None:
     """Blocks of rows copied just before use; taps of a row read it together, term by term."""

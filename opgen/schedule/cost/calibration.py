@@ -119,8 +119,6 @@ SCALAR_LINES = 7 / 8
 """share of the first cache's lines: for scalars that conflict with each other [E132]"""
 SWEPT = 4
 """part of the first cache: terms of a row that fill it are shared by taps one by one [E042]"""
-SCALARS_ANYWHERE = 4
-"""part of the first cache: scalars that take less may lie anywhere [E044]"""
 CONFLICT_WAYS = 1 / 2
 """share of a set's lines: that what is used together finds room for [not recorded]"""
 CONFLICTS = 0.25
@@ -235,8 +233,6 @@ MATRIX_LEAST = 4
 """rows, columns, pairs: the fewest of a tile for a matrix unit [E080]"""
 FEW_SUMS = 3 / 4
 """share of the registers: for the results of a tile along a row of few channels [not recorded]"""
-PHASE_VECTORS = 2
-"""vectors: the fewest of a tile of all phases, for which each scalar is loaded [E044]"""
 FILLED_BY_POSITIONS = 1.3
 """factor: how much fuller vectors must be for lanes to go along positions [not recorded]"""
 

@@ -18,7 +18,6 @@ from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.few_phases import Phases, joint_phases
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.nests import (
@@ -88,24 +87,11 @@ class Few:
 
     def tile(self) -> bool:
         """Split the row into classes and vectors, and keep all results of a tile in registers."""
-        joint = self._joint
-        if joint is not None and self.trial.attempt(lambda: joint.tile(self.block)):
-            return True
         quotient, phases = self.row, []
         if self.row in self.nest.phases:
             split = split_phases(self.trial.nest(self.row), self.trial, only=self.row)
             quotient, phases = split.quotients.get(self.row, self.row), list(split.remainders)
         return self._tiled(quotient, phases)
-
-    def finish(self) -> None:
-        """What is done to the tile once what it reads is copied."""
-        if self._joint is not None:
-            self._joint.finish()
-
-    @property
-    def _joint(self) -> Phases | None:
-        """The tile of all phases of rows and columns, if there is one."""
-        return joint_phases(self.nest, self.trial, self.machine, self.lanes, self.row, self.held)
 
     def _tiled(self, row: str, phases: list[str]) -> bool:
         nest, fresh = self.trial.nest(row), self.trial.fresh

@@ -48,5 +48,4 @@ def _take(tile: Few, site: Site) -> bool:
     else:
         at = f"{block[0]}_b"
         panelled(trial, marks, at, machine, ahead=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
-    tile.finish()
     return True
