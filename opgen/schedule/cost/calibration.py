@@ -251,8 +251,6 @@ UNROLLED_PHASES = 256
 """accumulations: the most of all phases together: what is gained beyond is lost in building [not recorded]"""
 UNROLLED_TAPS = 16
 """taps: fewer are unrolled [not recorded]"""
-PLACES_UNROLLED = (2, 3, 5, 7)
-"""places: done in one iteration, the fewest that divide a block [E099]"""
 FEW_POSITIONS = 64
 """positions: too few for what it takes to transpose or copy rows from afar to be hidden [E043]"""
 LOOPS_OF_TERMS = 3

@@ -14,11 +14,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.outer_panels import REST, panel_of_scalars, panel_of_vectors
 from opgen.schedule.auto.contraction.outer_shape import OuterShape
 from opgen.schedule.auto.contraction.products import apart, balanced
-from opgen.schedule.cost.calibration import PLACES_UNROLLED, PRODUCT_POSITIONS, PRODUCT_VECTORS
-from opgen.schedule.steps import Carry, Divide, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.auto.copies.panel import rows_in_lanes
+from opgen.schedule.cost.calibration import LINE, PRODUCT_POSITIONS, PRODUCT_VECTORS
+from opgen.schedule.steps import (
+    Carry,
+    Divide,
+    Fill,
+    Parallel,
+    Partition,
+    Pitch,
+    Prefetch,
+    Reorder,
+    Split,
+    Step,
+    Unroll,
+    Vectorize,
+)
 
 
 @dataclass(frozen=True)
@@ -83,12 +96,6 @@ class OuterProducts(OuterShape):
     def _part(self) -> str:
         return self.trial.fresh(f"{self.rows.var}_p")
 
-    @property
-    def _together(self) -> int:
-        """How many places are done in one iteration of the loop over all of them."""
-        extent = constant_extent(self.rows) if self.whole else self.block
-        return next((d for d in PLACES_UNROLLED if len(self.places) == 1 and (extent or 1) % d == 0), 1)
-
     def _divided(self, places: list[str]) -> tuple[list[Step], list[str]]:
         """Parts of the places with results of their own, and what is left of the loop over places."""
         (loop,) = places
@@ -104,16 +111,18 @@ class OuterProducts(OuterShape):
         return list(steps), [rest]
 
     def _copies(self, tiles: str, blocks: str, shared: str, place: str, scalars: int) -> bool:
-        """Panels of what a block reads, two places at a time, and threads."""
+        """Panels of what a block reads, and threads."""
         trial = self.trial
         alone = self.groups == 1 and not self.even and self.parts == 1
         filled = None if alone or self.others else (tiles, place)
-        if self.copied and not panel_of_vectors(trial, self.reads[0], blocks, self.lanes, filled):
-            return False
-        if self.near_groups > 1 and not panel_of_scalars(trial, self.reads[1], shared, self.lanes, scalars):
-            return False
-        main = f"{place}_{REST}" if self.copied and filled else place
-        if self._together > 1:
-            outer, inner = trial.fresh(f"{place}_o"), trial.fresh(f"{place}_i")
-            trial.take(Split(main, self._together, "exact", outer, inner), Unroll(inner))
+        rows, columns = self.reads
+        if self.copied:
+            name, steps = rows_in_lanes(trial, rows, blocks, self.lanes)
+            if not trial.take(*steps, *([] if filled is None else [Partition(filled[0], (1,)), Fill(name, filled[1])])):
+                return False
+        if self.near_groups > 1:  # a line between rows, so that they conflict in no sets
+            name, steps = rows_in_lanes(trial, columns, shared, self.lanes, unrolled=False)
+            width = scalars + LINE // columns.dtype.bytes
+            if not trial.take(*steps, Pitch(name, len(columns.indices) - 1, width)):
+                return False
         return trial.take(Parallel(self._part if self.parts > 1 else tiles if alone else shared))
