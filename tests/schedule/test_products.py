@@ -246,41 +246,6 @@ def test_taps_share_a_panel() -> None:
     )  # two blocks for three threads
 
 
-CROWDED = replace(WIDE, l1=replace(WIDE.l1, size=24 << 10))
-"""Of 49 rows, 512 bytes apart, 48 lines find room in the first cache."""
-
-
-def test_groups_of_scalars_that_crowd_few_sets_have_panels() -> None:
-    text = assert_scheduled_is_the_same(dense((1, 7, 7, 128), 512, "filter"), 1, CROWDED)
-    assert "split c 64 tail=exact -> c_g, c_r\nreorder c_g, k_o, c_r, k_i\n" in text
-    assert "pack input 0, 1, 2, 3 at=c_g -> input_panel\n" in text
-    assert "pitch input_panel 3 80\n" in text
-    assert text.endswith("parallel c_g\n")
-
-
-@pytest.mark.parametrize(
-    ("image", "outputs", "machine"),
-    [
-        ((1, 7, 7, 96), 512, CROWDED),
-        ((1, 7, 7, 128), 448, CROWDED),
-        ((1, 7, 7, 128), 512, WIDE),
-        ((1, 7, 7, 128), 512, replace(CROWDED, cores=3)),
-        ((4, 7, 7, 128), 512, replace(CROWDED, l2=replace(WIDE.l2, size=512 << 10))),
-    ],
-)
-def test_other_scalars_are_left_where_they_are(image: tuple[int, ...], outputs: int, machine: Machine) -> None:
-    text = assert_scheduled_is_the_same(dense(image, outputs, "filter"), 1, machine)
-    assert "pack input" not in text
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_groups_of_scalars_of_any_size(seed: int) -> None:
-    rng = random.Random(seed)
-    image = (rng.choice([1, 2, 3]), 7, rng.choice([7, 8]), rng.choice([128, 192, 256]))
-    machine = replace(CROWDED, cores=rng.choice([1, 2, 4]), l2=replace(WIDE.l2, size=rng.choice([256, 1024]) << 10))
-    assert_scheduled_is_the_same(dense(image, 512, "filter"), seed, machine)
-
-
 def test_few_registers_keep_to_other_tiles() -> None:
     for direction in (None, "filter"):
         text = assert_scheduled_is_the_same(dense((1, 14, 14, 64), 64, direction), 1, replace(WIDE, registers=16))

@@ -4,8 +4,7 @@ for each tap.
 A tile of six scalars by four vectors loads least for what it computes.  All results wait in the second cache while
 blocks of places go by: of each block the vectors' rows are copied into panels that stay in the first cache for all
 tiles of scalars, and meanwhile, if it comes from afar, what the next block reads is prefetched.  Few places are one
-block: no result waits, and there may be many; where rows of scalars conflict in few sets, groups of them have panels,
-too.  The last tile of scalars is shorter.
+block: no result waits, and there may be many.  The last tile of scalars is shorter.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.outer_shape import OuterShape
 from opgen.schedule.auto.contraction.products import apart, balanced
 from opgen.schedule.auto.copies.panel import rows_in_lanes
-from opgen.schedule.cost.calibration import LINE, PRODUCT_POSITIONS, PRODUCT_VECTORS
+from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS
 from opgen.schedule.steps import (
     Carry,
     Divide,
     Fill,
     Parallel,
     Partition,
-    Pitch,
     Prefetch,
     Reorder,
     Split,
@@ -90,7 +88,7 @@ class OuterProducts(OuterShape):
         if self.late and not self.whole:
             for e in self.reads:
                 trial.take(Prefetch(e.buffer, around, inside[-1]))
-        return self._copies(outer, blocks, shared, inside[-1], scalars)
+        return self._copies(outer, blocks, shared, inside[-1])
 
     @cached_property
     def _part(self) -> str:
@@ -110,19 +108,13 @@ class OuterProducts(OuterShape):
         )
         return list(steps), [rest]
 
-    def _copies(self, tiles: str, blocks: str, shared: str, place: str, scalars: int) -> bool:
+    def _copies(self, tiles: str, blocks: str, shared: str, place: str) -> bool:
         """Panels of what a block reads, and threads."""
         trial = self.trial
         alone = self.groups == 1 and not self.even and self.parts == 1
         filled = None if alone or self.others else (tiles, place)
-        rows, columns = self.reads
         if self.copied:
-            name, steps = rows_in_lanes(trial, rows, blocks, self.lanes)
+            name, steps = rows_in_lanes(trial, self.reads[0], blocks, self.lanes)
             if not trial.take(*steps, *([] if filled is None else [Partition(filled[0], (1,)), Fill(name, filled[1])])):
-                return False
-        if self.near_groups > 1:  # a line between rows, so that they conflict in no sets
-            name, steps = rows_in_lanes(trial, columns, shared, self.lanes, unrolled=False)
-            width = scalars + LINE // columns.dtype.bytes
-            if not trial.take(*steps, Pitch(name, len(columns.indices) - 1, width)):
                 return False
         return trial.take(Parallel(self._part if self.parts > 1 else tiles if alone else shared))

@@ -9,7 +9,6 @@ from math import prod
 
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.cost.calibration import (
     ALL,
@@ -28,7 +27,6 @@ from opgen.schedule.cost.calibration import (
     TILES_OF_PANEL,
     TURNS,
 )
-from opgen.schedule.cost.traffic import Loop, region
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,7 @@ class OuterShape(LaneNest, ABC):
         however many threads will run.
         """
         alone = len(self.places) == 1 and not (self.whole or self.others or self.many or self.even)
-        if not alone or self.nest.names[-1] != self.vector or self.near_groups > 1:
+        if not alone or self.nest.names[-1] != self.vector:
             return 1
         count = (constant_extent(self.rows) or 1) // self.block
         most = min(self.machine.cores, count // TURNS, PARTS)
@@ -195,34 +193,15 @@ class OuterShape(LaneNest, ABC):
 
     @cached_property
     def groups(self) -> int:
-        """In how many groups scalars come: as many as have panels, or else one for each core where there are too few
-        blocks of vectors to share, unless reading all vectors for each group would be exposed in a single thread.
+        """In how many groups scalars come: one for each core where there are too few blocks of vectors to share, unless
+        reading all vectors for each group would be exposed in a single thread.
         """
         cores = self.machine.cores
-        if self.near_groups > 1 or self.parts > 1:
-            return self.near_groups
+        if self.parts > 1:
+            return 1
         large = self.scalars % cores == 0 and self.scalars // cores >= TILES_OF_PANEL * PRODUCT_POSITIONS // 2
         exposed = self.afar or self.fetching(self.bytes(self.reads[0])) > EXPOSED_GROUPS
         return cores if large and not self.even and not exposed else 1
-
-    @cached_property
-    def near_groups(self) -> int:
-        """In how many groups of scalars a panel of each is near for all vectors, and threads share them; 1 if none need
-        be: only rows that would find room in the first cache elsewhere, or come from beyond the second, gain by it.
-        """
-        found, m = accesses(self.nest), self.machine
-        scalars = next((a for a in found or () if self.loop in a.strides and self.vector not in a.strides), None)
-        if not self.whole or scalars is None or self.width // (PRODUCT_VECTORS * self.lanes) < TILES_OF_PANEL:
-            return 1
-        places = [Loop(s.var, constant_extent(s) or 1) for s in self.places]
-        size = prod(p.extent for p in places) * (PRODUCT_VECTORS * self.lanes * self.element + LINE)
-        afar = not self.memory.holds(self.bytes(self.reads[1]), 2)
-        tile = region(scalars, [*places, Loop(self.loop, PRODUCT_POSITIONS)])
-        if self.memory.fits(tile, 1) or not (afar or self.memory.holds(size, 1, KEPT)):
-            return 1
-        most = self.scalars // (TILES_OF_PANEL * PRODUCT_POSITIONS)
-        counts = [n for n in range(m.cores, most + 1, m.cores) if self.scalars % (n * self.lanes) == 0]
-        return next((n for n in counts if self.memory.holds(self.bytes(self.reads[1]) // n, 2, PANEL_ALL_PLACES)), 1)
 
     @cached_property
     def late(self) -> bool:

@@ -55,7 +55,7 @@ def rows_in_lanes(trial: Trial, rows: Load, at: str, lanes: int, unrolled: bool 
     steps: list[Step] = [
         Pack(rows.buffer, tuple(range(last + 1)), name, at),
         Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
-        *([Unroll(f"{row}_o")] if unrolled else []),
+        Unroll(f"{row}_o"),
         Vectorize(f"{row}_l"),
     ]
     return widened(trial, rows, name, steps)
