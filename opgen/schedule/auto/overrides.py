@@ -24,7 +24,6 @@ WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
 OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
 
 OVERRIDES: tuple[Override, ...] = (
-    Override("open_few", ("open_tiles", *OF_ANY_SIZE), "E047"),
     Override("open_tiles", OF_ANY_SIZE, "E029"),
     Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
     Override("few", ("flat", *WINDOWS), "E044"),

@@ -399,12 +399,6 @@ OPEN_UNROLLED = 16
 """taps: the most that are unrolled so that phases are decided [not recorded]"""
 OPEN_SUMS = 4 / 5
 """share of the registers: for sums by taps [not recorded]"""
-OPEN_ROW = 3 / 8
-"""share of the registers: for the results of a tile along a row of few channels [not recorded]"""
-OPEN_HELD = 1 / 2
-"""share of the registers: for the results at one place of such a row [not recorded]"""
-OPEN_LANES = 2
-"""lanes: fewer results than one in so many leave vectors too empty [not recorded]"""
 
 # GPUs ---------------------------------------------------------------------------------------------------------------
 GPU_THREADS = 256

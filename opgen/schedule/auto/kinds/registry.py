@@ -17,8 +17,6 @@ from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
 from opgen.schedule.auto.contraction.streamed import Streamed
 from opgen.schedule.auto.contraction.taps import Taps
-from opgen.schedule.auto.generic.few import GenericFew
-from opgen.schedule.auto.generic.nest import GenericNest
 from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
@@ -65,8 +63,7 @@ LARGE_TILES: tuple[Kind, ...] = (
 PACKED = InLanes("packed", Packed, along_results)
 
 KINDS: tuple[Kind, ...] = (
-    OpenSizes("open_few", GenericFew),
-    OpenSizes("open_tiles", GenericNest),
+    OpenSizes(),
     Transposed(),
     Elementwise(),
     Rows(),
