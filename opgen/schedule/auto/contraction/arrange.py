@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from opgen.schedule.auto.contraction.plan import Plan
+from opgen.schedule.auto.contraction.orders import Order
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Carry, Reorder, Split, Step, Unroll, Vectorize
@@ -19,12 +19,12 @@ class Arrangement:
     around: tuple[str, ...]
     outer: Mapping[str, str]
 
-    def extents(self, nest: Nest, tile: Mapping[str, int], plan: Plan) -> dict[str, int]:
+    def extents(self, nest: Nest, tile: Mapping[str, int], order: Order) -> dict[str, int]:
         """How often each loop around the tile runs."""
         found: dict[str, int] = {}
-        for name in dict.fromkeys(plan.order):
+        for name in dict.fromkeys(order.loops):
             extent = nest.extent(name) or 1
-            size = plan.block.size if plan.block and plan.block.loop == name else tile.get(name, 1)
+            size = order.block.size if order.block and order.block.loop == name else tile.get(name, 1)
             found[self.outer.get(name, name)] = -(-extent // size)
         return found
 
@@ -39,7 +39,7 @@ class Arranger:
     unrolled: tuple[str, ...]
     fresh: Callable[[str], str]
 
-    def run(self, plan: Plan) -> Arrangement:
+    def run(self, order: Order) -> Arrangement:
         vector = list(self.tile)[-1]
         outer: dict[str, str] = {}
         inner: dict[str, str] = {}
@@ -50,19 +50,19 @@ class Arranger:
                 outer[name], inner[name] = self.fresh(f"{name}_o"), self.fresh(f"{name}_i")
                 splits.append(Split(name, size, _tail(extent, size), outer[name], inner[name]))
         lane, across = self._vector(vector, splits, outer)
-        if plan.block is not None:
-            name, size = plan.block.loop, plan.block.size
+        if order.block is not None:
+            name, size = order.block.loop, order.block.size
             outer[name], inner[name] = self.fresh(f"{name}_o"), self.fresh(f"{name}_i")
             splits.append(Split(name, size, "exact", outer[name], inner[name]))
-        around = _named(plan.order, outer, inner)
+        around = _named(order.loops, outer, inner)
         tiled = [inner.get(n, n) for n in self.tile if n != vector]
-        first = self._first(plan)
+        first = self._first(order)
         return Arrangement(
             (
                 *([] if first == self.nest.names else [Reorder(first)]),
                 *splits,
-                *self._carried(plan, outer, around, (*tiled, *across, lane)),
-                Reorder((*around, *self._reductions(plan, inner), *tiled, *across, lane)),
+                *self._carried(order, outer, around, (*tiled, *across, lane)),
+                Reorder((*around, *self._reductions(order, inner), *tiled, *across, lane)),
                 *(Unroll(n) for n in (*self.unrolled, *tiled, *across)),
                 Vectorize(lane),
             ),
@@ -83,25 +83,25 @@ class Arranger:
         splits.append(Split(part, lanes, "exact", across, lane))
         return lane, (across,)
 
-    def _first(self, plan: Plan) -> tuple[str, ...]:
+    def _first(self, order: Order) -> tuple[str, ...]:
         """The loops as they were, in the new order, those of the tile innermost."""
-        around = dict.fromkeys(plan.order)
+        around = dict.fromkeys(order.loops)
         return (*around, *(n for n in self.nest.names if n not in around))
 
     def _carried(
-        self, plan: Plan, outer: Mapping[str, str], around: tuple[str, ...], tiled: tuple[str, ...]
+        self, order: Order, outer: Mapping[str, str], around: tuple[str, ...], tiled: tuple[str, ...]
     ) -> list[Step]:
-        if not plan.carried:
+        if not order.carried:
             return []
-        at = (*around, *tiled)[plan.inside]
-        blocked = plan.block.loop if plan.block is not None else None
-        names = [outer[n] if n == blocked else n for n in plan.carried]
+        at = (*around, *tiled)[order.inside]
+        blocked = order.block.loop if order.block is not None else None
+        names = [outer[n] if n == blocked else n for n in order.carried]
         return [Reorder((*around, *tiled)), *(Carry(n, at) for n in names)]
 
-    def _reductions(self, plan: Plan, inner: Mapping[str, str]) -> list[str]:
+    def _reductions(self, order: Order, inner: Mapping[str, str]) -> list[str]:
         names = [s.var for s in self.nest.inner_loops]
-        blocked = plan.block.loop if plan.block is not None else None
-        return [inner[n] if n == blocked else n for n in names if n == blocked or n not in plan.carried]
+        blocked = order.block.loop if order.block is not None else None
+        return [inner[n] if n == blocked else n for n in names if n == blocked or n not in order.carried]
 
 
 def _tail(extent: int, size: int) -> Tail:
@@ -109,7 +109,7 @@ def _tail(extent: int, size: int) -> Tail:
 
 
 def _named(order: tuple[str, ...], outer: Mapping[str, str], inner: Mapping[str, str]) -> tuple[str, ...]:
-    """The loops of a plan by their new names: a blocked one's blocks where it stands first, itself where it is next."""
+    """The loops by their new names: a blocked one's blocks where it stands first, itself where it is next."""
     seen: set[str] = set()
     names: list[str] = []
     for name in order:

@@ -2,7 +2,7 @@
 
 Each scalar that is read serves all vectors of the tile, each vector all positions: with 14 accumulators the arithmetic
 units are busy and the loads are not.  What order the loops around the tile have is chosen by what it costs to fetch
-what they read (`plan.py`).
+what they read (`orders.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
-from opgen.schedule.auto.contraction.plan import Block, Plan, Planner, Shape
+from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.prepare import Phases, elements
 from opgen.schedule.auto.ends import decided, needed
@@ -66,7 +66,7 @@ class Contraction:
     def run(self) -> bool:
         if self.loop is None:
             return False
-        if any(self.trial.attempt(partial(self._take, plan)) for plan in self._plans(self.loop)):
+        if any(self.trial.attempt(partial(self._take, order)) for order in self._orders(self.loop)):
             return True
         return len(self.tile) > 2 and dataclasses.replace(self, joined=False).run()
 
@@ -85,13 +85,13 @@ class Contraction:
         """How many iterations of each loop a tile holds, the vector loop last."""
         return self.trial.decisions.choose([self._rule.best, *self._rule.others])
 
-    def _plans(self, loop: str) -> list[Plan]:
+    def _orders(self, loop: str) -> list[Order]:
         """The nests to try, the best first; the last is one that needs no estimate."""
         results = {n: self._extent(n) for n in self.nest.names}
         extents = [(s.var, constant_extent(s)) for s in self.nest.inner_loops]
         known = {n: e for n, e in extents if e is not None}
         whole = {n for n, size in self.tile.items() if n != self.vector and size == results[n]}
-        plain = Plan(tuple(n for n in self._outer_order(loop) if n not in whole))
+        plain = Order(tuple(n for n in self._outer_order(loop) if n not in whole))
         found = self._rule.accesses
         if self.phases.remainders or found is None or len(known) < len(extents):
             return [*self._waiting(plain, extents), plain]
@@ -106,13 +106,13 @@ class Contraction:
             tuple(n for n in results if n in about),
             self._ahead(found),
         )
-        ranked = Planner(shape, Traffic(found), self.machine).ranked()
-        if not self._rule.in_rows and self.vector in ranked[0].order and not self._again(ranked[0]):
+        ranked = Orders(shape, Traffic(found), self.machine).ranked()
+        if not self._rule.in_rows and self.vector in ranked[0].loops and not self._again(ranked[0]):
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
         return [*self._short(ranked, known), *ranked[:PLANS_TRIED], plain]
 
-    def _waiting(self, plain: Plan, extents: Sequence[tuple[str, int | None]]) -> list[Plan]:
+    def _waiting(self, plain: Order, extents: Sequence[tuple[str, int | None]]) -> list[Order]:
         """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
         holds what one block reads beside that of the next.  For the first two loops over terms, others may have bounds
         of any kind.
@@ -130,18 +130,18 @@ class Contraction:
             return []
         held = [n for n in BLOCKS if n < length and length % n == 0 and size * n <= room * count * length]
         if not held or size <= room * count:
-            return [Plan(plain.order, (first,))]
-        return [Plan(plain.order, (first, second), Block(second, max(held)))]
+            return [Order(plain.loops, (first,))]
+        return [Order(plain.loops, (first, second), Block(second, max(held)))]
 
-    def _short(self, ranked: Sequence[Plan], reductions: Mapping[str, int]) -> list[Plan]:
+    def _short(self, ranked: Sequence[Order], reductions: Mapping[str, int]) -> list[Order]:
         """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come transposed from
         beyond the second one for few positions: no panel is written to the second cache then, or little beside all else
         there where one unit multiplies and adds.
         """
         rows = {e.buffer: e.dtype.bytes for e in Roles.of(self.nest, self.vector).vectors}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
-        best = next((p for p in ranked if p.order[:1] == (self.vector,) and p.block is None), None)
-        if best is None or len(best.order) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
+        best = next((p for p in ranked if p.loops[:1] == (self.vector,) and p.block is None), None)
+        if best is None or len(best.loops) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
             return []
         ((buffer, element),), terms = rows.items(), [*reductions][-1]
         given = {i.name for i in self.trial.kernel.inputs}
@@ -154,20 +154,20 @@ class Contraction:
         size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
         if size < self.lanes or size == reductions[terms]:
             return []
-        return [Plan(best.order, tuple(reductions), Block(terms, size), inside=1)]
+        return [Order(best.loops, tuple(reductions), Block(terms, size), inside=1)]
 
-    def _again(self, plan: Plan) -> bool:
+    def _again(self, order: Order) -> bool:
         """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""
-        around = prod(self._extent(n) // self.tile.get(n, 1) for n in plan.order[: plan.order.index(self.vector)])
-        return prod(self._extent(n) // self.tile.get(n, 1) for n in {*plan.order} - {self.vector}) >= USES_ANEW * around
+        around = prod(self._extent(n) // self.tile.get(n, 1) for n in order.loops[: order.loops.index(self.vector)])
+        return (
+            prod(self._extent(n) // self.tile.get(n, 1) for n in {*order.loops} - {self.vector}) >= USES_ANEW * around
+        )
 
-    def _panels(self, plan: Plan, best: Plan) -> bool:
-        """Whether a plan is nearly the best, and has vectors outermost: what they read can be a panel then, which the
+    def _panels(self, order: Order, best: Order) -> bool:
+        """Whether an order is nearly the best, and has vectors outermost: what they read can be a panel then, which the
         estimate does not know.
         """
-        assert plan.cost is not None
-        assert best.cost is not None
-        return plan.order[0] == self.vector and plan.cost.seconds <= PANELS_ALIKE * best.cost.seconds
+        return order.loops[0] == self.vector and order.seconds <= PANELS_ALIKE * best.seconds
 
     @property
     def _carries(self) -> bool:
@@ -197,23 +197,23 @@ class Contraction:
         """Loops whose last tile overlaps the one before: their tiles are not independent."""
         return [n for n in self.nest.names if n in self.tile and self._extent(n) % self.tile[n]]
 
-    def _take(self, plan: Plan) -> bool:
-        """All steps of a plan, or none."""
+    def _take(self, order: Order) -> bool:
+        """All steps of an order, or none."""
         arranger = Arranger(self.nest, self.tile, self.lanes, self.phases.remainders, self.trial.fresh)
-        arrangement = arranger.run(plan)
+        arrangement = arranger.run(order)
         if not self.trial.take(*arrangement.steps):
             return False
-        self._prefetched(arrangement, plan)
+        self._prefetched(arrangement, order)
         edges = self._edges(arrangement)
-        self.trial.fused_prefix(self._shared(plan, arrangement, edges), Parallel)
+        self.trial.fused_prefix(self._shared(order, arrangement, edges), Parallel)
         self.trial.take(*edges)
         return True
 
-    def _prefetched(self, arrangement: Arrangement, plan: Plan) -> None:
+    def _prefetched(self, arrangement: Arrangement, order: Order) -> None:
         """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
         multiply-adds, so that the next is not fetched in time.
         """
-        if not Execution(self.machine).hides_loads or not arrangement.around or plan.carried or self.phases.remainders:
+        if not Execution(self.machine).hides_loads or not arrangement.around or order.carried or self.phases.remainders:
             return
         given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
         for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
@@ -222,16 +222,16 @@ class Contraction:
             if narrow and far and own_axis(e, term) == len(e.indices) - 1:
                 self.trial.take(Prefetch(e.buffer, arrangement.around[-1], term))
 
-    def _shared(self, plan: Plan, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
+    def _shared(self, order: Order, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
         """The outermost loops that threads share: as many as make enough iterations.
 
         Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
         """
         apart = {s.loop for s in edges if isinstance(s, Partition)}
         stay = {*apart, *self.phases.remainders, *(arrangement.outer.get(n, n) for n in self._overlapping)}
-        extents = arrangement.extents(self.nest, self.tile, plan)
+        extents = arrangement.extents(self.nest, self.tile, order)
         chosen: list[str] = []
-        for name in arrangement.around[: plan.inside or None]:
+        for name in arrangement.around[: order.inside or None]:
             if name in stay and name not in self.phases.remainders:
                 break
             if name in self.phases.remainders:

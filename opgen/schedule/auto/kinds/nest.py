@@ -3,7 +3,7 @@
 parallel n, y: for k.o, x.o: for r, s, c: all x.i: vectors of k: y[x, k] += a[y + r, x + s, c] * b[r, s, c, k]
 
 The order of the loops around the tile, and which of the reductions are carried outside of them, is what is estimated
-to fetch least (`contraction/plan.py`).
+to fetch least (`contraction/orders.py`).
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""The choice of a contraction's nest: tile, order of the loops around it, what is carried, by estimated time.
+"""The choice of the order of loops around a contraction's tile, and of what is carried, by estimated time.
 
 Candidates are few and each has a cost that prints; the first of the cheapest is taken.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from opgen.machine import Machine
+from opgen.schedule.auto.price import Price
 from opgen.schedule.cost.calibration import (
     AWKWARD,
     BLOCKS,
-    EXPOSED,
     NEST,
     PLAN_SHARED,
     PLAN_SHARES,
@@ -33,47 +32,26 @@ class Block:
     size: int
 
 
+UNPRICED = Price()
+
+
 @dataclass(frozen=True)
-class Cost:
-    """Seconds on one core: arithmetic, entering tiles and threads, fetching into the first, second and third cache."""
+class Order:
+    """`loops`: those around the tile, outermost first, the vectors and the tiles among them by their loops' names; a
+    blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them but the first
+    `inside`; the last one's blocks only if `block` is of it.  So many things are `awkward`.
+    """
 
-    arithmetic: float
-    visits: float
-    first: float
-    second: float
-    third: float
-
+    loops: tuple[str, ...]
+    carried: tuple[str, ...] = ()
+    block: Block | None = None
+    inside: int = 0
+    price: Price = UNPRICED
     awkward: int = 0
 
     @property
     def seconds(self) -> float:
-        fetched = sum(f * t for f, t in zip(EXPOSED, (self.first, self.second, self.third), strict=True))
-        return (self.arithmetic + self.visits + fetched) * (1 + AWKWARD * self.awkward)
-
-    def __str__(self) -> str:
-        parts = {"visits": self.visits, "L1": self.first, "L2": self.second, "L3": self.third}
-        rest = " ".join(f"{name} {1e6 * t:.0f}" for name, t in parts.items())
-        return f"{1e6 * self.seconds:.0f} us (arithmetic {1e6 * self.arithmetic:.0f} {rest} awkward {self.awkward})"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """`order`: the loops around the tile, outermost first, the vectors and the tiles among them by the names of their
-    loops; a blocked loop stands there twice, first its blocks.  `carried`: reductions outside of all of them but the
-    first `inside`; the last one's blocks only if `block` is of it.
-    """
-
-    order: tuple[str, ...]
-    carried: tuple[str, ...] = ()
-    block: Block | None = None
-    inside: int = 0
-    cost: Cost | None = None
-
-    def __str__(self) -> str:
-        within = f" inside {self.order[self.inside - 1]}" if self.inside else ""
-        carried = f" carried {', '.join(self.carried)}{within}" if self.carried else ""
-        block = f" {self.block.loop} by {self.block.size}" if self.block else ""
-        return f"{', '.join(self.order)}{carried}{block}: {self.cost}"
+        return self.price.seconds * (1 + AWKWARD * self.awkward)
 
 
 @dataclass(frozen=True)
@@ -111,30 +89,30 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Planner:
+class Orders:
     shape: Shape
     traffic: Traffic
     machine: Machine
 
-    def ranked(self) -> list[Plan]:
+    def ranked(self) -> list[Order]:
         """All candidates, the cheapest first."""
-        plans = [dataclasses.replace(p, cost=self.cost(p)) for p in self._candidates()]
-        return sorted(plans, key=lambda p: 0.0 if p.cost is None else p.cost.seconds)
+        priced = (replace(o, price=self._price(o), awkward=self._awkward(o)) for o in self._candidates())
+        return sorted(priced, key=lambda o: o.seconds)
 
-    def _candidates(self) -> Iterator[Plan]:
+    def _candidates(self) -> Iterator[Order]:
         shape = self.shape
         carried = list(self._carried())
         for order in self._orders():
             wide = len(order) > 1 and self._count(order[0]) >= PLAN_SHARES * self.machine.cores
             for names, block in carried:
-                yield Plan(order, names, block)
+                yield Order(order, names, block)
                 if names and wide and order[0] not in shape.fixed:
-                    yield Plan(order, names, block, inside=1)
+                    yield Order(order, names, block, inside=1)
         rows = [n for n in shape.results if n not in shape.tile and shape.results[n] > 1]
         for size in BLOCKS:
             if rows and size < shape.results[rows[-1]] and shape.results[rows[-1]] % size == 0:
                 for order in self._orders(rows[-1]):
-                    yield Plan(order, block=Block(rows[-1], size))
+                    yield Order(order, block=Block(rows[-1], size))
 
     def _count(self, name: str) -> int:
         """How many tiles, or single iterations, a loop over results has."""
@@ -171,59 +149,60 @@ class Planner:
             if blocked is None or _apart(order, blocked):
                 yield (*order, *self.shape.fixed)
 
-    def loops(self, plan: Plan) -> list[Loop]:
-        """All loops of a plan, outermost first."""
-        shape, block = self.shape, plan.block
+    def loops(self, order: Order) -> list[Loop]:
+        """All loops of an order, outermost first."""
+        shape, block = self.shape, order.block
         sizes = {block.loop: block.size} if block is not None else {}
-        carried = [self._carried_loop(n, sizes) for n in plan.carried]
+        carried = [self._carried_loop(n, sizes) for n in order.carried]
         around: list[Loop] = []
         seen: set[str] = set()
-        for name in plan.order:
+        for name in order.loops:
             extent, size = shape.results[name], sizes.get(name, shape.tile.get(name, 1))
             if name in seen:
                 extent, size = size, 1
             around.append(Loop(name, -(-extent // size), size))
             seen.add(name)
-        inner = [Loop(n, sizes.get(n, e)) for n, e in shape.reductions.items() if n in sizes or n not in plan.carried]
+        inner = [Loop(n, sizes.get(n, e)) for n, e in shape.reductions.items() if n in sizes or n not in order.carried]
         tile = [Loop(name, size) for name, size in shape.tile.items()]
-        return [*around[: plan.inside], *carried, *around[plan.inside :], *inner, *tile]
+        return [*around[: order.inside], *carried, *around[order.inside :], *inner, *tile]
 
     def _carried_loop(self, name: str, sizes: Mapping[str, int]) -> Loop:
         size = sizes.get(name, 1)
         return Loop(name, self.shape.reductions[name] // size, size)
 
-    def cost(self, plan: Plan) -> Cost:
+    def _price(self, order: Order) -> Price:
         machine, shape = self.machine, self.shape
-        loops = self.loops(plan)
-        inner = len(shape.reductions) - len(plan.carried) + len(shape.tile)
-        inner += 1 if plan.block is not None and plan.block.loop in plan.carried else 0
+        loops = self.loops(order)
+        inner = len(shape.reductions) - len(order.carried) + len(shape.tile)
+        inner += 1 if order.block is not None and order.block.loop in order.carried else 0
         visits = prod(s.extent for s in loops[: len(loops) - inner])
         vectors = prod(s.extent for s in loops) / shape.lanes
-        through = (RESUMED if plan.carried else STORED) * shape.vectors
-        forks = 1 if plan.inside else prod(s.extent for s in loops[: len(plan.carried)])
+        through = (RESUMED if order.carried else STORED) * shape.vectors
+        forks = 1 if order.inside else prod(s.extent for s in loops[: len(order.carried)])
         first, second, third = self.traffic.into((machine.l1, machine.l2, machine.l3), loops)
-        return Cost(
+        return Price(
             vectors / machine.fma_per_second,
             visits * (VISIT + through) / machine.fma_per_second + forks * NEST,
             first / machine.l2.bytes_per_second,
             second / machine.l3.bytes_per_second,
             third / machine.memory_bytes_per_second,
-            self._awkward(plan),
         )
 
-    def _awkward(self, plan: Plan) -> int:
+    def _awkward(self, order: Order) -> int:
         """How many things speak against a nest: too little for threads to share, conditions on what they share, loops
         of tiles the wrong way round.
         """
         shape, shared, found = self.shape, 1, 0
-        for name in plan.order[: plan.inside or None]:
+        for name in order.loops[: order.inside or None]:
             if shared >= PLAN_SHARED or name in shape.fixed:
                 break
-            blocked = plan.block is not None and plan.block.loop == name
-            shared *= self._count(name) // plan.block.size if plan.block is not None and blocked else self._count(name)
+            blocked = order.block is not None and order.block.loop == name
+            shared *= (
+                self._count(name) // order.block.size if order.block is not None and blocked else self._count(name)
+            )
             found += name in shape.conditional
         found += shared < PLAN_SHARED
-        tiled = [n for n in plan.order if n in shape.tile]
+        tiled = [n for n in order.loops if n in shape.tile]
         return found + (shape.ahead is not None and tiled[:1] != [shape.ahead])
 
 
