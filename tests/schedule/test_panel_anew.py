@@ -14,7 +14,7 @@ from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
 from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
-from opgen.schedule.auto.contraction import transposed_maps
+from opgen.schedule.auto.kinds import transposed_maps
 from opgen.schedule.default import scheduled
 from opgen.spec import load
 from tests.harness import Call, random_arrays

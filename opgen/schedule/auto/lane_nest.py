@@ -29,6 +29,11 @@ class LaneNest(ABC):
         """What operands and loops are for."""
         return Roles.of(self.nest, self.vector)
 
+    @property
+    def width(self) -> int:
+        """The iterations of the loop of lanes; 0 where they are not known."""
+        return self.roles.width
+
     @cached_property
     def memory(self) -> Memory:
         """What bytes cost on the machine."""

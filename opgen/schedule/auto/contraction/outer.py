@@ -100,13 +100,12 @@ class OuterProducts(OuterShape):
         size = (constant_extent(self.rows) or 1) // self.parts
         part, rest, sums = self._part, self.trial.fresh(f"{loop}_r"), self.trial.fresh("sums")
         total, across, lane = (f"{sums}_{n}" for n in (self.vector, "v", "l"))
-        steps = (
+        return [
             Split(loop, size, "exact", part, rest),
             Divide(part, self.nest.names[0], sums),
             Split(total, self.lanes, "exact", across, lane),
             Vectorize(lane),
-        )
-        return list(steps), [rest]
+        ], [rest]
 
     def _copies(self, tiles: str, blocks: str, shared: str, place: str) -> bool:
         """Panels of what a block reads, and threads."""
@@ -115,6 +114,8 @@ class OuterProducts(OuterShape):
         filled = None if alone or self.others else (tiles, place)
         if self.copied:
             name, steps = rows_in_lanes(trial, self.reads[0], blocks, self.lanes)
-            if not trial.take(*steps, *([] if filled is None else [Partition(filled[0], (1,)), Fill(name, filled[1])])):
+            if filled is not None:
+                steps += [Partition(filled[0], (1,)), Fill(name, filled[1])]
+            if not trial.take(*steps):
                 return False
         return trial.take(Parallel(self._part if self.parts > 1 else tiles if alone else shared))

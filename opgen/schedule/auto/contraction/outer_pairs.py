@@ -76,23 +76,15 @@ class OuterPairs(LaneNest):
             return False
         if any(constant_extent(s) is None for s in nest.inner_loops):
             return False
-        tiled = self._width % (PAIR_VECTORS * self.lanes) == 0 and self._scalars % PAIR_SCALARS == 0
+        tiled = self.width % (PAIR_VECTORS * self.lanes) == 0 and self._extent(self._loop) % PAIR_SCALARS == 0
         return tiled and is_contiguous(nest.results[0], self.vector, nest.shapes)
 
     @property
     def proven(self) -> bool:
         """Whether the table is small, and the second cache does not hold the operands."""
         second = self.machine.l2.size
-        near = PAIR_BYTES * self._width * self._scalars <= TABLE_PAIRS * second
+        near = PAIR_BYTES * self.width * self._extent(self._loop) <= TABLE_PAIRS * second
         return near and read_bytes(self.nest) > second
-
-    @property
-    def _width(self) -> int:
-        return self.nest.extent(self.vector) or 0
-
-    @property
-    def _scalars(self) -> int:
-        return self.nest.extent(self._loop) or 0
 
     def take(self) -> bool:
         """With one loop over all places."""
@@ -109,7 +101,7 @@ class OuterPairs(LaneNest):
     def _block(self, pairs: int) -> int:
         """How many pairs make a block."""
         panel = KEPT * self.machine.l1.size / (PAIR_VECTORS * self.lanes + PAIR_SCALARS)
-        copies = BLOCK_PAIRS * self.machine.l2.size / (self._width + self._scalars)
+        copies = BLOCK_PAIRS * self.machine.l2.size / (self.width + self._extent(self._loop))
         most = int(min(panel, copies)) // PAIR_BYTES
         return max((n for n in range(1, min(most, pairs) + 1) if pairs % n == 0), default=0)
 
@@ -137,9 +129,9 @@ class OuterPairs(LaneNest):
             *(ComputeAt(copy, around) for copy in copies),
             *(Prefetch(e.buffer, around, within) for e in self._reads),
             Parallel(part),
-            *self._in_lanes(f"{copies[0]}_{len(self._reads[0].indices) - 1}", self._width),
-            *self._in_lanes(f"{copies[1]}_{len(self._reads[1].indices) - 1}", self._scalars),
-            *self._in_lanes(f"{sums}_{self.vector}", self._width),
+            *self._in_lanes(f"{copies[0]}_{len(self._reads[0].indices) - 1}", self.width),
+            *self._in_lanes(f"{copies[1]}_{len(self._reads[1].indices) - 1}", self._extent(self._loop)),
+            *self._in_lanes(f"{sums}_{self.vector}", self.width),
             Parallel(f"{sums}_{first}"),
         ]
         return trial.take(*steps)

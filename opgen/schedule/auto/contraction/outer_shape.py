@@ -111,11 +111,7 @@ class OuterShape(LaneNest, ABC):
 
     @property
     def scalars(self) -> int:
-        return self.nest.extent(self.loop) or 0
-
-    @property
-    def width(self) -> int:
-        return self.nest.extent(self.vector) or 0
+        return self._extent(self.loop)
 
     @cached_property
     def block(self) -> int:

@@ -14,7 +14,6 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import widened
 from opgen.schedule.auto.lane_nest import LaneNest
@@ -53,47 +52,38 @@ def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool
 @dataclass(frozen=True)
 class Products(LaneNest):
     @cached_property
-    def _loops(self) -> list[str]:
-        """The loops over places."""
-        return [n for n in self.nest.names if n != self.vector]
-
-    @cached_property
     def _reads(self) -> tuple[Load, ...]:
         """What lanes read, and the scalars; empty if there is anything else."""
         rows = self.roles.pair
         if rows is None or rows[1].dtype != rows[1].dtype.compute_type:
             return ()
-        if any(depends(rows[0].indices, n) for n in self._loops):
+        if any(depends(rows[0].indices, n) for n in self.roles.positions):
             return ()
-        along = (self._sum, *self._loops[-1:]) if self.execution.hides_loads else (self._sum,)
+        along = (self._sum, *self.roles.positions[-1:]) if self.execution.hides_loads else (self._sum,)
         return rows if any(is_contiguous(rows[1], n, self.nest.shapes) for n in along) else ()
 
     @property
     def _sum(self) -> str:
-        return self.nest.inner_loops[0].var
+        return self.roles.terms[0]
 
     @property
     def _terms(self) -> int:
-        return constant_extent(self.nest.inner_loops[0]) or 0
-
-    @property
-    def _width(self) -> int:
-        return self.nest.extent(self.vector) or 0
+        return self.roles.counts[self._sum]
 
     @cached_property
     def _extents(self) -> list[int]:
         """Of the loops over places."""
-        return [self.nest.extent(n) or 0 for n in self._loops]
+        return [self._extent(n) for n in self.roles.positions]
 
     @property
     def legal(self) -> bool:
         """Whether the nest is such a product, of whole tiles along the lanes."""
         nest = self.nest
-        if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
+        if len(nest.inner_loops) != 1 or nest.conditions or not self.roles.positions or not self._reads:
             return False
         rows = self.roles.stores_vectors or self._crosswise
         enough = self.machine.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
-        return rows and enough and self._terms > 0 and self._width % (PRODUCT_VECTORS * self.lanes) == 0
+        return rows and enough and self._terms > 0 and self.width % (PRODUCT_VECTORS * self.lanes) == 0
 
     @property
     def proven(self) -> bool:
@@ -105,12 +95,12 @@ class Products(LaneNest):
     @property
     def _crosswise(self) -> bool:
         """Whether results lie along places: those of some vectors are kept, and transposed as they are copied out."""
-        along = all(is_contiguous(s, self._loops[-1], self.nest.shapes) for s in self.nest.results)
+        along = all(is_contiguous(s, self.roles.positions[-1], self.nest.shapes) for s in self.nest.results)
         return self.execution.hides_loads and len(self.nest.results) == 1 and along
 
     @cached_property
     def _blocks(self) -> int:
-        return self._width // (PRODUCT_VECTORS * self.lanes)
+        return self.width // (PRODUCT_VECTORS * self.lanes)
 
     def take(self) -> bool:
         trial, (*others, loop) = self.trial, self._joined()
@@ -157,8 +147,8 @@ class Products(LaneNest):
         """The loops over places, those within the vectors' joined where they can be and threads share none of them:
         only the last tile of all is shorter then.
         """
-        apart = self._apart if self._shares_vectors else len(self._loops) - 1
-        return (*self._loops[:apart], *self.trial.joined(self._loops[apart:]))
+        apart = self._apart if self._shares_vectors else len(self.roles.positions) - 1
+        return (*self.roles.positions[:apart], *self.trial.joined(self.roles.positions[apart:]))
 
     @property
     def _bytes(self) -> int:
@@ -168,13 +158,13 @@ class Products(LaneNest):
     @property
     def _apart(self) -> int:
         """How many loops stand outside of the vectors': the images, where all are too many to come again for each."""
-        return int(len(self._loops) > 2 and self._blocks > 1 and not self.memory.holds(self._bytes, 2, ALL))
+        return int(len(self.roles.positions) > 2 and self._blocks > 1 and not self.memory.holds(self._bytes, 2, ALL))
 
     @property
     def _shares_vectors(self) -> bool:
         """Whether threads share blocks of vectors, or what is outside of them, rather than rows of places."""
         cores = self.machine.cores
-        alone = bool(self._apart) or len(self._loops) == 1
+        alone = bool(self._apart) or len(self.roles.positions) == 1
         return alone or self._blocks >= TURNS * cores or self._blocks % cores == 0
 
     @cached_property

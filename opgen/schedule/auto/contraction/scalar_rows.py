@@ -15,7 +15,6 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load, Store
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends
@@ -48,24 +47,16 @@ class ScalarRows(LaneNest):
     """`vector` is the loop along which results lie; lanes go along the places."""
 
     @cached_property
-    def _loops(self) -> list[str]:
-        return [n for n in self.nest.names if n != self.vector]
-
-    @cached_property
     def _places(self) -> int:
-        return prod(self.nest.extent(n) or 0 for n in self._loops)
-
-    @property
-    def _width(self) -> int:
-        return self.nest.extent(self.vector) or 0
+        return prod(self._extent(n) for n in self.roles.positions)
 
     @property
     def _sum(self) -> str:
-        return self.nest.inner_loops[0].var
+        return self.roles.terms[0]
 
     @property
     def _terms(self) -> int:
-        return constant_extent(self.nest.inner_loops[0]) or 0
+        return self.roles.counts[self._sum]
 
     @cached_property
     def _reads(self) -> tuple[Load, ...]:
@@ -73,7 +64,7 @@ class ScalarRows(LaneNest):
         loads = self.roles.pair
         if loads is None or any(e.dtype != e.dtype.compute_type for e in loads):
             return ()
-        apart = not any(depends(loads[0].indices, n) for n in self._loops)
+        apart = not any(depends(loads[0].indices, n) for n in self.roles.positions)
         along = all(self.roles.along(e, self._sum) for e in loads)
         return loads if apart and along else ()
 
@@ -82,21 +73,21 @@ class ScalarRows(LaneNest):
         """Vectors and results of a tile; none if no tile fits the registers, and its rows the first cache's sets."""
         vectors, room = self._places // self.lanes, self.machine.registers - OPERANDS
         rows = self.machine.l1.lines_at(self._terms * self._reads[0].dtype.bytes) - 1
-        fitting = (t for t in SCALAR_ROW_TILES if prod(t) <= room and vectors % t[0] == 0 and self._width % t[1] == 0)
+        fitting = (t for t in SCALAR_ROW_TILES if prod(t) <= room and vectors % t[0] == 0 and self.width % t[1] == 0)
         return next((t for t in fitting if t[1] <= rows), (0, 0)) if vectors else (0, 0)
 
     @cached_property
     def _block(self) -> int:
         """Results of a block: whole tiles, and enough blocks for all threads; none if there is no such number."""
         high, least = self._tile[1], TURNS * self.machine.cores
-        whole = (n for n in BLOCKS_TRANSPOSED if high and n % high == 0 and self._width % n == 0)
-        return next((n for n in whole if self._width >= least * n), 0)
+        whole = (n for n in BLOCKS_TRANSPOSED if high and n % high == 0 and self.width % n == 0)
+        return next((n for n in whole if self.width >= least * n), 0)
 
     @property
     def legal(self) -> bool:
         """Whether the nest is such a product, of whole tiles."""
         nest = self.nest
-        if len(nest.inner_loops) != 1 or nest.conditions or not self._loops or not self._reads:
+        if len(nest.inner_loops) != 1 or nest.conditions or not self.roles.positions or not self._reads:
             return False
         return len(nest.results) == 1 and self.roles.stores_vectors and self._block > 0
 
@@ -106,8 +97,8 @@ class ScalarRows(LaneNest):
         if self._places % self.lanes > LEFT_OVER_PLACES * self._places:
             return False
         m, element = self.machine, self._reads[0].dtype.bytes
-        table, others = self._terms * self._width * element, self._places * (self._terms + self._width) * element
-        arithmetic = self._terms * self._width * self._places / self.lanes / m.fma_per_second
+        table, others = self._terms * self.width * element, self._places * (self._terms + self.width) * element
+        arithmetic = self._terms * self.width * self._places / self.lanes / m.fma_per_second
         memory = self.memory
         exposed = memory.exposed(memory.seconds(table), arithmetic, EXPOSED_ROWS)
         return (
@@ -158,9 +149,9 @@ class ScalarRows(LaneNest):
 
     def _joined(self) -> str | None:
         """All places as one loop; none if they do not lie one after the other."""
-        if self.nest.names[-1] != self.vector and not self.trial.take(Reorder((*self._loops, self.vector))):
+        if self.nest.names[-1] != self.vector and not self.trial.take(Reorder((*self.roles.positions, self.vector))):
             return None
-        place, *others = self.trial.joined(self._loops)
+        place, *others = self.trial.joined(self.roles.positions)
         return None if others else place
 
 

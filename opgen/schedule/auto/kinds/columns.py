@@ -57,17 +57,13 @@ class Columns(LaneNest):
         return bool(own) and whole and all(is_contiguous(e, vector, nest.shapes) for e in own)
 
     @property
-    def _width(self) -> int:
-        return self.nest.extent(self.vector) or 0
-
-    @property
     def _vectors(self) -> int:
-        return -(-self._width // self.lanes)
+        return -(-self.width // self.lanes)
 
     @property
     def _ragged(self) -> bool:
         """Whether the last vector of a row is masked, so that sums cannot be kept in registers in part of the time."""
-        return self._width % self.lanes != 0
+        return self.width % self.lanes != 0
 
     @property
     def _most(self) -> int:
