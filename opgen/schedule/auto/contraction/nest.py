@@ -19,7 +19,9 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
 from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
-from opgen.schedule.auto.copies.prepare import Phases, elements
+from opgen.schedule.auto.copies.panel import Marks
+from opgen.schedule.auto.copies.prepare import Phases, elements, split_phases
+from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse, own_axis, read_bytes
 from opgen.schedule.auto.roles import Roles
@@ -43,7 +45,7 @@ from opgen.schedule.cost.calibration import (
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Traffic
-from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll
+from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll, Widen
 
 
 @dataclass(frozen=True)
@@ -287,3 +289,24 @@ class Contraction:
     def _inside(self) -> dict[str, int]:
         """The loops that a tile holds whole, and their extents."""
         return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}
+
+
+def tiled(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
+    """Lanes along a loop, a tile of positions by vectors."""
+    nest = trial.nest(loop)
+    if not loops_of_reuse(nest, loop):
+        return False
+    phases = split_phases(nest, trial)
+    if loop in phases.quotients:  # its places take turns: lanes would go along none of them
+        return False
+    return Contraction(trial.nest(loop), trial, loop, lanes, phases, machine).run()
+
+
+def tiled_in_wide_panels(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
+    """Such a tile, which reads narrow rows from panels in a wider type."""
+    nest, ready = trial.nest(loop), len(trial.steps)
+    marks = Marks(trial.kernel, ready, ready, ready)
+    if not tiled(trial, loop, lanes, machine):
+        return False
+    panelled_rows(trial, marks, nest, loop, machine)
+    return any(isinstance(s, Widen) for s in trial.steps[ready:])

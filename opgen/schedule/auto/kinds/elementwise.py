@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from opgen.machine import Machine
 from opgen.schedule.auto.cuts import tails_of
-from opgen.schedule.auto.kinds.owners import by_owner
 from opgen.schedule.auto.nests import (
+    Nest,
     copies_rows,
     loop_of_reads,
     own_axis,
@@ -85,3 +85,16 @@ class Elementwise:
             return None
         at = site.around[-1] if site.around else rows[-1]
         return loop, Result(result.buffer, with_last(len(result.indices), axis), at)
+
+
+def by_owner(kind: str, nest: Nest, loop: str, lanes: int, machine: Machine) -> Plan | None:
+    """A plan with lanes along a loop, of which each thread has a part; None where there is nothing to share."""
+    extent = nest.extent(loop)
+    share = 0 if extent is None else -(-extent // (machine.cores * lanes)) * lanes
+    if extent is None or share >= extent:
+        return None
+    part, own = f"{loop}.b", f"{loop}.r"
+    outer, lane = f"{own}.o", f"{own}.l"
+    others = tuple(n for n in nest.names if n != loop)
+    cuts = (Cut(loop, share, part, own), Cut(own, lanes, outer, lane))
+    return Plan(kind, lane, cuts=cuts, order=(part, *others, outer), threads=(part,))

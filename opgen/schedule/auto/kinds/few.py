@@ -1,6 +1,11 @@
-"""Few results at each position: lanes along the positions, all results of one in registers.
+"""Few results at each position: lanes along the positions, not along the results that lie side by side.
 
-parallel n, h: for w.o: for r, s, k: vectors of w: all c: y[n, h, w, c] += g[n, h + r, w + s, k] * f[r, s, c, k]
+    parallel n, h: for w.o: for r, s, k: vectors of w: all c: y[n, h, w, c] += g[n, h + r, w + s, k] * f[r, s, c, k]
+
+Three lanes would leave vectors nearly empty.  Along a row of positions they are full once `g` is packed with its rows
+last; every scalar of `f` then serves all vectors of the row, every vector all results.  Terms that are left out at the
+border become masks, which cost nothing where the row is not near it.  What is read of a large `g` is packed in panels,
+one for a block of rows; its taps along the row read a panel together, term by term.
 """
 
 from __future__ import annotations
@@ -8,15 +13,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Binary, Const, Expr, Load
+from opgen.loop.walk import free_vars
 from opgen.machine import Machine
-from opgen.schedule.auto.contraction.few import Few, few
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.prepared import widened_copies
+from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import blocked_rows, panelled, panelled_items
+from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.design import Design
-from opgen.schedule.auto.nests import reduces
+from opgen.schedule.auto.nests import (
+    Nest,
+    contiguous_loop,
+    depends,
+    filled,
+    is_contiguous,
+    loop_across,
+    own_axis,
+    reduces,
+)
+from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.steps import Prefetch
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import (
+    FEW_SUMS,
+    FILLED_BY_POSITIONS,
+    OPERANDS,
+    PACKED_TERMS,
+    POSITIONS,
+    SWEPT,
+    UNROLLED_TAPS,
+)
+from opgen.schedule.steps import Pack, Parallel, Prefetch, Regroup, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -49,3 +80,171 @@ def _take(tile: Few, site: Site) -> bool:
         at = f"{block[0]}_b"
         panelled(trial, marks, at, machine, ahead=[Prefetch("", at, tile.nest.inner_loops[-1].var)])
     return True
+
+
+@dataclass(frozen=True)
+class Few:
+    """A tile of all `held` results by vectors along `row`, whose values are `step` classes apart."""
+
+    nest: Nest
+    trial: Trial
+    machine: Machine
+    lanes: int
+    row: str
+    held: str
+    block: tuple[str, int] | None = None
+    """A loop over rows, and how many of its iterations work on one panel."""
+
+    def pack(self) -> bool:
+        """Have what follows the row read consecutively; whether it is."""
+        touched = Roles.of(self.nest, self.row).vectors
+        for load in touched:
+            if not pack_last(load, axis_along(load, self.row), self.trial, self.machine.vector_bytes):
+                return False
+            self._gather(load)
+        return True
+
+    def _gather(self, load: Load) -> None:
+        """Have the rows of one sum next to each other where they lie so far apart that they push each other out of the
+        first cache, and are read again.
+        """
+        sizes = [int(e.value) if isinstance(e, Const) else 0 for e in self.nest.shapes[load.buffer]]
+        last, cache = len(sizes) - 1, self.machine.l1
+        if axis_along(load, self.row) != last or not reused(self.nest, load.buffer):
+            return
+        for term in self.nest.inner_loops:
+            axis = own_axis(load, term.var)
+            if axis is None or axis >= last - 1:
+                continue
+            lines, stride = -(-sizes[last] * load.dtype.bytes // cache.line), prod(sizes[axis + 1 :]) * load.dtype.bytes
+            if sizes[axis] * stride > cache.size and lines * sizes[axis] > cache.lines_at(stride):
+                order = (*(d for d in range(last) if d != axis), axis, last)
+                name = self.trial.fresh(f"{load.buffer}_packed")
+                if self.trial.take(Pack(load.buffer, order, name)):
+                    transposed_blocks(self.trial, name, self.machine.vector_bytes)
+                return
+
+    def tile(self) -> bool:
+        """Split the row into classes and vectors, and keep all results of a tile in registers."""
+        quotient, phases = self.row, []
+        if self.row in self.nest.phases:
+            split = split_phases(self.trial.nest(self.row), self.trial, only=self.row)
+            quotient, phases = split.quotients.get(self.row, self.row), list(split.remainders)
+        return self._tiled(quotient, phases)
+
+    def _tiled(self, row: str, phases: list[str]) -> bool:
+        nest, fresh = self.trial.nest(row), self.trial.fresh
+        extent, held = nest.extent(row), nest.extent(self.held)
+        assert extent is not None
+        assert held is not None
+        vectors = -(-extent // self.lanes)
+        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // held))
+        vectors = -(-vectors // tiles)
+        row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
+        wide = vectors * self.lanes
+        if self.block is not None:
+            loop, size = self.block
+            self.trial.take(Split(loop, size, "exact", fresh(f"{loop}_b"), fresh(f"{loop}_i")))
+            nest = self.trial.nest(row)
+        outer = [n for n in nest.names if n not in (row, self.held, *phases)]
+        inner = [s.var for s in nest.inner_loops]
+        taps = self._taps(nest, row, phases) if phases else []
+        taken = self.trial.take(
+            Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
+            Split(row_i, self.lanes, "exact", row_v, row_l),
+            Reorder((*outer, *phases, row_o, *inner, row_v, self.held, row_l)),
+            *(Regroup(n, inner[-1]) for n in reversed(taps) if n != inner[-1] and self._sweeps(nest, row)),
+            *(Unroll(n) for n in (*phases, *taps)),
+            Unroll(row_v),
+            Unroll(self.held),
+            Vectorize(row_l),
+        )
+        if taken:
+            self.trial.fused_prefix([*outer, *phases, row_o][:2], Parallel)
+        return taken
+
+    def _sweeps(self, nest: Nest, row: str) -> bool:
+        """Whether taps that swept over all terms of a row one by one would find little of it in the first cache."""
+        terms = constant_extent(nest.inner_loops[-1]) or 1
+        size = max(e.dtype.bytes for e in nest.summed)
+        return (nest.extent(row) or 0) * terms * size > self.machine.l1.size // SWEPT
+
+    def _taps(self, nest: Nest, row: str, phases: list[str]) -> list[str]:
+        """The tap loops that must be unrolled so that no class of positions tries the taps of another."""
+        names = {n for c in nest.conditions if any(depends(c, p) for p in (row, *phases)) for n in free_vars(c)}
+        return [
+            s.var for s in nest.inner_loops if s.var in names and (constant_extent(s) or UNROLLED_TAPS) < UNROLLED_TAPS
+        ]
+
+
+def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
+    """The tile for a nest that is better off with lanes along positions, if it is one."""
+    if len(nest.allocations) != 1 or any(nest.extent(n) is None for n in nest.names):
+        return None
+    if prod(constant_extent(s) or 0 for s in nest.inner_loops) < PACKED_TERMS:
+        return None
+    chosen = loop_across(nest, lanes) or contiguous_loop(nest)
+    usual = filled(nest, chosen, lanes) if chosen is not None else 0.0
+    best: tuple[float, Few] | None = None
+    for row in reversed(nest.names):
+        held = held_loop(nest, row, int(FEW_SUMS * machine.registers))
+        if held is None or not is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
+            continue
+        busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each
+        share = _share(nest, row, lanes)
+        if share > max(usual * busy * FILLED_BY_POSITIONS, best[0] if best else 0.0):
+            best = share, Few(nest, trial, machine, lanes, row, held)
+    return best[1] if best else None
+
+
+def _joins(nest: Nest, row: str, held: str, machine: Machine) -> bool:
+    """Whether a contraction's tile is made of the results and of the next loop of reuse, and so is large enough."""
+    rows = [e for e in nest.summed if depends(e.indices, row)]
+    others = [n for n in reversed(nest.names) if n not in (row, held) and not all(depends(e.indices, n) for e in rows)]
+    scalars = [e for e in nest.summed if not depends(e.indices, row)]
+    if not others or not any(all(is_contiguous(e, n, nest.shapes) for e in scalars) for n in (held, others[0])):
+        return False
+    return POSITIONS < (nest.extent(others[0]) or 0) * (nest.extent(held) or 0) <= machine.registers - OPERANDS
+
+
+def _mixed(nest: Nest, loop: str) -> bool:
+    """Whether some reads depend on a loop and others do not."""
+    return 0 < sum(depends(e.indices, loop) for e in nest.summed) < len(nest.summed)
+
+
+def _share(nest: Nest, row: str, lanes: int) -> float:
+    """The share of lanes at work along the positions of one class."""
+    extent = -(-(nest.extent(row) or 0) // nest.phases.get(row, 1))
+    return extent / max(1, -(-extent // lanes) * lanes)
+
+
+def is_row(nest: Nest, row: str) -> bool:
+    """Whether what is read follows the loop step by step along one dimension, and other reads serve all positions."""
+    touched = [e for e in nest.summed if depends(e.indices, row)]
+    return _mixed(nest, row) and all(axis_along(e, row) >= 0 for e in touched)
+
+
+def held_loop(nest: Nest, row: str, most: int) -> str | None:
+    """The loop of (at `most` so many) results at one position: what follows the row does not depend on it, what does
+    not, does.
+    """
+    rows = [e for e in nest.summed if depends(e.indices, row)]
+    rest = [e for e in nest.summed if not depends(e.indices, row)]
+    for n in reversed(nest.names):
+        if n != row and not any(depends(e.indices, n) for e in rows) and any(depends(e.indices, n) for e in rest):
+            free = n not in nest.borders
+            return n if free and (nest.extent(n) or most + 1) <= most else None
+    return None
+
+
+def axis_along(load: Load, row: str) -> int:
+    """The dimension along which a load follows a loop, one element an iteration (of one class); -1 if there is none."""
+    axes = [d for d, e in enumerate(load.indices) if depends(e, row)]
+    return axes[0] if len(axes) == 1 and _follows(load.indices[axes[0]], row) else -1
+
+
+def _follows(e: Expr, row: str) -> bool:
+    if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.right, Const):
+        e = e.left
+    form = linear(e, row)
+    return form is not None and form[0] == Const(1)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from opgen.machine import Machine
+from opgen.schedule.auto.contraction.nest import tiled, tiled_in_wide_panels
 from opgen.schedule.auto.contraction.prepared import Prepared, packed, wide_sums
-from opgen.schedule.auto.contraction.tiled import tiled, tiled_in_wide_panels
 from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.copies.prepare import elements, widen_reused
 from opgen.schedule.auto.copies.results import transposed_results
