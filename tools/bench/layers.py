@@ -26,7 +26,9 @@ QUICK = ("r50_3_3x3s2", "r50_4_1x1", "mb_14_384")
 
 
 class Layer(TypedDict, total=False):
-    """A layer as the file has it: "dense" ones give `out_channels`, "depthwise" ones `channel_multiplier`."""
+    """A layer as the file has it: "dense" ones give `out_channels`, and `groups` if there are several, "depthwise" ones
+    `channel_multiplier`.
+    """
 
     name: str
     kind: Kind
@@ -35,6 +37,7 @@ class Layer(TypedDict, total=False):
     in_channels: int
     out_channels: int
     channel_multiplier: int
+    groups: int
     filter_height: int
     filter_width: int
     stride: int
@@ -46,8 +49,8 @@ class Layer(TypedDict, total=False):
 class Case:
     """One call, with a square stride and padding SAME or VALID; shapes are those of NHWC, whatever `data_format` is.
 
-    `kind` is "dense" (filter [height, width, in_channels, out_channels]) or "depthwise" ([height, width, in_channels,
-    out_channels / in_channels]).
+    `kind` is "dense" (filter [height, width, in_channels / groups, out_channels]) or "depthwise" ([height, width,
+    in_channels, out_channels / in_channels]).
     """
 
     layer: str
@@ -64,6 +67,7 @@ class Case:
     direction: Direction = "forward"
     data_format: DataFormat = "NHWC"
     dtype: DType = "float32"
+    groups: int = 1
 
     @property
     def name(self) -> str:
@@ -77,8 +81,9 @@ class Case:
 
     @property
     def filter_shape(self) -> tuple[int, int, int, int]:
-        last = self.out_channels // (self.in_channels if self.kind == "depthwise" else 1)
-        return self.filter_height, self.filter_width, self.in_channels, last
+        if self.kind == "dense":
+            return self.filter_height, self.filter_width, self.in_channels // self.groups, self.out_channels
+        return self.filter_height, self.filter_width, self.in_channels, self.out_channels // self.in_channels
 
     @property
     def output_shape(self) -> tuple[int, int, int, int]:
@@ -92,7 +97,8 @@ class Case:
     @property
     def flops(self) -> int:
         """Two for each term of the sums, the taps in the padding included: the same in every direction."""
-        terms = self.filter_height * self.filter_width * (1 if self.kind == "depthwise" else self.in_channels)
+        channels = self.filter_shape[2] if self.kind == "dense" else 1
+        terms = self.filter_height * self.filter_width * channels
         return 2 * terms * math.prod(self.output_shape)
 
     @property
@@ -161,6 +167,7 @@ def _case(layer: Layer, direction: Direction, data_format: DataFormat, dtype: DT
         direction=direction,
         data_format=data_format,
         dtype=dtype,
+        groups=layer.get("groups", 1),
     )
 
 

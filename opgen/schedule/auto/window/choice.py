@@ -62,8 +62,9 @@ class TileChoice:
         """The loops of taps that are unrolled."""
         if prod(self.terms.values()) <= TAPS:
             return self.terms
-        taps = self.terms[self.column.term]
-        return {self.column.term: taps} if taps <= TAPS else {}
+        names = list(self.terms)
+        own = {n: self.terms[n] for n in names[names.index(self.column.term) :]}
+        return own if prod(own.values()) <= TAPS else {}
 
     @property
     def rows_unrolled(self) -> bool:

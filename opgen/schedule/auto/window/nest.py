@@ -12,9 +12,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import worth_lanes
+from opgen.schedule.auto.nests import Nest, worth_lanes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import TAPS
 
@@ -30,7 +31,12 @@ class WindowNest(LaneNest):
     def take(self) -> bool:
         """All steps, on a copy of what lanes would read with strides where that is read again and again."""
         nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
-        return worth_lanes(nest, self.vector) and replace(self, nest=nest).tile()
+        return (worth_lanes(nest, self.vector) or self._near(nest)) and replace(self, nest=nest).tile()
+
+    def _near(self, nest: Nest) -> bool:
+        """Whether all that lanes read lies but a few elements apart."""
+        touched = ((e, strides_of(e, [self.vector], nest.shapes)) for e in nest.summed)
+        return all(s is not None and s.get(self.vector, 0) <= 4 * e.dtype.bytes for e, s in touched)
 
     @abstractmethod
     def tile(self) -> bool:

@@ -95,9 +95,10 @@ class ResultTile(WindowNest):
 
     def _inner_order(self) -> list[str]:
         """Taps and results of a tile, row by row: all that one row serves stands together."""
-        rows = [] if self.row is None else [self.row.term, self._inner[self.row.result]]
-        own = [*rows, self.column.term, self._inner[self.column.result]]
-        return [*(n for n in self._choice.terms if n not in own), *own]
+        order = [*self._choice.terms, self._inner[self.column.result]]
+        if self.row is not None:
+            order.insert(order.index(self.row.term) + 1, self._inner[self.row.result])
+        return order
 
     def _skewed(self) -> list[str]:
         """Rows of taps run over the rows that are read; gives the loops of taps to be unrolled."""

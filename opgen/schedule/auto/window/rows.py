@@ -192,12 +192,12 @@ class RowTile(LaneNest):
 
     @property
     def _only_taps(self) -> bool:
-        """Whether the reduction runs over few taps, and each is a step along a walk of its own."""
-        terms = {w.term for w in self.roles.walks}
+        """Whether the reduction runs over few taps, rows of them first, and each is a step along a walk of its own."""
+        own = [w.term for w in (self._row, self._column) if w is not None]
         if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
         few = 0 < prod(self._terms.values()) <= TAPS
-        return few and terms == set(self._terms) and len(self.roles.walks) == len(terms)
+        return few and own == list(self._terms) and len(self.roles.walks) == len(own)
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
