@@ -26,6 +26,8 @@ OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
 OVERRIDES: tuple[Override, ...] = (
     Override("open_tiles", OF_ANY_SIZE, "E029"),
     Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
+    Override("window_steps", ("few", "flat", *WINDOWS), "E136"),
+    Override("sum_steps", ("few", "flat", *WINDOWS), "E136"),
     Override("few", ("flat", *WINDOWS), "E044"),
     Override("flat", WINDOWS, "E073"),
     Override("window_rows", WINDOWS[1:], "E045"),

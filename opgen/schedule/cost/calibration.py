@@ -340,6 +340,8 @@ TREES = 32
 """vectors: the most in a lane's sum for trees to be exposed: one takes as long as five of them [E128]"""
 LANE_STEP = 2
 """elements: the largest step between what neighbouring lanes read [E047]"""
+WINDOW_STEP = 4
+"""elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
 SEVERAL_VECTORS = 3
 """vectors: done together where larger tiles read the taps from memory [E037]"""
 STREAMS = 10

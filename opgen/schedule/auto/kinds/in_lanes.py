@@ -9,6 +9,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.site import Site, lanes_of
+from opgen.schedule.auto.window.nest import stepped_loop
 from opgen.schedule.auto.window.slices import sliced_loop
 
 
@@ -25,6 +26,12 @@ def along_terms(site: Site, machine: Machine) -> Iterator[str]:
 def along_slices(site: Site, machine: Machine) -> Iterator[str]:
     """The loop along which slices are independent windows."""
     loop = sliced_loop(site.nest) if site.roles.is_sum else None
+    yield from [] if loop is None else [loop]
+
+
+def along_steps(site: Site, machine: Machine) -> Iterator[str]:
+    """The loop that all that is accessed follows in steps of a few elements."""
+    loop = stepped_loop(site.nest) if site.roles.is_sum else None
     yield from [] if loop is None else [loop]
 
 

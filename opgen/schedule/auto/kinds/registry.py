@@ -21,7 +21,7 @@ from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
 from opgen.schedule.auto.kinds.few import FewResults
-from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results, along_slices, along_terms
+from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results, along_slices, along_steps, along_terms
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.kinds.nest import Tiled
 from opgen.schedule.auto.kinds.open_sizes import OpenSizes
@@ -69,6 +69,8 @@ KINDS: tuple[Kind, ...] = (
     Rows(),
     Whole(),
     OnTiles(),
+    InLanes("window_steps", ResultTile, along_steps),
+    InLanes("sum_steps", SumTile, along_steps),
     FewResults(),
     InLanes("flat", Flat, along_results, full=True),
     InLanes("window_rows", RowTile, along_results, masked=True),

@@ -52,6 +52,8 @@ class TileChoice:
     machine: Machine
     row: Walk | None
     column: Walk
+    beside: int = 1
+    """How many results there are at each place."""
 
     @property
     def terms(self) -> Mapping[str, int]:
@@ -71,7 +73,7 @@ class TileChoice:
         return self.row is not None and self.row.term in self.unrolled
 
     @cached_property
-    def beside(self) -> list[Load]:
+    def taps(self) -> list[Load]:
         """Reads that are the same for all results of a tile."""
         tile = [self.column.result] + ([] if self.row is None else [self.row.result])
         return [e for e in dict.fromkeys(self.nest.summed) if not any(depends(e.indices, n) for n in tile)]
@@ -90,7 +92,7 @@ class TileChoice:
         steps = self.nest.phases
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
-        most = self._most if unit * unit_down == 1 else RESULTS_CONFLICTING // 2
+        most = max(1, (self._most if unit * unit_down == 1 else RESULTS_CONFLICTING // 2) // self.beside)
         across, down = self._extent(wide), 1 if high is None else self._extent(high)
         tiles = [
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
@@ -158,8 +160,8 @@ class TileChoice:
 
     def resident(self, tile: Tile) -> bool:
         """Whether what the taps read stays in registers beside the results and a row of the map."""
-        needed = prod(self.terms.values()) + tile.results + tile.columns
-        return len(self.beside) == 1 and needed < self.machine.registers
+        needed = self.beside * (prod(self.terms.values()) + tile.results) + tile.columns
+        return len(self.taps) == 1 and needed < self.machine.registers
 
     @cached_property
     def _touched(self) -> float:

@@ -12,12 +12,33 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, worth_lanes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.cost.calibration import TAPS
+from opgen.schedule.cost.calibration import TAPS, WINDOW_STEP
+from opgen.schedule.cost.sizes import element_of
+
+
+def stepped_loop(nest: Nest) -> str | None:
+    """The loop that all that is read and stored follows in steps of a few elements, none of them side by side."""
+    touched = (*nest.summed, *nest.results)
+    steps = {n: [step(e, n, nest) for e in touched] for n in nest.names}
+    found = [n for n, s in steps.items() if 1 <= min(s) and max(s) <= WINDOW_STEP and s[-1] > 1]
+    return found[-1] if found and touched else None
+
+
+def step(access: Load | Store, loop: str, nest: Nest) -> int:
+    """How many elements further an access goes with each iteration of a loop; 0 if it stays or that is not known."""
+    strides = strides_of(access, [loop], nest.shapes) or {}
+    return strides.get(loop, 0) // element_of(access)
+
+
+def near(nest: Nest, loop: str) -> bool:
+    """Whether all that lanes along a loop read lies but a few elements apart."""
+    return all(1 <= step(e, loop, nest) <= WINDOW_STEP for e in nest.summed)
 
 
 @dataclass(frozen=True)
@@ -31,12 +52,14 @@ class WindowNest(LaneNest):
     def take(self) -> bool:
         """All steps, on a copy of what lanes would read with strides where that is read again and again."""
         nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
-        return (worth_lanes(nest, self.vector) or self._near(nest)) and replace(self, nest=nest).tile()
+        return (worth_lanes(nest, self.vector) or near(nest, self.vector)) and replace(self, nest=nest).tile()
 
-    def _near(self, nest: Nest) -> bool:
-        """Whether all that lanes read lies but a few elements apart."""
-        touched = ((e, strides_of(e, [self.vector], nest.shapes)) for e in nest.summed)
-        return all(s is not None and s.get(self.vector, 0) <= 4 * e.dtype.bytes for e, s in touched)
+    @cached_property
+    def beside(self) -> tuple[str, ...]:
+        """The loops over results that lie between those of neighbouring lanes."""
+        (result, *_) = self.nest.results
+        apart = step(result, self.vector, self.nest)
+        return tuple(n for n in self.nest.names if 0 < step(result, n, self.nest) < apart)
 
     @abstractmethod
     def tile(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor
@@ -29,7 +30,7 @@ class ResultTile(WindowNest):
             return False
         copies = self._copies()
         taps = self._skewed()
-        if not self.trial.take(*(Unroll(n) for n in (*taps, *self._inner.values())), Vectorize(lanes.lane), *copies):
+        if not self.trial.take(*(Unroll(n) for n in (*taps, *self._inner.values(), *self.beside)), Vectorize(lanes.lane), *copies):
             return False
         self._spread()
         for n, cut in self._cuts.items():
@@ -39,7 +40,7 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _choice(self) -> TileChoice:
-        return TileChoice(self.nest, self.machine, self.row, self.column)
+        return TileChoice(self.nest, self.machine, self.row, self.column, prod(self._extent(n) for n in self.beside))
 
     @cached_property
     def _tile(self) -> Tile:
@@ -67,7 +68,7 @@ class ResultTile(WindowNest):
         """
         fresh = self.trial.fresh
         v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
-        around = [n for n in self.nest.names if n != self.vector]
+        around = [n for n in self.nest.names if n not in (self.vector, *self.beside)]
         first = min(around.index(n) for n in self._cuts)
         ahead, tiles = around[:first], [self._outer.get(n, n) for n in around[first:]]
         width = self._extent(self.vector)
@@ -98,7 +99,7 @@ class ResultTile(WindowNest):
         order = [*self._choice.terms, self._inner[self.column.result]]
         if self.row is not None:
             order.insert(order.index(self.row.term) + 1, self._inner[self.row.result])
-        return order
+        return [*order, *self.beside]
 
     def _skewed(self) -> list[str]:
         """Rows of taps run over the rows that are read; gives the loops of taps to be unrolled."""
@@ -148,5 +149,5 @@ class ResultTile(WindowNest):
             most = self.memory.usable(2)
             steps += stage_on_stack(self.trial, self.column.load, lanes.block, self.vector, self.lanes, most)
         if self._choice.resident(tile):
-            steps += stage_in_registers(self.trial, self._choice.beside[0], lanes.vectors, self.vector)
+            steps += stage_in_registers(self.trial, self._choice.taps[0], lanes.vectors, self.vector)
         return steps

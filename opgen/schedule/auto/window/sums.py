@@ -36,8 +36,8 @@ class SumTile(WindowNest):
         tiled = self.column.term
         t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
         long = [t_o if n == tiled else n for n in self._terms]
-        rows = [n for n in self._sums if n != self.column.result]
-        tile = (*rows, t_i, self.column.result)
+        rows = [n for n in self._sums if n not in (self.column.result, *self.beside)]
+        tile = (*rows, t_i, self.column.result, *self.beside)
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *lanes.splits,
@@ -146,10 +146,10 @@ class SumTile(WindowNest):
     @cached_property
     def _sums(self) -> tuple[str, ...]:
         """The loops of results that are kept in registers: those of the taps, or the columns alone."""
-        wanted = [walk.result for walk in (self.row, self.column) if walk is not None]
+        wanted = [*(walk.result for walk in (self.row, self.column) if walk is not None), *self.beside]
         if prod(self._extent(n) for n in wanted) <= TAPS:
             return tuple(n for n in self.nest.names if n in wanted)
-        return (self.column.result,)
+        return (self.column.result, *self.beside)
 
     @cached_property
     def _kept(self) -> int:
