@@ -30,7 +30,9 @@ class ResultTile(WindowNest):
             return False
         copies = self._copies()
         taps = self._skewed()
-        if not self.trial.take(*(Unroll(n) for n in (*taps, *self._inner.values(), *self.beside)), Vectorize(lanes.lane), *copies):
+        if not self.trial.take(
+            *(Unroll(n) for n in (*taps, *self._inner.values(), *self.beside)), Vectorize(lanes.lane), *copies
+        ):
             return False
         self._spread()
         for n, cut in self._cuts.items():

@@ -192,12 +192,12 @@ class RowTile(LaneNest):
 
     @property
     def _only_taps(self) -> bool:
-        """Whether the reduction runs over few taps, rows of them first, and each is a step along a walk of its own."""
+        """Whether the reduction runs over few taps: rows of them, steps along the lanes, and others within these."""
         own = [w.term for w in (self._row, self._column) if w is not None]
         if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
         few = 0 < prod(self._terms.values()) <= TAPS
-        return few and own == list(self._terms) and len(self.roles.walks) == len(own)
+        return few and own == list(self._terms)[: len(own)]
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
@@ -229,7 +229,8 @@ class RowTile(LaneNest):
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        needed = prod(self._terms.values()) + RESULTS_CONFLICTING + self._terms[self.roles.walks[-1].term]
+        columns = 0 if self._column is None else self._terms[self._column.term]
+        needed = prod(self._terms.values()) + RESULTS_CONFLICTING + columns
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
         return stage_in_registers(self.trial, beside[0], around[-1])

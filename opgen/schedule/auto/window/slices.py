@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from opgen.loop.nodes import Load, Store, Var
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Const, Load, Store, Var
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
@@ -22,6 +23,7 @@ from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.sum_blocks import SumBlocks
 from opgen.schedule.auto.window.sums import SumTile
+from opgen.schedule.cost.calibration import WINDOW_STEP
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split
 
@@ -92,10 +94,17 @@ def sliced_loop(nest: Nest) -> str | None:
     """The loop along which slices are independent windows: every access follows it by a dimension of its own."""
     touched = _touched(nest)
     for name in nest.names:
-        followed = all(Var(name) in e.indices and own_axis(e, name) is not None for e in touched)
+        followed = all(own_axis(e, name) is not None and _along(e, name) <= WINDOW_STEP for e in touched)
         if followed and not all(is_contiguous(e, name, nest.shapes) for e in touched):
             return name
     return None
+
+
+def _along(access: Load | Store, loop: str) -> int:
+    """How many places further an access goes along its dimension with each iteration; more than any if not known."""
+    form = linear(access.indices[own_axis(access, loop) or 0], loop)
+    known = form is not None and isinstance(form[0], Const) and form[0].value >= 1
+    return int(form[0].value) if known else WINDOW_STEP + 1
 
 
 def _touched(nest: Nest) -> tuple[Load | Store, ...]:
