@@ -340,8 +340,10 @@ TREES = 32
 """vectors: the most in a lane's sum for trees to be exposed: one takes as long as five of them [E128]"""
 LANE_STEP = 2
 """elements: the largest step between what neighbouring lanes read [E047]"""
-WINDOW_STEP = 4
+WINDOW_STEP = 3
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
+WINDOW_GATHERED = 8
+"""elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
 SEVERAL_VECTORS = 3
 """vectors: done together where larger tiles read the taps from memory [E037]"""
 STREAMS = 10

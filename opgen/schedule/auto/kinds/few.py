@@ -148,7 +148,7 @@ class Few:
             nest = self.trial.nest(row)
         outer = [n for n in nest.names if n not in (row, self.held, *phases)]
         inner = [s.var for s in nest.inner_loops]
-        taps = self._taps(nest, row, phases) if phases else []
+        taps = self._taps(nest, row, phases) if phases or row in nest.borders else []
         taken = self.trial.take(
             Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
             Split(row_i, self.lanes, "exact", row_v, row_l),

@@ -18,7 +18,7 @@ from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, worth_lanes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.cost.calibration import TAPS, WINDOW_STEP
+from opgen.schedule.cost.calibration import TAPS, WINDOW_GATHERED, WINDOW_STEP
 from opgen.schedule.cost.sizes import element_of
 
 
@@ -26,7 +26,7 @@ def stepped_loop(nest: Nest) -> str | None:
     """The loop that all that is read and stored follows in steps of a few elements, none of them side by side."""
     touched = (*nest.summed, *nest.results)
     steps = {n: [step(e, n, nest) for e in touched] for n in nest.names}
-    found = [n for n, s in steps.items() if 1 <= min(s) and max(s) <= WINDOW_STEP and s[-1] > 1]
+    found = [n for n, s in steps.items() if min(s) >= 1 and max(s) <= WINDOW_STEP and s[-1] > 1]
     return found[-1] if found and touched else None
 
 
@@ -38,7 +38,7 @@ def step(access: Load | Store, loop: str, nest: Nest) -> int:
 
 def near(nest: Nest, loop: str) -> bool:
     """Whether all that lanes along a loop read lies but a few elements apart."""
-    return all(1 <= step(e, loop, nest) <= WINDOW_STEP for e in nest.summed)
+    return all(1 <= step(e, loop, nest) <= WINDOW_GATHERED for e in nest.summed)
 
 
 @dataclass(frozen=True)
