@@ -24,7 +24,7 @@ from opgen.schedule.cost.sizes import element_of
 
 def stepped_loop(nest: Nest) -> str | None:
     """The loop that all that is read and stored follows in steps of a few elements, none of them side by side."""
-    touched = (*nest.summed, *nest.results)
+    touched: tuple[Load | Store, ...] = (*nest.summed, *nest.results)
     steps = {n: [step(e, n, nest) for e in touched] for n in nest.names}
     found = [n for n, s in steps.items() if min(s) >= 1 and max(s) <= WINDOW_STEP and s[-1] > 1]
     return found[-1] if found and touched else None

@@ -103,8 +103,8 @@ def sliced_loop(nest: Nest) -> str | None:
 def _along(access: Load | Store, loop: str) -> int:
     """How many places further an access goes along its dimension with each iteration; more than any if not known."""
     form = linear(access.indices[own_axis(access, loop) or 0], loop)
-    known = form is not None and isinstance(form[0], Const) and form[0].value >= 1
-    return int(form[0].value) if known else WINDOW_STEP + 1
+    places = int(form[0].value) if form is not None and isinstance(form[0], Const) else 0
+    return places if places >= 1 else WINDOW_STEP + 1
 
 
 def _touched(nest: Nest) -> tuple[Load | Store, ...]:
