@@ -29,14 +29,15 @@ class ResultTile(WindowNest):
         if not self.trial.take(*steps, *lanes.splits, Reorder((*lanes.order, *self._inner_order(), lanes.lane))):
             return False
         copies = self._copies()
-        taps = self._skewed()
+        taps, columns = self._skewed(), self._long()
         if not self.trial.take(
             *(Unroll(n) for n in (*taps, *self._inner.values(), *self.beside)), Vectorize(lanes.lane), *copies
         ):
             return False
         self._spread()
         for n, cut in self._cuts.items():
-            self._set_apart(n, cut)
+            if n != self.column.result or not self._apart(columns):
+                self._set_apart(n, cut)
         self._stream()
         return True
 
@@ -111,6 +112,32 @@ class ResultTile(WindowNest):
             if self.trial.take(Skew(self.row.term, self._inner[self.row.result], self.row.factor, name)):
                 taps[taps.index(self.row.term)] = name
         return taps
+
+    def _long(self) -> str:
+        """A loop over the columns that are read, where taps along a row are too many to be unrolled: whether a column
+        is there is asked once for all results that need it.
+        """
+        name = self.trial.fresh(f"{self.column.term}_{self.column.result}")
+        inner, factor = self._inner[self.column.result], self.column.factor
+        if self.column.term in self._choice.unrolled or factor is None or self._ends == 0:
+            return ""
+        return name if self.trial.take(Skew(self.column.term, inner, factor, name)) else ""
+
+    @property
+    def _ends(self) -> int:
+        """The columns at either end of a row of taps that not all results of a tile need; 0 if there are no others."""
+        ends = (self._tile.wide.size - 1) * abs(self.column.factor or 0)
+        return ends if ends < self._extent(self.column.term) else 0
+
+    def _apart(self, columns: str) -> bool:
+        """Bodies of their own for each of these ends, as it is known which results need which; whether that was done."""
+        first, last = self.trial.fresh("middle"), self.trial.fresh("last")
+        return columns != "" and self.trial.take(
+            Partition(columns, (self._ends,), first),
+            Partition(f"{columns}_{first}", (-self._ends,), last),
+            Unroll(columns),
+            Unroll(f"{columns}_{first}_{last}"),
+        )
 
     def _stream(self) -> None:
         """Non-temporal stores of whole lines that the last cache would not hold: they need not be read first."""
