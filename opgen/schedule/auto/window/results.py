@@ -130,7 +130,7 @@ class ResultTile(WindowNest):
         return ends if ends < self._extent(self.column.term) else 0
 
     def _apart(self, columns: str) -> bool:
-        """Bodies of their own for each of these ends, as it is known which results need which; whether that was done."""
+        """Bodies of their own for these ends, in which it is known what each result needs; whether that was done."""
         first, last = self.trial.fresh("middle"), self.trial.fresh("last")
         return columns != "" and self.trial.take(
             Partition(columns, (self._ends,), first),
