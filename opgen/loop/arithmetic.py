@@ -87,6 +87,21 @@ def pair(low: object, high: object) -> Array | int:
     return both if both.ndim else int(both)
 
 
+def quad(*parts: object) -> Array | int:
+    """The bits of four integers of 8 bits, the first lowest; a vector of int32, or an int of scalars."""
+    found = [np.asarray(part).astype(np.int64) & 0xFF for part in parts]
+    both = np.asarray(sum(part << 8 * k for k, part in enumerate(found))).astype(np.uint32).view(np.int32)
+    return both if both.ndim else int(both)
+
+
+def dot_bytes(total: object, left: object, right: object) -> Array | int:
+    """`total` and the products of bytes without a sign by signed ones, modulo 2**32, in every lane."""
+    one, other = (np.array(side, dtype=np.int32)[..., np.newaxis] for side in (left, right))
+    added = (one.view(np.uint8).astype(np.int64) * other.view(np.int8)).sum(axis=-1)
+    result = np.asarray(np.asarray(total).astype(np.int64) + added).astype(np.uint32).view(np.int32)
+    return result if result.ndim else int(result)
+
+
 def dot(total: object, left: object, right: object) -> Array | np.float32:
     """`fma(low, low', fma(high, high', total))` of pairs, in every lane."""
     sides = [np.atleast_1d(np.asarray(side, dtype=np.int32)).view(np.uint32) for side in (left, right)]

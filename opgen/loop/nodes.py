@@ -222,22 +222,28 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two bfloat16 of the same lanes in an int32 each: the bits of `low` in the lower half, those of `high` above."""
+class Word:
+    """Two bfloat16, or four integers of 8 bits, of the same lanes in an int32 each: the bits of the first lowest."""
 
-    low: Expr
-    high: Expr
+    parts: tuple[Expr, ...]
 
     @property
     def type(self) -> Type:
-        return Type(INT32, self.low.type.lanes)
+        return Type(INT32, self.parts[0].type.lanes)
+
+    @property
+    def name(self) -> str:
+        """What it is called in the text: by how many parts it has."""
+        return {2: "pair", 4: "quad"}[len(self.parts)]
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """`sum` and the products of two pairs, float32: `fma(low, low', fma(high, high', sum))`.
+    """`sum` and the products of what two words hold.
 
-    This is the instruction that CPUs have, and like it may take operands and results below 2**-126 for 0.
+    A sum of float32 and pairs of bfloat16: `fma(low, low', fma(high, high', sum))`.  This is the instruction that CPUs
+    have, and like it may take operands and results below 2**-126 for 0.
+    A sum of int32, modulo 2**32, and bytes: those of `left` are without sign, those of `right` signed.
     """
 
     sum: Expr
@@ -277,7 +283,7 @@ class Load:
 
 
 Expr: TypeAlias = (
-    Const | Var | Unary | Binary | Compare | Select | Cast | Call | Pair | Dot | Broadcast | Ramp | Shuffle | Load
+    Const | Var | Unary | Binary | Compare | Select | Cast | Call | Word | Dot | Broadcast | Ramp | Shuffle | Load
 )
 
 

@@ -30,7 +30,6 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
-    Pair,
     Parameter,
     Prefetch,
     Ramp,
@@ -41,6 +40,7 @@ from opgen.loop.nodes import (
     Type,
     Unary,
     Var,
+    Word,
 )
 from opgen.loop.syntax import ATOM, LEVELS, PRECEDENCE, SUFFIX_OF, TOKENS, is_plain_name
 
@@ -234,8 +234,8 @@ def _expr(e: Expr, scope: _Scope) -> str:
             return _call(str(e.type), (e.operand,), scope)
         case Call():
             return _call(e.function, e.arguments, scope)
-        case Pair():
-            return _call("pair", (e.low, e.high), scope)
+        case Word():
+            return _call(e.name, e.parts, scope)
         case Dot():
             return _call("dot", (e.sum, e.left, e.right), scope)
         case Broadcast():

@@ -31,7 +31,6 @@ from opgen.loop.nodes import (
     Let,
     Load,
     LoopKind,
-    Pair,
     Parameter,
     Prefetch,
     Ramp,
@@ -43,6 +42,7 @@ from opgen.loop.nodes import (
     Type,
     Unary,
     Var,
+    Word,
 )
 from opgen.loop.syntax import (
     BINARY_BY_TOKEN,
@@ -56,7 +56,7 @@ from opgen.loop.syntax import (
 
 Node = Tree[Token]
 _ARGUMENTS: dict[str, int] = dict.fromkeys(CALLED, 2)
-_ARGUMENTS |= {"select": 3, "pair": 2, "dot": 3, "broadcast": 2, "ramp": 3}
+_ARGUMENTS |= {"select": 3, "pair": 2, "quad": 4, "dot": 3, "broadcast": 2, "ramp": 3}
 LOOP_KINDS: dict[str, LoopKind] = {k: k for k in get_args(LoopKind)}
 SPACES: dict[str, Space] = {s: s for s in get_args(Space)}
 
@@ -313,7 +313,7 @@ class Reader:
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
-        """A function, a cast, `min`, `max`, `select`, `pair`, `dot`, `broadcast`, `ramp` or `shuffle`."""
+        """A function, a cast, `min`, `max`, `select`, `pair`, `quad`, `dot`, `broadcast`, `ramp` or `shuffle`."""
         if word == "shuffle":
             return self.shuffle(arguments, tree)
         takes = _ARGUMENTS | {f: n for f, (_, n) in FUNCTIONS.items()}
@@ -338,8 +338,8 @@ class Reader:
         match str(word):
             case "select":
                 return Select(*made)
-            case "pair":
-                return Pair(*made)
+            case "pair" | "quad":
+                return Word(tuple(made))
             case "dot":
                 return Dot(*made)
             case _:

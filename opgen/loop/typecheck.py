@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, INT32, INT64, DType
+from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, INT8, INT32, INT64, UINT8, DType
 from opgen.loop.nodes import (
     INDEX,
     Binary,
@@ -18,13 +18,13 @@ from opgen.loop.nodes import (
     Dot,
     Expr,
     Load,
-    Pair,
     Ramp,
     Select,
     Shuffle,
     Type,
     Unary,
     Var,
+    Word,
 )
 from opgen.loop.print import print_expr
 from opgen.loop.syntax import FUNCTIONS
@@ -118,15 +118,18 @@ def _own_problems(e: Expr, names: Declarations) -> Iterator[str]:
                 yield f"'{print_expr(e)}' changes the number of lanes from {e.operand.type.lanes}"
         case Call():
             yield from _call(e)
-        case Pair():
-            yield from _same((e.low, e.high), e)
-            if e.low.type.dtype != BFLOAT16:
-                yield f"'{print_expr(e)}' is a pair of {e.low.type.dtype}, not of bfloat16"
+        case Word():
+            yield from _same(e.parts, e)
+            of = e.parts[0].type.dtype
+            wanted = (BFLOAT16,) if e.name == "pair" else (INT8, UINT8)
+            if of not in wanted:
+                yield f"'{print_expr(e)}' is a {e.name} of {of}, not of {' or '.join(map(str, wanted))}"
         case Dot():
             lanes = e.sum.type.lanes
-            wanted = (Type(FLOAT32, lanes), Type(INT32, lanes), Type(INT32, lanes))
-            if (e.sum.type, e.left.type, e.right.type) != wanted:
-                yield f"'{print_expr(e)}' takes {', '.join(map(str, wanted))}"
+            total = INT32 if e.sum.type.dtype == INT32 else FLOAT32
+            expected = (Type(total, lanes), Type(INT32, lanes), Type(INT32, lanes))
+            if (e.sum.type, e.left.type, e.right.type) != expected:
+                yield f"'{print_expr(e)}' takes {', '.join(map(str, expected))}"
         case Broadcast():
             yield from _lanes(e.lanes, (e.operand,), e)
         case Ramp():

@@ -24,7 +24,6 @@ from opgen.loop.nodes import (
     If,
     Let,
     Load,
-    Pair,
     Prefetch,
     Ramp,
     Select,
@@ -33,6 +32,7 @@ from opgen.loop.nodes import (
     Store,
     Unary,
     Var,
+    Word,
 )
 
 ExprFn = Callable[[Expr], Expr]
@@ -67,7 +67,7 @@ _OPERANDS: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
     Cast: _single,
     Broadcast: _single,
     Select: attrgetter("condition", "if_true", "if_false"),
-    Pair: attrgetter("low", "high"),
+    Word: attrgetter("parts"),
     Dot: attrgetter("sum", "left", "right"),
 }
 """By the kind of node: most of the compiler's time is spent in walks, and a table is faster than a `match`."""
@@ -107,8 +107,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Broadcast(new[0], e.lanes)
         case Select():
             return Select(new[0], new[1], new[2])
-        case Pair():
-            return Pair(new[0], new[1])
+        case Word():
+            return Word(new)
         case Dot():
             return Dot(new[0], new[1], new[2])
         case Shuffle():

@@ -45,6 +45,7 @@ def lines(described: Described) -> list[tuple[str, str]]:
                 ("tiles of them by a matrix unit" if m.tiles else "no matrix unit", "tiles"),
             ],
         ),
+        ("bytes", [("four multiplied by one instruction" if m.quads else "one after the other", "quads")]),
     ]
     for number, cache in enumerate((m.l1, m.l2, m.l3), 1):
         size = f"{cache.size >> 10} KiB" if cache.size < 1 << 20 else f"{cache.size / 2**20:.4g} MiB"

@@ -41,6 +41,7 @@ def unflatten(values: Values) -> Machine:
         memory_bytes_per_second=float(values["memory_bytes_per_second"]),
         cores=int(values["cores"]),
         pairs=bool(values["pairs"]),
+        quads=bool(values["quads"]),
         tiles=bool(values["tiles"]),
     )
 
@@ -52,7 +53,7 @@ def _cache(values: Values, level: str) -> Cache:
 
 def is_flag(name: str) -> bool:
     """Whether it is a yes or no."""
-    return name in ("pairs", "tiles")
+    return name in ("pairs", "quads", "tiles")
 
 
 def is_rate(name: str) -> bool:

@@ -47,6 +47,8 @@ class Machine:
     cores: int
     pairs: bool = False
     """Whether it has a dot product of bfloat16 pairs (AVX512_BF16) that takes less than two multiply-adds."""
+    quads: bool = False
+    """Whether it has a dot product of four bytes, those without a sign by signed ones (AVX512_VNNI, AVX_VNNI)."""
     tiles: bool = False
     """Whether it has a matrix unit for tiles of bfloat16 pairs (AMX), and the system lets this process use it."""
 

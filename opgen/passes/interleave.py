@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import Polynomial, polynomial
-from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
+from opgen.loop.nodes import Block, Compare, Const, Expr, Kernel, Load, Ramp, Shuffle, Stmt, Store, Word
 from opgen.loop.walk import distinct_exprs, expressions, map_expr, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.known import decided
@@ -60,9 +60,9 @@ def _paired_loads(statements: Sequence[Stmt], inputs: set[str]) -> Loads:
     begins a lane later.
     """
     every = [e for s in statements if isinstance(s, Store) for part in expressions(s) for e in walk_expr(part)]
-    halves = {half for e in every if isinstance(e, Pair) for half in (e.low, e.high)}  # one load of words, as they lie
+    parts = {part for e in every if isinstance(e, Word) for part in e.parts}  # one load of words, as they lie
     strided = (e for e in every if isinstance(e, Load) and e.buffer in inputs and _steps(e.indices))
-    apart = [e for e in dict.fromkeys(strided) if e not in halves]
+    apart = [e for e in dict.fromkeys(strided) if e not in parts]
     found: dict[Load, Expr] = {}
     pairs: list[tuple[Load, Load]] = []
     for even, odd in _pairs(apart):

@@ -43,7 +43,6 @@ from opgen.loop.nodes import (
     Kernel,
     Let,
     Load,
-    Pair,
     Prefetch,
     Ramp,
     Select,
@@ -52,6 +51,7 @@ from opgen.loop.nodes import (
     Store,
     Unary,
     Var,
+    Word,
 )
 from opgen.loop.walk import (
     expressions,
@@ -326,7 +326,7 @@ class _Vectorizer:
                 return v.compare(e, left, right, self._lanes)
             case Select():
                 return self._select(e, scope)
-            case Pair() | Dot():
+            case Word() | Dot():
                 parts = tuple(self.expr(o, scope) for o in operands(e))
                 scalar = all(p.type.lanes == 1 for p in parts)
                 return with_operands(e, parts if scalar else tuple(v.widen(p, self._lanes) for p in parts))

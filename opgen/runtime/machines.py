@@ -41,6 +41,7 @@ def describe(target: Target) -> Described:
         "vector_bytes": vector_bytes,
         "registers": target.vector_registers,
         "pairs": target.has_pairs and pairs_pay(cpu, vector_bytes),
+        "quads": target.has_quads,
         "tiles": target.has_tiles,
     }
     layers = [("assumed", rates), ("read", {**known, **system.values}), ("measured", measured(target, system))]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from opgen.diagnostics import InternalError, did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.dependence import independent
-from opgen.loop.nodes import Alloc, Buffer, Expr, For, Kernel, Stmt
+from opgen.loop.nodes import Alloc, Block, Buffer, Expr, For, Kernel, Let, Stmt
 from opgen.loop.walk import declares, holds_loop, loops_in, parts, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
@@ -82,6 +82,27 @@ def rewrite_loops(kernel: Kernel, name: str, rewrite: Rewrite) -> Kernel:
         return with_parts(s, tuple(visit(p, c) for p, c in entered(s, context)))
 
     return with_body(kernel, visit(kernel.body, Context.of(kernel)))
+
+
+def before_nest(body: Stmt, loop: str, buffers: Sequence[Buffer], made: Sequence[Stmt]) -> Stmt:
+    """A body in which buffers are made just before the outermost statement that holds a loop and no buffer's whole
+    life.
+    """
+    nest = nest_to_precede(body, loop)
+
+    def visit(s: Stmt) -> Stmt:
+        if s is nest:
+            return b.alloc(reversed(buffers), b.block((*made, s)))
+        return with_parts(s, tuple(visit(p) if holds_loop(p, loop) else p for p in parts(s)))
+
+    return visit(body)
+
+
+def nest_to_precede(s: Stmt, loop: str) -> Stmt:
+    """The outermost statement that holds a loop and no buffer's whole life."""
+    while isinstance(s, Alloc | Let | Block):
+        s = next(p for p in parts(s) if holds_loop(p, loop))
+    return s
 
 
 def require_independent(loop: For, context: Context, primitive: str) -> None:

@@ -1,16 +1,15 @@
-"""pair: two steps of a bfloat16 reduction in one, over inputs copied as pairs."""
+"""pair: two steps of a reduction of bfloat16 in one, or four of bytes, over inputs copied as words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opgen.dtypes import BFLOAT16, FLOAT32, INT32
+from opgen.dtypes import BFLOAT16, FLOAT32, INT8, INT32, UINT8, DType
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import (
-    Alloc,
-    Block,
+    Binary,
     Buffer,
     Call,
     Cast,
@@ -19,21 +18,30 @@ from opgen.loop.nodes import (
     Expr,
     For,
     Kernel,
-    Let,
     Load,
-    Pair,
     Stmt,
     Store,
+    Word,
 )
-from opgen.loop.walk import free_vars, holds_loop, loops_in, stores, substitute
+from opgen.loop.walk import free_vars, loops_in, stores, substitute
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import buffer_at, extent, require_fresh, require_loops, rewrite_loops, with_body
+from opgen.schedule.loops import (
+    before_nest,
+    buffer_at,
+    extent,
+    nest_to_precede,
+    require_fresh,
+    require_loops,
+    rewrite_loops,
+    with_body,
+)
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
-    """Take two steps of a reduction at once, with the CPU's dot product of bfloat16 pairs where it has one.
+    """Take two steps of a reduction at once, with the CPU's dot product of bfloat16 pairs where it has one; or four, with
+    that of bytes.
 
                                                   alloc first: int32[c/2]
                                                   for first_0 in 0..c/2:
@@ -45,8 +53,9 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     `first` and `second` name the copies, made before the nest; the name of the buffer itself stands for no copy, where
     the two of a pair lie next to each other.  Where the steps do not begin at an even place, or go
     more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
-    `k_last`.  Both factors must be bfloat16.  The higher element of a pair is added first: the order of the sum changes
-    within pairs, and numbers below 2**-126 may count as 0.
+    `k_last`.  Both factors must be bfloat16, or one uint8 and the other int8, which are summed in int32 and taken four
+    at a time in the same way.  The higher element of a pair is added first: the order of the sum changes within pairs,
+    and numbers below 2**-126 may count as 0.  Sums of bytes are exact, modulo 2**32.
     """
     require_loops(kernel, "pair", [loop])
     found = [s for s in loops_in(kernel.body) if s.var == loop]
@@ -56,22 +65,28 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
 
     def paired(s: For, context: Context) -> Stmt:
         store, factors = _step(s)
+        size = _SIZES[factors[0].dtype]
         sides = [_Copy.of(kernel, load, s, name, context) for load, name in zip(factors, (first, second), strict=True)]
         copies.extend(side for side in sides if not side.in_place)
         left, right = (side.read(s, context) for side in sides)
-        body = Store(store.buffer, store.indices, Dot(Load(store.buffer, store.indices, FLOAT32), left, right))
+        if factors[0].dtype == INT8:
+            left, right = right, left
+        total = Load(store.buffer, store.indices, store.value.type.dtype)
+        body = Store(store.buffer, store.indices, Dot(total, left, right))
         count = _count(s, context)
-        pairs = For(s.var, Const(0), fold_all(b.floordiv(count, 2)), body, s.kind)
-        if isinstance(count, Const) and int(count.value) % 2 == 0:
+        pairs = For(s.var, Const(0), fold_all(b.floordiv(count, size)), body, s.kind)
+        if isinstance(count, Const) and int(count.value) % size == 0:
             return pairs
-        done = simplify_expr(b.add(s.start, b.mul(b.floordiv(count, 2), 2)), context)
+        done = simplify_expr(b.add(s.start, b.mul(b.floordiv(count, size), size)), context)
         last = f"{s.var}_last"
         return b.block((pairs, For(last, done, s.stop, substitute(s.body, {s.var: b.var(last)}))))
 
     after = rewrite_loops(kernel, loop, paired)
     fresh = [n for copy in copies for n in (copy.name, *copy.counters)]
     require_fresh(kernel, "pair", [*fresh, f"{loop}_last"])
-    return with_body(kernel, _before_nest(after.body, loop, copies))
+    _require_finished(after, loop, copies)
+    made = before_nest(after.body, loop, [copy.buffer for copy in copies], [copy.fill() for copy in copies])
+    return with_body(kernel, made)
 
 
 def _count(loop: For, context: Context) -> Expr:
@@ -85,24 +100,40 @@ def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
     store = loop.body
     factors = _factors(store) if isinstance(store, Store) else None
     if not isinstance(store, Store) or factors is None:
-        raise _refusal(loop.var, "it does not add one product of two bfloat16 elements")
+        raise _refusal(loop.var, "it does not add one product of two bfloat16 elements, or of a uint8 and an int8")
     return store, factors
+
+
+_SIZES = {BFLOAT16: 2, UINT8: 4, INT8: 4}
+"""How many elements are a word."""
 
 
 def _factors(s: Store) -> tuple[Load, Load] | None:
     """The two elements of which a store adds the product to what it stores to."""
-    total = Load(s.buffer, s.indices, FLOAT32)
-    if s.mask is not None or not isinstance(s.value, Call) or s.value.function != "fma":
-        return None
-    match s.value.arguments:
-        case (Cast(operand=Load(dtype=d, mask=None) as x), Cast(operand=Load(dtype=e, mask=None) as y), last):
-            return (x, y) if d == e == BFLOAT16 and x.buffer != y.buffer and last == total else None
+    total = Load(s.buffer, s.indices, s.value.type.dtype)
+    match s.value:
+        case Call("fma", (Cast() as x, Cast() as y, last)) if last == total:
+            return _elements(x, y, FLOAT32, [{BFLOAT16}]) if s.mask is None else None
+        case Binary("add", one, other) if total in (one, other):
+            product = other if one == total else one
+            match product:
+                case Binary("mul", Cast() as x, Cast() as y) if s.mask is None:
+                    return _elements(x, y, INT32, [{UINT8, INT8}])
+    return None
+
+
+def _elements(x: Cast, y: Cast, total: DType, wanted: list[set[DType]]) -> tuple[Load, Load] | None:
+    """Two elements of different buffers, of types that are multiplied so, as the type of the sum."""
+    match x.operand, y.operand:
+        case Load(mask=None) as left, Load(mask=None) as right:
+            fit = {left.dtype, right.dtype} in wanted and x.type.dtype == y.type.dtype == total
+            return (left, right) if fit and left.buffer != right.buffer else None
     return None
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """A buffer copied with two elements along one dimension, `axis`, in one: element i and element i + `apart`."""
+    """A buffer copied with `count` elements along one dimension, `axis`, in one: element i, element i + `apart`, ..."""
 
     source: Buffer
     name: str
@@ -111,8 +142,9 @@ class _Copy:
     apart: int
     rest: Expr
     """What is added to `apart` times the loop's variable in that dimension's index."""
-    halved: bool
-    """Whether only even places have a pair."""
+    dense: bool
+    """Whether each element is part of one word alone."""
+    count: int
 
     @staticmethod
     def of(kernel: Kernel, load: Load, loop: For, name: str, context: Context) -> _Copy:
@@ -123,13 +155,15 @@ class _Copy:
         apart, rest = int(form[0].value), form[1]
         source = buffer_at(kernel, load.buffer, loop)
         size = source.shape[axes[0]]
-        if not isinstance(size, Const) or int(size.value) <= apart:
-            raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold two steps")
-        even = loop.start == Const(0) and int(size.value) % 2 == 0
-        halved = apart == 1 and even and simplify_expr(b.mod(rest, 2), context) == Const(0)
+        count = _SIZES[load.dtype]
+        words = "two" if count == 2 else "four"
+        if not isinstance(size, Const) or int(size.value) <= apart * (count - 1):
+            raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold {words} steps")
+        even = loop.start == Const(0) and (int(size.value) % count == 0 or rest == Const(0))
+        dense = apart == 1 and even and simplify_expr(b.mod(rest, count), context) == Const(0)
         if name == source.name and (apart != 1 or axes[0] != len(source.shape) - 1):
-            raise _refusal(loop.var, f"two steps are not next to each other in '{name}', which is not to be copied")
-        return _Copy(source, name, load, axes[0], apart, rest, halved)
+            raise _refusal(loop.var, f"{words} steps are not next to each other in '{name}', which is not to be copied")
+        return _Copy(source, name, load, axes[0], apart, rest, dense, count)
 
     @property
     def in_place(self) -> bool:
@@ -144,66 +178,47 @@ class _Copy:
     def buffer(self) -> Buffer:
         shape = list(self.source.shape)
         size = shape[self.axis]
-        shape[self.axis] = fold_all(b.floordiv(size, 2) if self.halved else b.sub(size, self.apart))
+        others = self.apart * (self.count - 1)
+        shape[self.axis] = fold_all(b.floordiv(size, self.count) if self.dense else b.sub(size, others))
         return Buffer(self.name, INT32, tuple(shape), "heap")
 
     def read(self, loop: For, context: Context) -> Expr:
-        """The pair that a step of the new loop reads."""
+        """The word that a step of the new loop reads."""
         if self.in_place:
-            low, high = (self._element(loop, k, context) for k in (0, 1))
-            return Pair(low, high)
-        if self.halved:
-            place = b.add(b.floordiv(self.rest, 2), b.var(loop.var))
+            return Word(tuple(self._element(loop, k, context) for k in range(self.count)))
+        if self.dense:
+            place = b.add(b.floordiv(self.rest, self.count), b.var(loop.var))
         else:
-            first = b.add(loop.start, b.mul(b.var(loop.var), 2))
+            first = b.add(loop.start, b.mul(b.var(loop.var), self.count))
             place = b.add(b.mul(first, self.apart), self.rest)
         indices = list(self.load.indices)
         indices[self.axis] = simplify_expr(place, context)
         return Load(self.name, tuple(indices), INT32)
 
     def _element(self, loop: For, k: int, context: Context) -> Load:
-        """One of the two that a step of the new loop reads in place."""
-        step = b.add(b.add(loop.start, b.mul(b.var(loop.var), 2)), k)
+        """One of those that a step of the new loop reads in place."""
+        step = b.add(b.add(loop.start, b.mul(b.var(loop.var), self.count)), k)
         *others, _ = self.load.indices
-        return Load(self.source.name, (*others, simplify_expr(b.add(self.rest, step), context)), BFLOAT16)
+        return Load(self.source.name, (*others, simplify_expr(b.add(self.rest, step), context)), self.source.dtype)
 
     def fill(self) -> Stmt:
         """The nest that makes the copy."""
         places: list[Expr] = [b.var(c) for c in self.counters]
-        first = b.mul(places[self.axis], 2) if self.halved else places[self.axis]
-        halves = []
-        for place in (first, b.add(first, self.apart)):
+        first = b.mul(places[self.axis], self.count) if self.dense else places[self.axis]
+        parts = []
+        for k in range(self.count):
             at = [*places]
-            at[self.axis] = place
-            halves.append(Load(self.source.name, tuple(at), BFLOAT16))
-        move: Stmt = Store(self.name, tuple(places), Pair(halves[0], halves[1]))
+            at[self.axis] = b.add(first, self.apart * k)
+            parts.append(Load(self.source.name, tuple(at), self.source.dtype))
+        move: Stmt = Store(self.name, tuple(places), Word(tuple(parts)))
         for counter, size in zip(reversed(self.counters), reversed(self.buffer.shape), strict=True):
             move = For(counter, b.index(0), size, move)
         return move
 
 
-def _before_nest(body: Stmt, loop: str, copies: list[_Copy]) -> Stmt:
-    """The copies, made just before the outermost statement that holds the loop and no buffer's whole life."""
-
-    def visit(s: Stmt) -> Stmt:
-        match s:
-            case Alloc():
-                return b.alloc(s.buffers, visit(s.body))
-            case Let():
-                return Let(s.var, s.value, visit(s.body))
-            case Block():
-                return b.block(visit(p) if holds_loop(p, loop) else p for p in s.statements)
-            case _:
-                _require_finished(s, loop, copies)
-                made = b.block((*(copy.fill() for copy in copies), s))
-                return b.alloc([copy.buffer for copy in reversed(copies)], made)
-
-    return visit(body)
-
-
-def _require_finished(nest: Stmt, loop: str, copies: list[_Copy]) -> None:
+def _require_finished(kernel: Kernel, loop: str, copies: list[_Copy]) -> None:
     """What is copied before a nest is not made in it."""
-    made = {p.buffer for p in stores(nest)}
+    made = {p.buffer for p in stores(nest_to_precede(kernel.body, loop))}
     for copy in copies:
         if copy.source.name in made:
             raise _refusal(loop, f"'{copy.source.name}' is written in the nest that would read a copy of it")

@@ -270,6 +270,19 @@ def _widen(line: Line) -> steps.Step:
     return steps.Widen(buffer, _names(line, f"{buffer}_wide")[0], line.command.span)
 
 
+def _recode(line: Line) -> steps.Step:
+    _shape(line, "recode BUFFER -> NAME", 1, results=1)
+    buffer = line.arguments[0].text
+    return steps.Recode(buffer, _names(line, f"{buffer}_recoded")[0], line.command.span)
+
+
+def _distribute(line: Line) -> steps.Step:
+    _shape(line, "distribute LOOP -> FIRST, SECOND", 1, results=2)
+    loop = line.arguments[0].text
+    first, second = _names(line, f"{loop}_left_sums", f"{loop}_right_sums")
+    return steps.Distribute(loop, first, second, line.command.span)
+
+
 def _pair(line: Line) -> steps.Step:
     _shape(line, "pair LOOP -> FIRST, SECOND", 1, results=2)
     loop = line.arguments[0].text
@@ -376,6 +389,8 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "pitch": _pitch,
     "widen": _widen,
     "transpose": _transpose,
+    "recode": _recode,
+    "distribute": _distribute,
     "pair": _pair,
     "tensorize": _tensorize,
     "rfactor": _rfactor,

@@ -11,6 +11,7 @@ from opgen.loop.print import print_expr
 from opgen.schedule import kinds
 from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
+from opgen.schedule.distribute import distribute
 from opgen.schedule.divide import divide
 from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
@@ -22,6 +23,7 @@ from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
 from opgen.schedule.pitch import pitch
 from opgen.schedule.prefetch import prefetch
+from opgen.schedule.recode import recode
 from opgen.schedule.regroup import regroup
 from opgen.schedule.reorder import reorder
 from opgen.schedule.rfactor import rfactor
@@ -273,6 +275,33 @@ class Widen:
 
 
 @dataclass(frozen=True)
+class Recode:
+    buffer: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"recode {self.buffer} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return recode(kernel, self.buffer, self.name)
+
+
+@dataclass(frozen=True)
+class Distribute:
+    loop: str
+    first: str
+    second: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"distribute {self.loop} -> {self.first}, {self.second}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return distribute(kernel, self.loop, self.first, self.second)
+
+
+@dataclass(frozen=True)
 class Pair:
     loop: str
     first: str
@@ -454,6 +483,8 @@ Step: TypeAlias = (
     | Pitch
     | Transpose
     | Widen
+    | Recode
+    | Distribute
     | Pair
     | Tensorize
     | Rfactor

@@ -8,7 +8,7 @@ from opgen.dtypes import DType
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Pair, Ramp, Shuffle, Stmt, Store
+from opgen.loop.nodes import Buffer, Const, Expr, For, Kernel, Load, Ramp, Shuffle, Stmt, Store, Word
 from opgen.loop.walk import free_vars, substitute_expr
 from opgen.passes.fold import fold_all
 from opgen.passes.simplify import simplify_expr
@@ -77,8 +77,8 @@ class _Block:
 
     def _read(self, e: Expr, k: int, context: Context) -> Expr:
         """The k-th row of what is copied."""
-        if isinstance(e, Pair):
-            return Pair(self._read(e.low, k, context), self._read(e.high, k, context))
+        if isinstance(e, Word):
+            return Word(tuple(self._read(p, k, context) for p in e.parts))
         assert isinstance(e, Load)
         return Load(e.buffer, self._at(e.indices, k, self.row, context), e.dtype)
 
@@ -129,12 +129,13 @@ def _matched(s: For, inner: str, context: Context) -> _Block | str:
 
 
 def _elements(e: Expr) -> tuple[Load, ...] | None:
-    """The elements that make up what is copied: one, or the two of a pair."""
+    """The elements that make up what is copied: one, or those of a word."""
     match e:
         case Load(mask=None):
             return (e,)
-        case Pair(Load(mask=None) as low, Load(mask=None) as high):
-            return low, high
+        case Word():
+            loads = tuple(p for p in e.parts if isinstance(p, Load) and p.mask is None)
+            return loads if len(loads) == len(e.parts) else None
     return None
 
 

@@ -44,13 +44,13 @@ from opgen.loop.nodes import (
     Dot,
     Expr,
     Load,
-    Pair,
     Ramp,
     Select,
     Shuffle,
     Type,
     Unary,
     Var,
+    Word,
 )
 
 _SYMBOLS = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
@@ -107,8 +107,8 @@ class ExpressionPrinter:
                 return conversion(self.scope.use, e.operand.type.dtype, e.type.dtype, self.code(e.operand, lane))
             case Call():
                 return self._call(e, lane)
-            case Pair() | Dot():
-                raise InternalError("pairs of bfloat16 are for CPUs; no schedule for a GPU makes them")
+            case Word() | Dot():
+                raise InternalError("pairs of bfloat16 and words of bytes are for CPUs; no schedule for a GPU makes them")
             case Broadcast():
                 return self.code(e.operand)
             case Ramp():

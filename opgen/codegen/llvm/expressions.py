@@ -29,13 +29,13 @@ from opgen.loop.nodes import (
     Dot,
     Expr,
     Load,
-    Pair,
     Ramp,
     Select,
     Shuffle,
     Type,
     Unary,
     Var,
+    Word,
 )
 
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -63,8 +63,8 @@ def evaluate(fn: Function, e: Expr) -> Value:
             return Value(literal(e.value, e.type), e.type, value_type(e.type))
         case Call():
             return functions.call(fn, e)
-        case Pair():
-            return pairs.pair(fn, e)
+        case Word():
+            return pairs.word(fn, e)
         case Dot():
             return pairs.dot(fn, e)
         case Broadcast():

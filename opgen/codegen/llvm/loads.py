@@ -20,7 +20,7 @@ from opgen.codegen.llvm.function import Function, Lanes, Memory, Poly
 from opgen.codegen.llvm.memory import address_of, addresses_of, flattened, mask_of, reversed_lanes
 from opgen.codegen.llvm.types import Value, listed, memory_type, suffix, value_type, vector
 from opgen.codegen.llvm.types import splat as splat_literal
-from opgen.loop.nodes import Load, Type
+from opgen.loop.nodes import Expr, Load, Type
 from opgen.passes.known import decided
 
 _MOST_CHUNKS = 4
@@ -47,19 +47,23 @@ def load(fn: Function, e: Load) -> Value:
     return Value(raw, of, value_type(of))
 
 
-def pairs(fn: Function, low: Load, high: Load) -> str | None:
-    """Elements of two bytes and their right neighbours as words, by one load; None if they are not such."""
-    if low.buffer != high.buffer or low.mask is not None or high.mask is not None:
+def words(fn: Function, parts: Sequence[Expr]) -> str | None:
+    """Elements and their right neighbours, four bytes in all, as words, by one load; None if they are not such."""
+    reads = [e for e in parts if isinstance(e, Load) and e.mask is None]
+    if len(reads) != len(parts) or len({e.buffer for e in reads}) > 1:
         return None
-    memory = fn.memory(low.buffer)
-    (first, count), (second, others) = (flattened(fn, memory, e.indices) for e in (low, high))
-    step = constant_of(first.step) if count > 1 else 2
-    along = step == 2 and not first.rest and not first.fixed and first._replace(base=second.base) == second
-    if not along or count != others or constant_of(plus(second.base, first.base, -1)) != 1:
+    memory = fn.memory(reads[0].buffer)
+    (first, count), *others = (flattened(fn, memory, e.indices) for e in reads)
+    step = constant_of(first.step) if count > 1 else len(parts)
+    if step != len(parts) or first.rest or first.fixed:
         return None
-    fn.loaded.add(low.buffer)
+    for apart, (other, lanes) in enumerate(others, 1):
+        alike = first._replace(base=other.base) == other and lanes == count
+        if not alike or constant_of(plus(other.base, first.base, -1)) != apart:
+            return None
+    fn.loaded.add(reads[0].buffer)
     address, alignment = address_of(fn, memory, first.base)
-    return _read(fn, memory, "pairs", f"load {vector('i32', count)}, ptr {address}, align {alignment}")
+    return _read(fn, memory, "pairs" if len(parts) == 2 else "quads", f"load {vector('i32', count)}, ptr {address}, align {alignment}")
 
 
 def _read(fn: Function, memory: Memory, what: str, text: str) -> str:

@@ -99,7 +99,7 @@ class Target:
     @property
     def machine(self) -> Machine:
         """Its numbers, for the scheduler: a typical CPU's where they are not known."""
-        return self.numbers or replace(typical(self.vector_bits // 8), pairs=self.has_pairs)
+        return self.numbers or replace(typical(self.vector_bits // 8), pairs=self.has_pairs, quads=self.has_quads)
 
     @property
     def vector_registers(self) -> int:
@@ -110,6 +110,11 @@ class Target:
     def has_pairs(self) -> bool:
         """Whether there is the dot product of bfloat16 pairs."""
         return self.has("avx512bf16") and self.has("avx512vl")
+
+    @property
+    def has_quads(self) -> bool:
+        """Whether there is the dot product of four bytes, and the vectors that schedules make are such registers."""
+        return (self.has("avx512vnni") and self.has("avx512vl")) or (self.has("avxvnni") and not self.has("avx512f"))
 
     @property
     def has_tiles(self) -> bool:

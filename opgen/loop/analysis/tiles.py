@@ -9,7 +9,7 @@ from typing import TypeAlias
 from opgen.dtypes import BFLOAT16, FLOAT32, INT32
 from opgen.loop import build as b
 from opgen.loop.analysis.polynomial import expression, linear, polynomial
-from opgen.loop.nodes import Const, Dot, Expr, For, Load, Pair, Stmt, Store
+from opgen.loop.nodes import Const, Dot, Expr, For, Load, Stmt, Store, Word
 from opgen.loop.walk import free_vars
 
 EDGE = 16
@@ -138,7 +138,7 @@ def _pairs(e: Expr, row: str, column: str) -> Region | None:
     match e:
         case Load(dtype=dtype, mask=None) if dtype == INT32:
             return _region(e.buffer, e.indices, row, column)
-        case Pair(Load(dtype=dtype, mask=None) as low, Load(mask=None) as high) if dtype == BFLOAT16:
+        case Word((Load(dtype=dtype, mask=None) as low, Load(mask=None) as high)) if dtype == BFLOAT16:
             apart = [expression(polynomial(b.sub(j, i))) for i, j in zip(low.indices, high.indices, strict=True)]
             if low.buffer == high.buffer and apart[-1] == Const(1) and all(a == Const(0) for a in apart[:-1]):
                 return _region(low.buffer, low.indices, row, column)

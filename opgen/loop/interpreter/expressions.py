@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from opgen.diagnostics import InternalError
-from opgen.dtypes import BOOL, FLOAT64, DType, wrap
+from opgen.dtypes import BOOL, FLOAT64, INT32, DType, wrap
 from opgen.loop import arithmetic
 from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.nodes import (
@@ -28,13 +28,13 @@ from opgen.loop.nodes import (
     Dot,
     Expr,
     Load,
-    Pair,
     Ramp,
     Select,
     Shuffle,
     Type,
     Unary,
     Var,
+    Word,
 )
 from opgen.loop.syntax import COMPARE_BY_TOKEN
 from opgen.loop.walk import walk_expr
@@ -94,6 +94,8 @@ NAMESPACE: dict[str, object] = {
     "quotients": arithmetic.quotients,
     "remainders": arithmetic.remainders,
     "pair": arithmetic.pair,
+    "quad": arithmetic.quad,
+    "dot_bytes": arithmetic.dot_bytes,
     "dot": arithmetic.dot,
     "erf": arithmetic.erf,
     "erf_scalar": arithmetic.erf_scalar,
@@ -172,10 +174,13 @@ class ExpressionWriter:
                 return self._cast(e, names)
             case Call():
                 return self._call(e, names)
-            case Pair():
-                return Code(f"pair({self.text(e.low, names)}, {self.text(e.high, names)})", *limits(e.type.dtype))
+            case Word():
+                parts = ", ".join(self.text(p, names) for p in e.parts)
+                return Code(f"{e.name}({parts})", *limits(e.type.dtype))
             case Dot():
                 parts = ", ".join(self.text(o, names) for o in (e.sum, e.left, e.right))
+                if e.type.dtype == INT32:
+                    return Code(f"dot_bytes({parts})", *limits(e.type.dtype))
                 return Code(f"dot({parts})")
             case Broadcast():
                 operand = self.text(e.operand, names)

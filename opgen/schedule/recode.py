@@ -1,0 +1,58 @@
+"""recode: an input of bytes copied with the other sign, 128 more or less."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from opgen.diagnostics import did_you_mean
+from opgen.dtypes import INT8, INT32, UINT8
+from opgen.loop import build as b
+from opgen.loop.nodes import Buffer, Cast, Const, Expr, For, Kernel, Load, Stmt, Store, Type
+from opgen.loop.walk import loads, map_stmt, walk_exprs
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import require_fresh
+
+HALF = 128
+
+
+def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
+    """Read an input of int8 or uint8 from a copy of the other of these types, made before anything else.
+
+                                                  alloc x_signed: int8[c]
+        for k: use(int32(x[k]))         ->        for i in 0..c: x_signed[i] = int8(int32(x[i]) - 128)
+                                                  for k: use(int32(x_signed[k]) + 128)
+
+    Every read must be cast to int32.
+    """
+    known = {i.name: i for i in kernel.inputs}
+    if buffer not in known:
+        raise ScheduleError(f"recode {buffer}: there is no such input", did_you_mean(buffer, known))
+    source = known[buffer]
+    if source.dtype not in (INT8, UINT8):
+        raise ScheduleError(f"recode {buffer}: it is {source.dtype}, not int8 or uint8")
+    copy = Buffer(name, INT8 if source.dtype == UINT8 else UINT8, source.shape, "heap")
+    apart = HALF if source.dtype == UINT8 else -HALF
+    counters = [f"{name}_{d}" for d in range(len(source.shape))]
+    require_fresh(kernel, "recode", [name, *counters])
+    reads = sum(e.buffer == buffer for e in loads(kernel.body))
+    if reads != sum(_is_cast(e, buffer) for e in walk_exprs(kernel.body)):
+        raise ScheduleError(f"recode {buffer}: not every read of it is cast to int32")
+
+    def moved(e: Expr) -> Expr:
+        if not _is_cast(e, buffer) or not isinstance(e, Cast) or not isinstance(e.operand, Load):
+            return e
+        read = Load(name, e.operand.indices, copy.dtype, e.operand.mask)
+        return b.add(Cast(e.type, read), Const(apart, Type(INT32, e.type.lanes)))
+
+    places = tuple(b.var(c) for c in counters)
+    shifted = b.sub(b.cast(INT32, Load(buffer, places, source.dtype)), Const(apart, Type(INT32)))
+    copying: Stmt = Store(name, places, b.cast(copy.dtype, shifted))
+    for counter, size in zip(reversed(counters), reversed(source.shape), strict=True):
+        copying = For(counter, b.index(0), size, copying)
+    body = b.block((copying, map_stmt(kernel.body, expr=moved)))
+    return dataclasses.replace(kernel, body=b.alloc(copy, body))
+
+
+def _is_cast(e: Expr, buffer: str) -> bool:
+    """Whether it is an element of a buffer as int32."""
+    return isinstance(e, Cast) and e.type.dtype == INT32 and isinstance(e.operand, Load) and e.operand.buffer == buffer
