@@ -14,7 +14,7 @@ from opgen.schedule.auto.overrides import is_before
 from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.realise import realise
-from opgen.schedule.auto.site import Schedule, Site, lanes_of
+from opgen.schedule.auto.site import Schedule, Site, lanes_of, terms_at_once
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
 from opgen.schedule.errors import ScheduleError
@@ -128,7 +128,8 @@ class Chooser:
     @cached_property
     def _arithmetic(self) -> float:
         """The seconds that all terms take, in full vectors."""
-        return count_of_terms(self.nest) / lanes_of(self.nest, self.machine, None) / self.machine.fma_per_second
+        terms = count_of_terms(self.nest) / terms_at_once(self.nest, self.machine)
+        return terms / lanes_of(self.nest, self.machine, None) / self.machine.fma_per_second
 
     def _price(self, candidate: Candidate) -> Price:
         """Of a legal candidate, found once."""

@@ -29,6 +29,7 @@ from opgen.loop.nodes import (
     Space,
     Stmt,
     Store,
+    Word,
 )
 from opgen.loop.walk import buffers_in, free_vars, holds_loop, loops_in, walk_expr
 from opgen.machine import Machine
@@ -182,7 +183,9 @@ class _Body:
 
     @cached_property
     def _read(self) -> tuple[Load, ...]:
-        return tuple(e for e in walk_expr(self.store.value) if isinstance(e, Load))
+        every = [*walk_expr(self.store.value)]
+        beside = {p for e in every if isinstance(e, Word) for p in e.parts[1:]}  # a word is one load
+        return tuple(e for e in every if isinstance(e, Load) and e not in beside)
 
     @cached_property
     def touched(self) -> list[Load | Store]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
+from opgen.dtypes import INT8, UINT8
 from opgen.loop.nodes import Stmt
 from opgen.loop.walk import loads, stores
 from opgen.machine import Machine
@@ -101,6 +102,12 @@ class Site:
 def _accesses(s: Stmt) -> Counter[str]:
     """How often each buffer is accessed in a statement."""
     return Counter([*(e.buffer for e in loads(s)), *(p.buffer for p in stores(s))])
+
+
+def terms_at_once(nest: Nest, machine: Machine) -> int:
+    """How many terms of a sum one operation takes: four of bytes, where there is a dot product of them."""
+    of_bytes = all(e.dtype in (UINT8, INT8) for e in nest.summed)
+    return 4 if machine.quads and of_bytes and nest.inner_loops else 1
 
 
 def lanes_of(nest: Nest, machine: Machine, extent: int | None, along: str | None = None) -> int:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
-from opgen.dtypes import BFLOAT16
+from opgen.dtypes import BFLOAT16, INT8, UINT8
 from opgen.loop.nodes import Const, Load
 from opgen.loop.walk import buffers_in, loads
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import tiled
-from opgen.schedule.auto.contraction.prepared import Prepared, as_given
+from opgen.schedule.auto.contraction.prepared import Prepared
+from opgen.schedule.auto.contraction.words import as_words
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements, reused
@@ -55,9 +56,7 @@ class InPairs:
     name: str = "pairs"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        if not machine.pairs:
-            return
-        for on, late in prepared_for(site, machine, (as_given,)):
+        for on, late in prepared_for(site, machine, (as_words,)):
             if _sums_wait(site.nest, on.loop, machine):
                 carried = on.forked()
                 take = partial(_carried, carried, machine)
@@ -132,13 +131,13 @@ class Pairs:
         Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps
         in pairs no longer share what they read.
         """
-        factors = [e for e in self.nest.summed if e.dtype == BFLOAT16]
+        factors = self._factors
         scalar = any(not depends(e.indices, self.vector) for e in factors)
         if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
             return False
         before = len(self.trial.steps)
         self._joined()
-        factors = [e for e in self.nest.summed if e.dtype == BFLOAT16]
+        factors = self._factors
         if len(factors) != 2 or not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
             return False
         turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
@@ -146,6 +145,10 @@ class Pairs:
             return False
         self.steps = self.trial.steps[before:]
         return True
+
+    @property
+    def _factors(self) -> list[Load]:
+        return [e for e in self.nest.summed if e.dtype in (BFLOAT16, UINT8, INT8)]
 
     def _joined(self) -> None:
         """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
