@@ -8,8 +8,18 @@ from opgen.diagnostics import did_you_mean
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.declared import declared_names
-from opgen.loop.nodes import Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
-from opgen.loop.walk import buffers_in, loads, map_stmt, parts, stores, with_parts
+from opgen.loop.nodes import Binary, Buffer, Call, Cast, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from opgen.loop.walk import (
+    buffers_in,
+    free_vars,
+    loads,
+    map_stmt,
+    operands,
+    parts,
+    stores,
+    walk_expr,
+    with_parts,
+)
 from opgen.lower.finite import unless_finite
 from opgen.lower.scope import Names
 from opgen.passes.scope import entered
@@ -33,7 +43,8 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
 
     Only `dimensions` of the input are padded; other conditions stay.  Zero times infinity is no number, where a term
     that is left out is none: the nest runs once more as it was, its names with `name` behind, unless all elements of
-    the other factors are finite.  Sums that are -0 may become +0.
+    the other factors are finite.  Sums that are -0 may become +0.  Of integers neither is so; where a zero point is
+    subtracted from each element, `int32(x[i]) - int32(zero[])`, the copy has that zero point beyond its ends.
     """
     known = {i.name: i for i in kernel.inputs}
     if buffer not in known:
@@ -56,8 +67,9 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     if not found.spared:
         raise ScheduleError(f"pad {buffer}: no sum of products with it is under a condition that zeros would spare")
     taken = Names(declared_names(kernel).union(names.values(), counters))
-    checked = unless_finite(found.factors(nest), renamed(nest, names, {}), taken)
-    new = b.alloc(found.copy, b.block((found.filled(), padded, checked)))
+    factors = found.factors(nest)
+    checked = (unless_finite(factors, renamed(nest, names, {}), taken),) if factors else ()
+    new = b.alloc(found.copy, b.block((found.filled(), padded, *checked)))
     return with_body(kernel, _replaced(kernel.body, nest, new))
 
 
@@ -80,6 +92,8 @@ class _Pad:
         self.kernel, self.source, self.dimensions, self.name = kernel, source, dimensions, name
         self.ends = {d: (0, self._size(d)) for d in dimensions}
         self.spared = False
+        self.beyond: Expr | None = None
+        """What the copy has beyond its ends."""
 
     def _refusal(self, why: str) -> ScheduleError:
         return ScheduleError(f"pad {self.source.name}: {why}")
@@ -130,7 +144,8 @@ class _Pad:
         reads = [e for p in added for e in self._reads(p)]
         if not reads or len(reads) < sum(1 for e in loads(s.then) if e.buffer == self.source.name):
             return None
-        if not all(_factor(p, self.source.name, self._inputs) for p in added):
+        beyond = {self._beyond(p) for p in added} | ({self.beyond} - {None})
+        if len(beyond) != 1 or None in beyond:
             return None
         places = [(e, inside) for p, inside in _in_loops(s.then, context) for e in self._reads(p)]
         kept = [c for c in conjuncts(s.condition) if not all(self._says_inside(c, *place) for place in places)]
@@ -138,7 +153,17 @@ class _Pad:
             return None
         left = _all(kept)
         found = _stores(s.then, context if left == b.TRUE else context.with_condition(left))
-        return left if all(self._in_bounds(e, around) for p, around in found for e in loads(p)) else None
+        if not all(self._in_bounds(e, around) for p, around in found for e in loads(p)):
+            return None
+        (self.beyond,) = beyond
+        return left
+
+    def _beyond(self, s: Store) -> Expr | None:
+        """An element with which a product that is added is nothing; None if there is none."""
+        if s.value.type.dtype.is_float:
+            return b.const(0.0, self.source.dtype) if _factor(s, self.source.name, self._inputs) else None
+        zero = _zero_point(s, self.source)
+        return zero if zero is None or not any(free_vars(i) for e in walk_expr(zero) for i in operands(e)) else None
 
     @property
     def _inputs(self) -> set[str]:
@@ -182,7 +207,7 @@ class _Pad:
         return [e for e in loads(s) if e.buffer == self.source.name] if isinstance(s, Store) else []
 
     def filled(self) -> Stmt:
-        """The nests that make the copy: zeros at both ends of each dimension, and what lies between."""
+        """The nests that make the copy: zeros (or zero points) at both ends of each dimension, and what lies between."""
         rank = len(self.source.shape)
         places = [b.var(f"{self.name}_{d}") for d in range(rank)]
         offset = [b.sub(v, self.ends[d][0]) if d in self.ends else v for d, v in enumerate(places)]
@@ -194,10 +219,10 @@ class _Pad:
     def _zeros(self) -> Iterable[Stmt]:
         rank = len(self.source.shape)
         places = [b.var(f"{self.name}_zero_{d}") for d in range(rank)]
-        zero = b.const(0.0, self.source.dtype)
+        assert self.beyond is not None
         for d, (low, high) in self.ends.items():
             for first, last in ((0, -low), (self._size(d) - low, high - low)):
-                s: Stmt = Store(self.name, tuple(places), zero)
+                s: Stmt = Store(self.name, tuple(places), self.beyond)
                 for i in reversed(range(rank)):
                     start, stop = (b.index(first), b.index(last)) if i == d else (b.index(0), self.copy.shape[i])
                     s = For(places[i].name, start, stop, s)
@@ -239,3 +264,27 @@ def _factor(s: Store, buffer: str, inputs: set[str]) -> str | None:
     if total != Load(s.buffer, s.indices, total.type.dtype) or names.count(buffer) != 1 or len(names) != len(factors):
         return None
     return next(n for n in names if n != buffer)
+
+
+def _zero_point(s: Store, source: Buffer) -> Expr | None:
+    """What is subtracted from an element of a buffer, as int32, before a store adds a product with it to what it stores
+    to; None if it does not.
+    """
+    total = Load(s.buffer, s.indices, s.value.type.dtype)
+    match s.value:
+        case Binary("add", one, other) if total in (one, other) and s.mask is None:
+            product = other if one == total else one
+            sides = (product.left, product.right) if isinstance(product, Binary) and product.op == "mul" else ()
+            found = [_subtracted(e, source) for e in sides]
+            return next((e for e in found if e is not None), None) if found.count(None) == 1 else None
+    return None
+
+
+def _subtracted(e: Expr, source: Buffer) -> Expr | None:
+    match e:
+        case Cast(operand=Load(mask=None) as read) if read.buffer == source.name:
+            return b.const(0, source.dtype)
+        case Binary("sub", Cast(operand=Load(mask=None) as read), Cast(operand=Load() as zero)):
+            alike = read.buffer == source.name and zero.dtype == source.dtype and e.left.type == e.right.type
+            return zero if alike and zero.buffer != source.name else None
+    return None

@@ -10,6 +10,7 @@ from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
 from opgen.loop.nodes import Load
+from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.copies.panel import Marks
@@ -18,7 +19,7 @@ from opgen.schedule.auto.nests import Nest, depends, nests
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Distribute, Recode
+from opgen.schedule.steps import Distribute, Pad, Recode
 
 BYTES = (UINT8, INT8)
 
@@ -27,33 +28,47 @@ def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
     """The nest with factors that the machine has a dot product of; None if it has none."""
     if machine.pairs and sum(e.dtype == BFLOAT16 for e in site.roles.operands) == 2:
         return as_given(site, machine, loop)
-    factors = _factors(site)
-    return site.once(("words", loop), lambda: _distributed(site, machine, loop, factors)) if machine.quads and factors else None
-
-
-def _factors(site: Site) -> list[Load]:
-    """The two factors of bytes: the operands that differ from term to term."""
-    roles = site.roles
-    found = [e for e in roles.operands if any(depends(e.indices, n) for n in roles.terms)]
-    return found if len(found) == 2 and all(e.dtype in BYTES for e in found) else []
-
-
-def _distributed(site: Site, machine: Machine, loop: str, factors: list[Load]) -> Prepared | None:
-    trial, nest, start = site.trial.fork(), site.nest, len(site.trial.steps)
-    copies: list[str] = []
-    if factors[0].dtype == factors[1].dtype:
-        chosen = min(factors, key=lambda e: _work(nest, e, factors))
-        copies.append(trial.fresh(f"{chosen.buffer}_recoded"))
-        if not trial.take(Recode(chosen.buffer, copies[0])):
-            return None
-    sums = [trial.fresh(f"{e.buffer}_sums") for e in factors]
-    apart = trial.take(Distribute(nest.inner_loops[0].var, *sums))
-    if copies and not apart:
+    if not machine.quads or len(_factors(site.nest)) != 2:
         return None
-    for name in (*copies, *(sums if apart else ())):
+    return site.once(("words", loop), lambda: _of_bytes(site, machine, loop))
+
+
+def _factors(nest: Nest) -> list[Load]:
+    """The factors of bytes: the operands that differ from term to term."""
+    roles = Roles.of(nest)
+    found = [e for e in roles.operands if any(depends(e.indices, n) for n in roles.terms)]
+    return found if all(e.dtype in BYTES for e in found) else []
+
+
+def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
+    trial, start = site.trial.fork(), len(site.trial.steps)
+    made = _padded(site.nest, trial) if site.nest.conditions else []
+    nest = trial.nest(loop)
+    factors = _factors(nest)
+    if factors[0].dtype == factors[1].dtype:
+        given = [e for e in factors if e.buffer in site.inputs]
+        chosen = min(given, key=lambda e: _work(nest, e, factors), default=None)
+        if chosen is None or not trial.take(Recode(chosen.buffer, name := trial.fresh(f"{chosen.buffer}_recoded"))):
+            return None
+        made.append(name)
+    sums = [trial.fresh(f"{e.buffer}_sums") for e in factors]
+    if trial.take(Distribute(nest.inner_loops[0].var, *sums)):
+        made += sums
+    for name in made:
         _scheduled(site, trial, name)
     marks = Marks(site.trial.kernel, start, start, len(trial.steps))
     return Prepared(site, trial, trial.nest(loop), loop, lanes_of(nest, machine, nest.extent(loop)), marks)
+
+
+def _padded(nest: Nest, trial: Trial) -> list[str]:
+    """Copies of factors with zeros, or their zero points, beyond the ends of what windows walk over."""
+    made: list[str] = []
+    for e in _factors(nest):
+        name = trial.fresh(f"{e.buffer}_padded")
+        walked = [d for d, i in enumerate(e.indices) if len(free_vars(i) & nest.borders) > 1]
+        if walked and trial.take(Pad(e.buffer, tuple(walked), name)):
+            made.append(name)
+    return made
 
 
 def _work(nest: Nest, recoded: Load, factors: list[Load]) -> int:
@@ -64,7 +79,7 @@ def _work(nest: Nest, recoded: Load, factors: list[Load]) -> int:
 
 
 def _scheduled(site: Site, trial: Trial, name: str) -> None:
-    """Schedule the nest that makes a buffer, if there is one."""
-    found = next((n for n in nests(trial.kernel) if any(s.buffer == name for s in n.results)), None)
-    if found is not None:
-        site.schedule(trial, found)
+    """Schedule the nest that makes a buffer, if there is one; not what lies beyond the ends of a padded copy."""
+    found = [n for n in nests(trial.kernel) if any(s.buffer == name for s in n.results)]
+    if found:
+        site.schedule(trial, found[-1])

@@ -42,6 +42,7 @@ from opgen.schedule.steps import (
     Pair,
     Parallel,
     Permute,
+    Regroup,
     Reorder,
     Split,
     Step,
@@ -136,9 +137,10 @@ class Pairs:
         if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
             return False
         before = len(self.trial.steps)
-        self._joined()
+        if factors[0].dtype == BFLOAT16:
+            self._joined()
         factors = self._factors
-        if len(factors) != 2 or not any(self._paired(factors, loop.var) for loop in self.nest.inner_loops):
+        if len(factors) != 2 or not any(self._paired(factors, loop) for loop in self._depths()):
             return False
         turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
         if not self.trial.take(*turns):
@@ -149,6 +151,16 @@ class Pairs:
     @property
     def _factors(self) -> list[Load]:
         return [e for e in self.nest.summed if e.dtype in (BFLOAT16, UINT8, INT8)]
+
+    def _depths(self) -> list[str]:
+        """The loops to be taken several steps at once, the best first: of bytes, whose sums are the same in any order,
+        each may go inside all others, and one that leaves no rest is better, a long one best.
+        """
+        terms = [s.var for s in self.nest.inner_loops]
+        if self._factors[0].dtype == BFLOAT16:
+            return terms
+        extents = Roles.of(self.nest, self.vector).extents
+        return sorted(terms, key=lambda n: (extents[n] % terms_at_once(self.nest, self.machine) > 0, -extents[n]))
 
     def _joined(self) -> None:
         """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
@@ -162,14 +174,17 @@ class Pairs:
     def _paired(self, factors: list[Load], loop: str) -> bool:
         """Two steps of a loop at once: in place where that is possible."""
         fresh = [self.trial.fresh(f"{e.buffer}_pairs") for e in factors]
+        terms = [s.var for s in self.nest.inner_loops]
+        later = terms[terms.index(loop) + 1 :] if factors[0].dtype != BFLOAT16 else []
+        inside = [Regroup(loop, other) for other in later]
         names = [
             [e.buffer, name] if not depends(e.indices, self.vector) else [name]
             for e, name in zip(factors, fresh, strict=True)
         ]
         for first in names[0]:
             for second in names[1]:
-                pair = Pair(loop, first, second)
-                if self.trial.take(pair) or self.trial.take(Tighten(loop), pair):
+                steps = [*inside, Pair(loop, first, second)]
+                if self.trial.take(*steps) or self.trial.take(Tighten(loop), *steps):
                     chosen = zip((first, second), fresh, factors, strict=True)
                     self.copies = {n: e for n, copy, e in chosen if n == copy}
                     return True

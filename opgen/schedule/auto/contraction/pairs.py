@@ -1,0 +1,223 @@
+"""Sums of bfloat16 products taken two by two, for the dot product of pairs that a CPU has.
+
+What is read in scalars is read in place where the two of a pair lie next to each other.  What the lanes read is copied,
+pairs side by side along the lanes; a large copy is made block by block, just before the block is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from opgen.dtypes import BFLOAT16, INT8, UINT8
+from opgen.loop.nodes import Const, Load
+from opgen.loop.walk import buffers_in, loads
+from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
+from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.prepare import elements, reused
+from opgen.schedule.auto.nests import Nest, depends, inner_nests, nests, own_axis
+from opgen.schedule.auto.roles import Roles
+from opgen.schedule.auto.site import terms_at_once
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PAIR_BYTES, TURNS
+from opgen.schedule.cost.memory import Memory
+from opgen.schedule.split import Tail
+from opgen.schedule.steps import (
+    Carry,
+    ComputeAt,
+    Fuse,
+    Pair,
+    Parallel,
+    Permute,
+    Regroup,
+    Reorder,
+    Split,
+    Step,
+    Tighten,
+    Vectorize,
+)
+
+
+@dataclass
+class Pairs:
+    """The pairs of a nest with lanes along `vector`; `copies` are made for it, each of what one read takes."""
+
+    nest: Nest
+    vector: str
+    trial: Trial
+    machine: Machine
+    copies: dict[str, Load] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    def take(self) -> bool:
+        """Take the pairs, where a reduction reads both factors again and again, one of them in scalars.
+
+        Where every read depends on the lanes, a copy with pairs of neighbours is as large as one in float32, and taps
+        in pairs no longer share what they read.
+        """
+        factors = self._factors
+        scalar = any(not depends(e.indices, self.vector) for e in factors)
+        if len(factors) != 2 or not scalar or not all(reused(self.nest, e.buffer) for e in factors):
+            return False
+        before = len(self.trial.steps)
+        if factors[0].dtype == BFLOAT16:
+            self._joined()
+        factors = self._factors
+        if len(factors) != 2 or not any(self._paired(factors, loop) for loop in self._depths()):
+            return False
+        turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
+        if not self.trial.take(*turns):
+            return False
+        self.steps = self.trial.steps[before:]
+        return True
+
+    @property
+    def _factors(self) -> list[Load]:
+        return [e for e in self.nest.summed if e.dtype in (BFLOAT16, UINT8, INT8)]
+
+    def _depths(self) -> list[str]:
+        """The loops to be taken several steps at once, the best first: of bytes, whose sums are the same in any order,
+        each may go inside all others, and one that leaves no rest is better, a long one best.
+        """
+        terms = [s.var for s in self.nest.inner_loops]
+        if self._factors[0].dtype == BFLOAT16:
+            return terms
+        extents = Roles.of(self.nest, self.vector).extents
+        return sorted(terms, key=lambda n: (extents[n] % terms_at_once(self.nest, self.machine) > 0, -extents[n]))
+
+    def _joined(self) -> None:
+        """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
+        names = [s.var for s in self.nest.inner_loops]
+        odd = [(constant_extent(s) or 0) % 2 == 1 for s in reversed(self.nest.inner_loops)]
+        needed = next((k for k, is_odd in enumerate(odd) if not is_odd), len(odd)) + 1
+        if odd[0]:
+            self.trial.joined(names[-needed:])
+            self.nest = self.trial.nest(self.vector)
+
+    def _paired(self, factors: list[Load], loop: str) -> bool:
+        """Two steps of a loop at once: in place where that is possible."""
+        fresh = [self.trial.fresh(f"{e.buffer}_pairs") for e in factors]
+        terms = [s.var for s in self.nest.inner_loops]
+        later = terms[terms.index(loop) + 1 :] if factors[0].dtype != BFLOAT16 else []
+        inside = [Regroup(loop, other) for other in later]
+        names = [
+            [e.buffer, name] if not depends(e.indices, self.vector) else [name]
+            for e, name in zip(factors, fresh, strict=True)
+        ]
+        for first in names[0]:
+            for second in names[1]:
+                steps = [*inside, Pair(loop, first, second)]
+                if self.trial.take(*steps) or self.trial.take(Tighten(loop), *steps):
+                    chosen = zip((first, second), fresh, factors, strict=True)
+                    self.copies = {n: e for n, copy, e in chosen if n == copy}
+                    return True
+        return False
+
+    def _across(self, e: Load) -> bool:
+        """Whether lanes would read a copy with a stride, and it is to be transposed."""
+        axis = own_axis(e, self.vector)
+        return depends(e.indices, self.vector) and axis is not None and axis != len(e.indices) - 1
+
+    def fill(self) -> None:
+        """Schedule the nests that make the copies."""
+        for name in self.copies:
+            self._filled(self.trial, name)
+
+    def _filled(self, trial: Trial, copy: str, around: Sequence[str] | None = None) -> bool:
+        """Schedule the nest that makes a copy, its own loops or those `around` it in parallel; whether it was legal."""
+        if self._across(self.copies[copy]):
+            return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
+        self._lanes(trial, copy)
+        nest = _nest(trial, copy)
+        loops = around if around is not None or nest is None else nest.names
+        return loops is not None and trial.fused_prefix(loops[:2], Parallel)
+
+    def _lanes(self, trial: Trial, copy: str) -> None:
+        """Lanes along the last dimension of a copy's nest."""
+        nest = _nest(trial, copy)
+        if nest is None:
+            return
+        last = nest.names[-1]
+        extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR_BYTES
+        while lanes > extent:
+            lanes //= 2
+        if lanes > 1:
+            tail: Tail = "exact" if extent % lanes == 0 else "overlap"
+            trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
+
+    def in_blocks(self, before: Trial, ready: int) -> bool:
+        """Make the copies block by block, where sums wait in results: in the innermost loop outside of them; whether
+        that is so.  `before` and `ready` as for panels.
+        """
+        tile = self.trial.steps[ready:]
+        shared = [s for s in tile if isinstance(s, Parallel | Fuse)]
+        blocks = next((s.loop for s in reversed(tile) if isinstance(s, Carry)), None)
+        if blocks is None or any(self._across(e) for e in self.copies.values()):
+            return False
+        copies = [ComputeAt(name, blocks) for name in self.copies]
+        if not before.take(*self.steps, *(s for s in tile if s not in shared), *copies):
+            return False
+        if any(_nest(before, name) is None for name in self.copies):  # there are no two terms to be paired
+            return False
+        filled = all(self._filled(before, name) for name in self.copies)
+        return filled and before.take(*shared) and self.trial.adopt(before, 0)
+
+    def in_panels(self, before: Trial, ready: int) -> None:
+        """Make the copy that the lanes read block by block, if it is large.
+
+        `before` is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
+        """
+        tile = self.trial.steps[ready:]
+        split = next((s for s in tile if isinstance(s, Split) and s.loop == self.vector), None)
+        copy = next((name for name, e in self.copies.items() if self._large(e)), None)
+        if split is None or split.tail != "exact" or copy is None:
+            return
+        serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
+        if before.take(*self.steps, *serial) and self._made(before, copy, split.outer):
+            self.trial.adopt(before, 0)
+
+    def _large(self, e: Load) -> bool:
+        """Whether lanes read it, and a whole copy leaves no room in the second cache; else the order of loops stays."""
+        size = elements(self.nest, e.buffer) * e.dtype.bytes
+        return depends(e.indices, self.vector) and not Memory(self.machine).holds(size, 2)
+
+    def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
+        """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
+        nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+        if nest is None:
+            return False
+        around = nest.names[: nest.names.index(blocks)]
+        uses = [e for e in loads(nest.core) if e.buffer == copy]
+        changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
+        count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
+        if count < TURNS * self.machine.cores and count % self.machine.cores:
+            return False
+        same = [n for n in around if n not in changing]
+        if same and not trial.take(Reorder((*changing, blocks, *same))):
+            return False
+        if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
+            return False
+        for name in self.copies:
+            if name != copy:
+                self._filled(trial, name)
+        return self._filled(trial, copy, [*changing, blocks])
+
+    def _near(self, trial: Trial, copy: str) -> bool:
+        """Whether a block of the copy leaves room in the second cache."""
+        buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
+        pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+        return pairs > 0 and Memory(self.machine).holds(pairs * PAIR_BYTES, 2)
+
+
+def _nest(trial: Trial, copy: str) -> Nest | None:
+    """The nest that makes a copy, if there is one."""
+    found = (*inner_nests(trial.kernel), *nests(trial.kernel))
+    return next((n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names)), None)
+
+
+def _order(e: Load, vector: str) -> tuple[int, ...]:
+    """The dimensions of a read, that along the lanes last."""
+    axis = own_axis(e, vector)
+    return (*(d for d in range(len(e.indices)) if d != axis), axis or 0)
