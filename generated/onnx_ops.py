@@ -1436,12 +1436,11 @@ def conv_integer(
         asked... = (if present(kernel_shape) then kernel_shape else taps)...
         out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
             rank(size)))...
-        zero[] = if present(x_zero_point) then int32(x_zero_point[repeat(0, rank(one))...] else 0) else int32(0)
         zeros[o] = if present(w_zero_point) then int32(w_zero_point[repeat(min(o, prod(outputs...) - 1),
             rank(outputs))...] else 0) else int32(0) where o < groups * group_outputs
         Y[n, g * group_outputs + k, y...] = sum[c, r...]( (int32(X[n, g * group_channels + c, (y * strides + r *
-            dilations - head)...]) - zero[]) * (int32(W[g * group_outputs + k, c, r...]) - zeros[g * group_outputs +
-            k]))
+            dilations - head)...]) - (if present(x_zero_point) then int32(x_zero_point[repeat(0, rank(one))...] else
+            0) else 0)) * (int32(W[g * group_outputs + k, c, r...]) - zeros[g * group_outputs + k]))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -6739,15 +6738,15 @@ def q_linear_conv(
         asked... = (if present(kernel_shape) then kernel_shape else taps)...
         out..., head... = window(size, taps, strides, dilations, auto_pad, take(pads, rank(size)), skip(pads,
             rank(size)))...
-        zero[] = int32(x_zero_point[repeat(0, rank(one))...] else 0)
         zeros[o] = int32(w_zero_point[repeat(min(o, prod(filters...) - 1), rank(filters))...] else 0) where o <
             groups * group_outputs
         factor[o] = (x_scale[repeat(0, rank(one))...] else 1) * (w_scale[repeat(min(o, prod(outputs...) - 1),
             rank(outputs))...] else 1) / (y_scale[repeat(0, rank(once))...] else 1) where o < groups * group_outputs
         y[n, g * group_outputs + k, z...] = Y(round(float32(sum[c, r...]( (int32(x[n, g * group_channels + c, (z *
-            strides + r * dilations - head)...]) - zero[]) * (int32(w[g * group_outputs + k, c, r...]) - zeros[g *
-            group_outputs + k])) + (if present(B) then B[g * group_outputs + k] else 0)) * factor[g * group_outputs
-            + k] + float32(y_zero_point[repeat(0, rank(once))...] else 0)))
+            strides + r * dilations - head)...]) - int32(x_zero_point[repeat(0, rank(one))...] else 0)) * (int32(w[g
+            * group_outputs + k, c, r...]) - zeros[g * group_outputs + k])) + (if present(B) then B[g *
+            group_outputs + k] else 0)) * factor[g * group_outputs + k] + float32(y_zero_point[repeat(0,
+            rank(once))...] else 0)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.

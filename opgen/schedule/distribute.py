@@ -8,7 +8,7 @@ from math import prod
 
 from opgen.dtypes import INT32
 from opgen.loop import build as b
-from opgen.loop.nodes import Binary, Block, Buffer, Cast, Const, Expr, For, Kernel, Load, Stmt, Store, Type
+from opgen.loop.nodes import Binary, Block, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import (
     free_vars,
     holds_loop,
@@ -36,8 +36,8 @@ def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
                * (int32(y[k, j]) + q)             acc += int32(x[i, k]) * int32(y[k, j])
 
     `loop` is the outermost one of the sum.  What is added must be the same for all terms, and no term may be under a
-    condition (`pad` takes it away).  Where nothing is added to a factor, the other one is not summed by itself.  Sums of
-    int32 are the same in any order.
+    condition (`pad` takes it away).  Where nothing is added to a factor, the other one is not summed by itself.  Sums
+    of int32 are the same in any order.
     """
     require_loops(kernel, "distribute", [loop])
     found = [s for s in loops_in(kernel.body) if s.var == loop]

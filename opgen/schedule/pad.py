@@ -207,7 +207,7 @@ class _Pad:
         return [e for e in loads(s) if e.buffer == self.source.name] if isinstance(s, Store) else []
 
     def filled(self) -> Stmt:
-        """The nests that make the copy: zeros (or zero points) at both ends of each dimension, and what lies between."""
+        """The nests that make the copy: zeros, or zero points, at both ends of each dimension, and what is between."""
         rank = len(self.source.shape)
         places = [b.var(f"{self.name}_{d}") for d in range(rank)]
         offset = [b.sub(v, self.ends[d][0]) if d in self.ends else v for d, v in enumerate(places)]

@@ -40,8 +40,8 @@ from opgen.schedule.loops import (
 
 
 def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
-    """Take two steps of a reduction at once, with the CPU's dot product of bfloat16 pairs where it has one; or four, with
-    that of bytes.
+    """Take two steps of a reduction at once, with the CPU's dot product of bfloat16 pairs where it has one; or four,
+    with that of bytes.
 
                                                   alloc first: int32[c/2]
                                                   for first_0 in 0..c/2:

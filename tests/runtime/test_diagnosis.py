@@ -13,7 +13,7 @@ from opgen.runtime.version import VERSION
 
 TOPICS = [
     "cpu", "cpu features", "vector width", "target",
-    "vectors", "multiply-adds", "bfloat16 pairs",
+    "vectors", "multiply-adds", "bfloat16 pairs", "bytes",
     "cache level 1", "cache level 2", "cache level 3", "memory", "cores", "assumed are",
     "opgen", "llvm", "llvmlite", "numpy", "ml_dtypes",
     "openmp", "threads", "cache", "cache contents", "tuned", "cuda driver", "nvrtc",

@@ -13,6 +13,7 @@ from opgen.schedule.parse import COMMANDS
 from opgen.schedule.schedule import Schedule, parse_schedule
 from opgen.schedule.steps import (
     Bind,
+    Distribute,
     Flatten,
     Fuse,
     Pack,
@@ -22,6 +23,7 @@ from opgen.schedule.steps import (
     Partition,
     Permute,
     Pitch,
+    Recode,
     Regroup,
     Reorder,
     Skew,
@@ -51,6 +53,8 @@ pack filter 0, 1, 3, 2 in=x_o -> turned
 pad input 1, 2 -> input_padded
 permute sums 2, 0, 1
 pitch sums 1 65
+recode x -> x_recoded
+distribute c -> x_sums, w_sums
 pair c -> x, w_pairs
 tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
@@ -104,6 +108,8 @@ def random_step(rng: random.Random) -> Step:
             Permute(name(), (1, 0)),
             Pitch(name(), rng.randint(0, 3), rng.randint(1, 99)),
             Pair(name(), name(), name()),
+            Recode(name(), name()),
+            Distribute(name(), name(), name()),
             Tensorize(name(), name(), name(), name()),
             Transpose(name(), name()),
             Regroup(name(), name()),

@@ -108,7 +108,9 @@ class ExpressionPrinter:
             case Call():
                 return self._call(e, lane)
             case Word() | Dot():
-                raise InternalError("pairs of bfloat16 and words of bytes are for CPUs; no schedule for a GPU makes them")
+                raise InternalError(
+                    "pairs of bfloat16 and words of bytes are for CPUs; no schedule for a GPU makes them"
+                )
             case Broadcast():
                 return self.code(e.operand)
             case Ramp():

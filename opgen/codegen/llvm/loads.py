@@ -63,7 +63,12 @@ def words(fn: Function, parts: Sequence[Expr]) -> str | None:
             return None
     fn.loaded.add(reads[0].buffer)
     address, alignment = address_of(fn, memory, first.base)
-    return _read(fn, memory, "pairs" if len(parts) == 2 else "quads", f"load {vector('i32', count)}, ptr {address}, align {alignment}")
+    return _read(
+        fn,
+        memory,
+        "pairs" if len(parts) == 2 else "quads",
+        f"load {vector('i32', count)}, ptr {address}, align {alignment}",
+    )
 
 
 def _read(fn: Function, memory: Memory, what: str, text: str) -> str:

@@ -108,7 +108,7 @@ class Pairs:
         ]
         for first in names[0]:
             for second in names[1]:
-                steps = [*inside, Pair(loop, first, second)]
+                steps: list[Step] = [*inside, Pair(loop, first, second)]
                 if self.trial.take(*steps) or self.trial.take(Tighten(loop), *steps):
                     chosen = zip((first, second), fresh, factors, strict=True)
                     self.copies = {n: e for n, copy, e in chosen if n == copy}

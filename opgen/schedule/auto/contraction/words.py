@@ -51,9 +51,9 @@ def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
         if chosen is None or not trial.take(Recode(chosen.buffer, name := trial.fresh(f"{chosen.buffer}_recoded"))):
             return None
         made.append(name)
-    sums = [trial.fresh(f"{e.buffer}_sums") for e in factors]
-    if trial.take(Distribute(nest.inner_loops[0].var, *sums)):
-        made += sums
+    first, second = (trial.fresh(f"{e.buffer}_sums") for e in factors)
+    if trial.take(Distribute(nest.inner_loops[0].var, first, second)):
+        made += [first, second]
     for name in made:
         _scheduled(site, trial, name)
     marks = Marks(site.trial.kernel, start, start, len(trial.steps))
