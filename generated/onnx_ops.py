@@ -1440,7 +1440,8 @@ def conv_integer(
             rank(outputs))...] else 0) else int32(0) where o < groups * group_outputs
         Y[n, g * group_outputs + k, y...] = sum[c, r...]( (int32(X[n, g * group_channels + c, (y * strides + r *
             dilations - head)...]) - (if present(x_zero_point) then int32(x_zero_point[repeat(0, rank(one))...] else
-            0) else 0)) * (int32(W[g * group_outputs + k, c, r...]) - zeros[g * group_outputs + k]))
+            0) else 0)) * (int32(W[g * group_outputs + k, c, r...]) - (if present(w_zero_point) then zeros[g *
+            group_outputs + k] else 0)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.

@@ -29,7 +29,7 @@ from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import finished, prepared_for
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, is_contiguous, nests, own_axis, worth_lanes
 from opgen.schedule.auto.roles import Roles
-from opgen.schedule.auto.site import Site
+from opgen.schedule.auto.site import Site, terms_at_once
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
 from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES, TURNS
@@ -183,7 +183,7 @@ class Pairs:
         ]
         for first in names[0]:
             for second in names[1]:
-                steps = [*inside, Pair(loop, first, second)]
+                steps: list[Step] = [*inside, Pair(loop, first, second)]
                 if self.trial.take(*steps) or self.trial.take(Tighten(loop), *steps):
                     chosen = zip((first, second), fresh, factors, strict=True)
                     self.copies = {n: e for n, copy, e in chosen if n == copy}
