@@ -33,22 +33,31 @@ _ROUNDS = 8
 @click.option("--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="How many a call may use.")
 def main(folder: Path, threads: int) -> None:
     """Measure a tiny call through the jar in FOLDER."""
+    try:
+        for name, nanoseconds in (*_in_java(folder, threads), _in_c(folder, threads)):
+            click.echo(f"{nanoseconds:7d} ns  {name}")
+    except UserError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _in_java(folder: Path, threads: int) -> list[tuple[str, int]]:
+    """What each kind of call is named, and its nanoseconds."""
     jdk = Jdk.find()
     if jdk is None:
         raise UserError("there is no JDK (javac)")
     jar = (folder / "lib" / "nn_ops.jar").resolve()
+    if not jar.is_file():
+        wanted = "what `opgen build specs/nn_ops.op -o DIR --java` wrote"
+        raise UserError(f"{folder}: expected {wanted}, given no lib/nn_ops.jar")
     with tempfile.TemporaryDirectory(prefix="opgen-bench-java-") as classes:
         subprocess.run([*jdk.javac, "-cp", str(jar), "-d", classes, str(_PROGRAM)], check=True)
         command = [str(jdk.home / "bin" / "java"), "-cp", f"{jar}:{classes}", "Tiny", str(threads)]
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    for line in said.splitlines():
-        name, nanoseconds = line.split("\t")
-        click.echo(f"{int(nanoseconds):7d} ns  {name}")
-    click.echo(f"{_in_c(folder, threads):7d} ns  the C library's part of a call, by ctypes from Python")
+    return [(name, int(nanoseconds)) for name, nanoseconds in (line.split("\t") for line in said.splitlines())]
 
 
-def _in_c(folder: Path, threads: int) -> int:
-    """The nanoseconds of the same call by ctypes, on arrays that stay."""
+def _in_c(folder: Path, threads: int) -> tuple[str, int]:
+    """The same call by ctypes, on arrays that stay."""
     module = load(_SPEC)
     library = Library(module, folder, module.name)
     library.set_threads(threads)
@@ -62,7 +71,7 @@ def _in_c(folder: Path, threads: int) -> int:
             call()
         taken = (time.thread_time_ns() - begin) // _CALLS
         best = taken if best is None else min(best, taken)
-    return best or 0
+    return "the C library's part of a call, by ctypes from Python", best or 0
 
 
 if __name__ == "__main__":

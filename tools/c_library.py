@@ -25,6 +25,7 @@ import numpy as np
 from opgen.bindings.c.header import header_view
 from opgen.bindings.c.interface import MESSAGE_SIZE
 from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
+from opgen.diagnostics import UserError
 from opgen.spec.model import Module, OpSpec
 
 _KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_int64}
@@ -74,12 +75,12 @@ def attributes_begun(dll: ctypes.CDLL, op: OpSpec, names: OpNames) -> Structure:
 
 
 def opened(module: Module, folder: Path, prefix: str) -> ctypes.CDLL:
-    """The library of a module in a folder.  Raises RuntimeError with its message if it is of another layout."""
+    """The library of a module in a folder.  Raises UserError with its message if it is of another layout."""
     dll = ctypes.CDLL(str(folder / "lib" / f"lib{prefix}.so"))
     interface = header_view(module, prefix, "").interface
     message = ctypes.create_string_buffer(MESSAGE_SIZE)
     if getattr(dll, f"{prefix}_require_abi")(c_uint64(interface.number), message, c_size_t(MESSAGE_SIZE)) != 0:
-        raise RuntimeError(message.value.decode())
+        raise UserError(message.value.decode())
     return dll
 
 

@@ -18,6 +18,7 @@ from opgen.bindings.c.interface import MESSAGE_SIZE
 from opgen.bindings.c.names import STRUCT_SIZE, OpNames
 from opgen.bindings.c.render import render_header
 from opgen.bindings.cpp.render import render_header as render_hpp
+from opgen.diagnostics import UserError
 from opgen.grad.load import load_text
 from opgen.spec.model import Module
 from tests.bindings.c.library import INVALID, OK, Library, of
@@ -159,7 +160,7 @@ def test_programs_refuse_a_library_of_another_layout(
 
 def test_python_refuses_a_library_of_another_layout(folders: tuple[Path, Path]) -> None:
     old, new = folders
-    with pytest.raises(RuntimeError) as caught:
+    with pytest.raises(UserError) as caught:
         opened(module(**OLD), new, "scales")
     assert str(caught.value) == refusal(module(**OLD), module())
     for m, folder in ((module(**OLD), old), (module(), new)):

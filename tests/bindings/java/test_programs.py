@@ -58,6 +58,11 @@ def test_the_price_of_a_tiny_call() -> None:
     assert all(0 < price < 12_000 for price in prices.values()), prices
 
 
+def test_the_price_needs_a_build(tmp_path: Path) -> None:
+    result = CliRunner().invoke(bench_java.main, [str(tmp_path)])
+    assert (result.exit_code, result.output.count("given no lib/nn_ops.jar")) == (1, 1)
+
+
 def _network() -> dict[str, list[float]]:
     """The numbers that the small network prints, by Python's functions."""
     ops = generated(OPS)
