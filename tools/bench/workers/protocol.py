@@ -28,6 +28,12 @@ LINE = 64
 """Bytes of a cache line."""
 SPREAD = 100
 """The standard deviation of integers."""
+DRAWN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "positive": np.abs,
+    "small": lambda x: x / 32,
+    "unit": lambda x: np.clip(x / 4, -0.99, 0.99),
+}
+"""What is made of normal numbers, by the word of a row's tensor."""
 MESSAGE = 400
 """Most characters of an error that are passed on."""
 SAMPLE_SECONDS = 0.001
@@ -56,11 +62,24 @@ class Given:
 
     @cached_property
     def inputs(self) -> list[np.ndarray]:
-        """Of an op that is no convolution, in the order of its arguments, in the type of the case."""
-        found = [self._numbers(shape, number) for number, shape in enumerate(self._case["shapes"])]
-        if self._case.get("dtype", "float32") == "float32":
+        """Of an op that is no convolution, in the order of its arguments, as `op_rows.OpRow` tells."""
+        return [self._drawn(text, number) for number, text in enumerate(self._case["tensors"])]
+
+    def _drawn(self, text: str, number: int) -> np.ndarray:
+        sizes, _, kind = text.partition(":")
+        shape = [int(size) for size in sizes.split("x")]
+        dtype, _, limit = kind.partition("<")
+        if limit:
+            return self.placed(np.random.default_rng((self.seed, number)).integers(0, int(limit), shape), dtype)
+        found = self._numbers(shape, number)
+        if kind == "bool":
+            return self.placed(found > 0, kind)
+        if not kind:
             return found
-        return [self.placed(np.rint(x * SPREAD), self._case["dtype"]) for x in found]
+        if kind in DRAWN:
+            return self.placed(DRAWN[kind](found), found.dtype)
+        bounds = np.iinfo(kind)
+        return self.placed(np.clip(np.rint(found * SPREAD), bounds.min, bounds.max), kind)
 
     @cached_property
     def images(self) -> np.ndarray:
@@ -85,6 +104,11 @@ def placed(array: np.ndarray, offset: int) -> np.ndarray:
     found = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
     found[...] = array
     return found
+
+
+def first(results: Any) -> np.ndarray:
+    """The result of an op, the first of several."""
+    return np.asarray(results[0] if isinstance(results, (tuple, list)) else results)
 
 
 @dataclass(frozen=True)
