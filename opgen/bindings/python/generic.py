@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ KEPT = 512
 """Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
 
 Function = Callable[..., Any]
+_NUMBERS = (int, float, list, tuple, np.ndarray, np.generic)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,10 @@ class Generic:
         self.library = library
         self._forms: OrderedDict[object, _Form] = OrderedDict()
         self._functions: OrderedDict[OpSpec, Function] = OrderedDict()
-        self._static = False
+        self._numbers: tuple[bool, ...] | None = None
+        """Whether the values of an input count, for each; not known before the first call."""
+        self._sized = False
+        """Whether a form depends on sizes."""
 
     def single(self, tensors: Sequence[object], attributes: Mapping[str, object], out: object) -> Array:
         """The result of an op that has one."""
@@ -101,19 +105,44 @@ class Generic:
     def _form(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[_Form, Sequence[object]]:
-        """The form of a call, and its tensors: known by the arrays' types and ranks where all tensors are arrays."""
-        quick = None
-        if not self._static and all(type(t) is np.ndarray or t is None for t in tensors):
-            kinds = tuple(None if t is None else (t.dtype, t.ndim) for t in tensors if t is None or _is_array(t))
-            frozen = _frozen(attributes)
-            quick = None if frozen is None else (kinds, frozen, results)
-            found = self._forms.get(quick)
-            if found is not None:
-                return found, tensors
+        """The form of a call, and its tensors: known by the arrays' types and ranks, and by numbers whose values count,
+        where there is nothing else.
+        """
+        quick = None if self._numbers is None else self._quick(tensors, attributes, results)
+        if quick is not None:
+            kept = self._forms.get(quick)
+            if kept is not None:
+                return kept, tensors
         found, given = self._found(tensors, attributes, results)
-        if quick is not None and not self._static:
+        if quick is not None:
             _keep(self._forms, quick, found)
         return found, given
+
+    def _quick(
+        self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
+    ) -> tuple[object, ...] | None:
+        """What tells the form of a call without a look at the op; None where that does not do."""
+        kinds: list[object] = []
+        for at, tensor in enumerate(tensors):
+            if tensor is None:
+                kinds.append(None)
+            elif self._counts(at) and isinstance(tensor, _NUMBERS):
+                kinds.append((tensor.dtype, _plain(tensor)) if isinstance(tensor, np.ndarray) else _plain(tensor))
+            elif type(tensor) is np.ndarray and not self._counts(at):
+                kinds.append((tensor.dtype, tensor.shape if self._sized else tensor.ndim))
+            else:
+                return None
+        key = (tuple(kinds), _frozen(attributes), results)
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return None if key[1] is None else key
+
+    def _counts(self, at: int) -> bool:
+        """Whether the values of an argument are a part of the form."""
+        numbers = self._numbers or (False,)
+        return numbers[min(at, len(numbers) - 1)]
 
     def _found(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
@@ -124,7 +153,8 @@ class Generic:
 
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
-        self._static = any(isinstance(i, Static) for i in generic.inputs) or depends_on_sizes(generic)
+        self._numbers = tuple(isinstance(i, Static) for i in generic.inputs)
+        self._sized = depends_on_sizes(generic)
         given = list(tensors)
         while given and given[-1] is None:
             given.pop()
@@ -160,10 +190,6 @@ class Generic:
             _keep(self._functions, made.op, functions[0])
         self._functions.move_to_end(made.op)
         return self._functions[made.op]
-
-
-def _is_array(value: object) -> TypeGuard[Array]:
-    return type(value) is np.ndarray
 
 
 def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:

@@ -177,6 +177,8 @@ FAN_DIVISOR = 8
 # Threads ------------------------------------------------------------------------------------------------------------
 PARALLEL = 2
 """loops: the most that are fused into the parallel one [not recorded]"""
+ROWS_SHARED = 64
+"""So many rows or more are shared among threads whole, rather than vector by vector (E136)."""
 TURNS = 4
 """iterations for each core: shared evenly enough, if their number is no multiple of that of the cores [not recorded]"""
 FLAT_TURNS = 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from opgen.machine import Machine
 from opgen.schedule.auto.cuts import tails_of
@@ -26,7 +27,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.non_temporal import non_temporal_results
 from opgen.schedule.auto.plan import Cut, Plan, Result
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL
+from opgen.schedule.cost.calibration import PARALLEL, ROWS_SHARED
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Elementwise:
             yield owners
             return
         for tail in tails:
-            whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector)
+            whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector) or _enough(nest, others)
             yield Plan(
                 self.name,
                 lane,
@@ -98,3 +99,8 @@ def by_owner(kind: str, nest: Nest, loop: str, lanes: int, machine: Machine) -> 
     others = tuple(n for n in nest.names if n != loop)
     cuts = (Cut(loop, share, part, own), Cut(own, lanes, outer, lane))
     return Plan(kind, lane, cuts=cuts, order=(part, *others, outer), threads=(part,))
+
+
+def _enough(nest: Nest, loops: tuple[str, ...]) -> bool:
+    """Whether threads have enough to share without the vectors of a row, whose place would be divided out of a count."""
+    return prod(nest.extent(n) or 1 for n in loops) >= ROWS_SHARED
