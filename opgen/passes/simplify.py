@@ -45,6 +45,7 @@ from opgen.loop.walk import (
 )
 from opgen.passes.decide import decide
 from opgen.passes.fold import fold
+from opgen.passes.forward import forwarded
 from opgen.passes.sums import collect
 from opgen.passes.unroll import constant_extent
 
@@ -214,7 +215,7 @@ class _Simplifier:
     def _alloc(self, s: Alloc, context: Context, values: Values) -> Stmt:
         old = expressions(s)
         shapes = tuple([self.expr(e, context, values) for e in old])
-        body = self.stmt(s.body, context.with_buffers(s.buffers), values)
+        body = forwarded(s.buffers, self.stmt(s.body, context.with_buffers(s.buffers), values))
         made = s if all(x is y for x, y in zip(shapes, old, strict=True)) else with_expressions(s, shapes)
         assert isinstance(made, Alloc)
         left = {buffer.name for buffer in s.buffers}

@@ -11,7 +11,7 @@ from opgen.loop.nodes import Const, Expr, For, Kernel, Stmt
 from opgen.loop.walk import substitute_expr, with_parts
 from opgen.passes.fold import fold_all
 from opgen.passes.scope import entered
-from opgen.passes.simplify import simplify_expr
+from opgen.passes.simplify import simplify_expr, simplify_stmt
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import require_fresh, require_loops, rewrite_loops
 from opgen.schedule.renaming import renamed, suffixed_names
@@ -48,12 +48,21 @@ def partition(kernel: Kernel, loop: str, at: Sequence[int], suffix: str | None =
         edges.append(s.stop)
         *parts, last = [_part(s, low, high, context) for low, high in pairwise(edges)]
         if suffix is not None:
+            *parts, last = [_decided(p, context) for p in (*parts, last)]
             new = suffixed_names(last, suffix)
             require_fresh(kernel, "partition", new.values())
             last = renamed(last, new, {})
         return b.block((*parts, last))
 
     return rewrite_loops(kernel, loop, rewrite)
+
+
+def _decided(s: Stmt, context: Context) -> Stmt:
+    """A part that is a nest of its own, with what is known in it."""
+    if not isinstance(s, For):
+        return s
+    body = simplify_stmt(s.body, context.with_loop(s.var, s.start, s.stop))
+    return For(s.var, s.start, s.stop, body, s.kind)
 
 
 def _part(s: For, low: Expr, high: Expr, context: Context) -> Stmt:

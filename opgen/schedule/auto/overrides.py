@@ -21,10 +21,11 @@ WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
 TILES = ("scalar_rows", "products", "ragged", "outer_pairs", "streamed", "taps", "pairs", "outer", "nest")
 CONTRACTIONS = ("transposed_maps", *TILES)
 WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
-OF_ANY_SIZE = ("transposed", "elementwise", "rows", "whole", *COPIES)
+OF_ANY_SIZE = ("pieces", "transposed", "elementwise", "rows", "whole", *COPIES)
 
 OVERRIDES: tuple[Override, ...] = (
     Override("open_tiles", OF_ANY_SIZE, "E029"),
+    Override("pieces", OF_ANY_SIZE[1:], "E136"),
     Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
     Override("window_steps", ("few", "flat", *WINDOWS), "E136"),
     Override("sum_steps", ("few", "flat", *WINDOWS), "E136"),

@@ -110,8 +110,11 @@ class _Realiser:
         self._sorted()
 
     def _join(self, handle: Handle) -> None:
-        """Two loops as one; they are brought together first."""
+        """Two loops as one; those over results are brought together first."""
         outer, _, inner = handle.partition("*")
+        if outer not in self._loops:
+            self._take(Flatten(self._name(outer), self._name(inner), self._made(handle)))
+            return
         others = [n for n in self._loops if n not in (outer, inner)]
         if self._loops[-2:] != [outer, inner]:
             self._reorder([*others, outer, inner])

@@ -27,6 +27,7 @@ from opgen.schedule.auto.kinds.nest import Tiled
 from opgen.schedule.auto.kinds.open_sizes import OpenSizes
 from opgen.schedule.auto.kinds.packed import Packed
 from opgen.schedule.auto.kinds.pairs import InPairs
+from opgen.schedule.auto.kinds.pieces import Pieces
 from opgen.schedule.auto.kinds.ragged import InParts
 from opgen.schedule.auto.kinds.rows import Rows
 from opgen.schedule.auto.kinds.tile_products import OnTiles
@@ -64,6 +65,7 @@ PACKED = InLanes("packed", Packed, along_results)
 
 KINDS: tuple[Kind, ...] = (
     OpenSizes(),
+    Pieces(),
     Transposed(),
     Elementwise(),
     Rows(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
@@ -30,10 +31,30 @@ class Rows:
         if loop is None:
             return
         sums, lanes = nest.allocations[0].name, lanes_of(nest, machine, None)
-        private = Private(loop.var, constant_extent(loop), sums, lanes, machine.latency)
-        if partial_sums(private.terms, lanes, private.chains) > 1:
-            threads = nest.names[:PARALLEL]
-            yield Plan(self.name, order=nest.names, private=(private,), threads=threads, otherwise=_shared(nest))
+        threads, shared = nest.names[:PARALLEL], _shared(nest)
+
+        def plan(term: str, terms: int | None, joins: tuple[str, ...] = ()) -> Iterator[Plan]:
+            private = Private(term, terms, sums, lanes, machine.latency)
+            if partial_sums(terms, lanes, private.chains) > 1:
+                yield Plan(self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared)
+
+        for term, terms, joins in _joined(nest, lanes * machine.latency):
+            yield from plan(term, terms, joins)
+        yield from plan(loop.var, constant_extent(loop))
+
+
+def _joined(nest: Nest, full: int) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """The innermost loops of the sum as one, most of them first, where the last one fills no `full` vectors."""
+    loops = [(s.var, constant_extent(s) or 0) for s in nest.inner_loops]
+    if loops[-1][1] % full == 0:
+        return
+    for count in range(len(loops), 1, -1):
+        joined = loops[-count:]
+        names = [n for n, _ in joined]
+        handles = tuple("*".join(names[k:]) for k in range(count - 2, -1, -1))
+        terms = prod(e for _, e in joined)
+        if terms:
+            yield handles[-1], terms, handles
 
 
 def _shared(nest: Nest) -> bool:

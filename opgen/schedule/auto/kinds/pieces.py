@@ -1,0 +1,139 @@
+"""Results that are made in another way from some place on: each range is a nest of its own.
+
+    for j in 0..64: y[j] = a[j]; for j in 64..192: y[j] = b[j - 64]
+
+Cut is a loop by whose place one of several tensors is read, or along which lanes would read forth, then back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from opgen.loop.analysis.polynomial import linear
+from opgen.loop.nodes import Binary, Compare, Const, Expr, If, Load
+from opgen.loop.walk import loads, skeleton, walk_expr, walk_exprs
+from opgen.machine import Machine
+from opgen.schedule.auto.design import Design
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, reduces, updates
+from opgen.schedule.auto.site import Site
+from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PIECE
+from opgen.schedule.steps import Partition, Reorder
+
+
+@dataclass(frozen=True)
+class Pieces:
+    name: str = "pieces"
+
+    def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
+        nest = site.nest
+        if not all(isinstance(e, Const) for s in nest.loops for e in (s.start, s.stop)):
+            return
+        if reduces(nest) or updates(nest) or site.roles.lanes is None:
+            return
+        found = _cut(nest, site.roles.lanes)
+        if found is not None and _is_worth(nest, *found):
+            trial = site.trial.fork()
+            yield Design(self.name, trial, lambda: self._take(site, trial, *found), f"{found[0]} in parts at {found[1]}")
+
+    @staticmethod
+    def _take(site: Site, trial: Trial, loop: str, at: int) -> bool:
+        """The loop outermost, the others joined where they walk on row after row, and cut."""
+        names = site.nest.names
+        name = trial.fresh(f"{loop}_on")
+        start = site.nest.loops[names.index(loop)].start
+        assert isinstance(start, Const)
+        if not trial.take(Reorder((loop, *(n for n in names if n != loop)))):
+            return False
+        trial.joined([n for n in names if n != loop])
+        if not trial.take(Partition(loop, (at - int(start.value),), name.removeprefix(f"{loop}_"))):
+            return False
+        for part in (loop, name):
+            inner = trial.nest(part).names
+            if loop == names[-1]:
+                trial.take(Reorder((*inner[1:], part)))
+            site.schedule(trial, trial.nest(part))
+        return True
+
+
+def _is_worth(nest: Nest, loop: str, at: int) -> bool:
+    """Whether there is enough in each part."""
+    start, stop = _range(nest, loop)
+    others = prod(nest.extent(n) or 0 for n in nest.names if n != loop)
+    return min(at - start, stop - at) * others >= PIECE
+
+
+def _range(nest: Nest, loop: str) -> tuple[int, int]:
+    s = nest.loops[nest.names.index(loop)]
+    assert isinstance(s.start, Const) and isinstance(s.stop, Const)
+    return int(s.start.value), int(s.stop.value)
+
+
+def _cut(nest: Nest, lanes: str) -> tuple[str, int] | None:
+    """The first place from which on a loop does something else, if there is one."""
+    crooked = [e for e in nest.outside_loads if depends(e.indices, lanes) and not is_contiguous(e, lanes, nest.shapes)]
+    for place in (i for e in crooked for i in e.indices):
+        for e in walk_expr(place):
+            at = _turn(e, lanes, *_range(nest, lanes))
+            if at is not None:
+                return lanes, at
+    if len({e.buffer for s in skeleton(nest.core) if isinstance(s, If) for e in loads(s.then)}) > 1:
+        for loop in nest.names:
+            for e in walk_exprs(nest.core):
+                at = _change(e, loop, *_range(nest, loop))
+                if at is not None:
+                    return loop, at
+    return None
+
+
+def _turn(e: Expr, loop: str, start: int, stop: int) -> int | None:
+    """Where min or max takes its other side, or a remainder begins again."""
+    if not isinstance(e, Binary) or e.op not in ("min", "max", "mod"):
+        return None
+    left, right = _line(e.left, loop), _line(e.right, loop)
+    if left is None or right is None:
+        return None
+    if e.op != "mod":
+        return _first(lambda v: _at(left, v) <= _at(right, v), start, stop)
+    step = right[1]
+    if right[0] or step < 1 or abs(_at(left, stop - 1) // step - _at(left, start) // step) > 1:
+        return None
+    return _first(lambda v: _at(left, v) // step == _at(left, start) // step, start, stop)
+
+
+def _change(e: Expr, loop: str, start: int, stop: int) -> int | None:
+    """Where a comparison of the loop with a number turns out otherwise."""
+    if not isinstance(e, Compare) or e.op not in ("lt", "le", "gt", "ge") or not e.left.type.dtype.is_int:
+        return None
+    left, right = _line(e.left, loop), _line(e.right, loop)
+    if left is None or right is None:
+        return None
+    below = e.op in ("lt", "ge")
+    return _first(lambda v: _at(left, v) < _at(right, v) + (not below), start, stop)
+
+
+def _line(e: Expr, loop: str) -> tuple[int, int] | None:
+    """(c, r) with e == c * loop + r, both numbers."""
+    if e.type.lanes != 1 or not e.type.dtype.is_int or any(isinstance(p, Load) for p in walk_expr(e)):
+        return None
+    found = linear(e, loop)
+    if found is None or not isinstance(found[0], Const) or not isinstance(found[1], Const):
+        return None
+    return int(found[0].value), int(found[1].value)
+
+
+def _at(line: tuple[int, int], place: int) -> int:
+    return line[0] * place + line[1]
+
+
+def _first(holds: Callable[[int], bool], start: int, stop: int) -> int | None:
+    """The first place at which what changes once, if at all, is not as it is at the start."""
+    if stop - start < 2 or holds(stop - 1) == holds(start):
+        return None
+    low, high = start, stop - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) == holds(start) else (low, middle)
+    return high
