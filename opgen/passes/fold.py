@@ -305,7 +305,14 @@ def _fold_select(e: Select) -> Expr:
     truth = _truth(e.condition)
     if truth is not None:
         return e.if_true if truth else e.if_false
-    return e.if_true if e.if_true == e.if_false else e
+    if e.if_true == e.if_false:
+        return e.if_true
+    match e.if_true:
+        case Binary("min" | "max" as op, left, right) if left == e.if_false and left.type.dtype.is_int:
+            least, greatest = left.type.dtype.least, left.type.dtype.greatest
+            nothing = Const(greatest if op == "min" else least, left.type)
+            return Binary(op, left, Select(e.condition, right, nothing))  # one step of a reduction
+    return e
 
 
 def _fold_unary(e: Unary) -> Expr:
