@@ -24,6 +24,7 @@ from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, nests
+from opgen.schedule.auto.recurrences import rows_at_once
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import STEP_SHARED
@@ -130,7 +131,7 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
         for nest in nests(kernel):
             alone(nest)
     for s in _apart(trial.kernel, machine) if stepwise else ():
-        trial.take(Parallel(s.var))
+        trial.take(Parallel(rows_at_once(trial, s)))
     if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial)):
         pitched(trial, machine)
 

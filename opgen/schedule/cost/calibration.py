@@ -178,7 +178,7 @@ FAN_DIVISOR = 8
 PARALLEL = 2
 """loops: the most that are fused into the parallel one [not recorded]"""
 ROWS_SHARED = 64
-"""So many rows or more are shared among threads whole, rather than vector by vector (E136)."""
+"""rows: so many or more are shared among threads whole, rather than vector by vector [E136]"""
 TURNS = 4
 """iterations for each core: shared evenly enough, if their number is no multiple of that of the cores [not recorded]"""
 FLAT_TURNS = 2
@@ -414,3 +414,9 @@ GPU_WARP = 32
 GPU_FUSED = 3
 """loops: the most of unknown extent that are fused over the blocks: each makes the indices harder to reason about [not
 recorded]"""
+
+# Recurrences --------------------------------------------------------------------------------------------------------
+ROWS_AT_ONCE = 8
+"""rows: that go through short steps together, as many as there are ways in a set of the first cache [E137]"""
+STEP_STORES = 2
+"""stores: of a short step, the most [E137]"""
