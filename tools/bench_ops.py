@@ -96,9 +96,8 @@ def _measured(chosen: Sequence[OpRow], workers: Sequence[Worker], rounds: int) -
 
 def _report(rows: Sequence[Row]) -> None:
     compared = all(r.peer for r in rows)
-    click.echo(
-        f"{'worst first' if compared else '':<{WIDTH}} {'opgen':>10}" + (f" {'PyTorch':>10}   ratio" * compared) + "   (us)"
-    )
+    head = "worst first" if compared else ""
+    click.echo(f"{head:<{WIDTH}} {'opgen':>10}" + (f" {'PyTorch':>10}   ratio" * compared) + "   (us)")
     for row in sorted(rows, key=lambda r: r.ratio):
         click.echo(str(row))
     if compared:

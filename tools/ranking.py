@@ -24,7 +24,7 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.cost.calibration import CANDIDATES
 from opgen.schedule.why import choices
 from opgen.spec import solve
-from tools.bench_ops import CASES, SPEC
+from tools.bench.op_rows import CASES, SPEC
 
 ROUNDS = 15
 WITHIN = 1.05

@@ -37,9 +37,9 @@ from opgen.pipeline import Pipeline, variant_of
 from opgen.runtime.choose import takes
 from opgen.schedule.default import scheduled
 from opgen.spec import solve
-from tools import bench_ops
 from tools.bench.kernels import pipeline_of
 from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Case, Choice, read_cases
+from tools.bench.op_rows import CASES, SPEC
 
 ROOT = Path(__file__).resolve().parent.parent
 HASH = 12
@@ -91,10 +91,7 @@ def rows(extra: int = 0) -> list[Row]:
     every = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
     rng = random.Random(0)
     found = [row for case in (*every, *(_random_case(rng, n) for n in range(extra))) for row in _rows(case)]
-    ops = (
-        Row(f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}", None, "", op, shapes)
-        for op, shapes in bench_ops.CASES
-    )
+    ops = (Row(f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}", None, "", op, shapes) for op, shapes in CASES)
     return [*found, *ops]
 
 
@@ -131,7 +128,7 @@ def _random_case(rng: random.Random, number: int) -> Case:
 
 
 def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Pipeline:
-    module = load(bench_ops.SPEC)
+    module = load(SPEC)
     op = next(o for o in module.ops if o.function_name == name)
     call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
     dtype = "int32" if name.endswith("int32") else "float32"

@@ -29,8 +29,6 @@ depth_to_space_float32_DCR_0(
     const i64 y = n_c_y_x_o % 16;
     const i64 x_t = (i64)threadIdx.x;
     if (x_t < 16) {
-        f32 element[1];
-        element[0] = input[((n * 16 + c) * 16 + y) * 16 + x_t];
-        output[((n * 16 + c) * 16 + y) * 16 + x_t] = element[0];
+        output[((n * 16 + c) * 16 + y) * 16 + x_t] = input[((n * 16 + c) * 16 + y) * 16 + x_t];
     }
 }

@@ -6,7 +6,6 @@ target triple = "x86_64-unknown-linux-gnu"
 
 define internal i32 @depth_to_space_float32_DCR.n_c(ptr noalias readonly align 4 %input, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
-  %element = alloca [8 x float], align 64
   %n_c.any = icmp slt i64 %begin, %end
   br i1 %n_c.any, label %n_c.body, label %n_c.done
 n_c.body:
@@ -28,10 +27,8 @@ x_o.body:
   %x_o.scaled = phi i64 [ 0, %y.body ], [ %x_o.scaled.next, %x_o.body ]
   %input.at.2 = getelementptr float, ptr %input.at.1, i64 %x_o.scaled
   %input.value = load <8 x float>, ptr %input.at.2, align 4
-  store <8 x float> %input.value, ptr %element, align 64
-  %element.value = load <8 x float>, ptr %element, align 64
   %output.at.2 = getelementptr float, ptr %output.at.1, i64 %x_o.scaled
-  store <8 x float> %element.value, ptr %output.at.2, align 4
+  store <8 x float> %input.value, ptr %output.at.2, align 4
   %x_o.next = add nsw i64 %x_o, 1
   %x_o.more = icmp slt i64 %x_o.next, 2
   %x_o.scaled.next = add i64 %x_o.scaled, 8

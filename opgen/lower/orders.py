@@ -6,9 +6,12 @@ The values are copied, one row for each of the other indices, and each row is so
 
 * Few places are wanted: the best so far are kept in order, and each value that is among them is put in its place,
   O(values * places).
+* At most half of them are wanted: the best so far are kept in a heap, the worst of them at its root, which a better
+  value replaces; what does not come after the worst in the end is merged, O(values + places * log(places) * log(values
+  / places)) on average.
 * Else runs of 1, 2, 4, ... values are merged, from the copy to other memory and back, O(n log n).
 
-Both are stable.  A NaN is above all numbers.
+All are stable.  A NaN is above all numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from opgen.dtypes import BOOL, INT64, DType
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Compare, CompareOp, Expr, For, Load, Select, Stmt, Store
+from opgen.loop.nodes import Buffer, Compare, CompareOp, Expr, For, Let, Load, Select, Stmt, Store, Var
 from opgen.lower.scope import TensorAccess
 from opgen.spec.model import Definition, Index, Read, Reduce
 from opgen.spec.model import Expr as SpecExpr
@@ -31,6 +34,9 @@ MORE = 64
 """Places up to which this is done where there are `MANY` times as many values: few of them are among the best."""
 
 MANY = 8
+
+HALF = 2
+"""From so many times as many values as places on there is a heap."""
 
 DOUBLED = 31
 """Merges from the copy to other memory and back that any row could need: each makes runs 4 times as long."""
@@ -159,7 +165,10 @@ def sorted_rows(
             body = For(var.name, b.index(0), size, body)
         return body
 
-    sort = b.when(b.either(few, more), each_row(_selected(row, places)), each_row(_merged(row)))
+    part = b.when(
+        b.compare("le", b.mul(places, HALF), row.size), each_row(_heaped(row, places)), each_row(_merged(row))
+    )
+    sort = b.when(b.either(few, more), each_row(_selected(row, places)), part)
     return [numbered, spare_order, spare], [sort, _taken(d, e, row, order, sizes, names)]
 
 
@@ -222,27 +231,111 @@ def _selected(row: _Row, places: Expr) -> Stmt:
     return b.alloc((n.buffer for n in (key, number, moved, held, held_number)), b.block((fill, scan)))
 
 
-def _merged(row: _Row) -> Stmt:
-    """All values in order, by merging runs: from the copy to the spare memory, and back."""
-    width, step, numbering = row.number("width"), b.var(row.fresh("merge")), b.var(row.fresh("value"))
-    there = _one_merge(row, width)
-    back = replace(row, keys=row.spare, spare=row.keys, order=row.spare_order, spare_order=row.order)
-    first = b.block(
-        (width.set(1), For(numbering.name, b.index(0), row.size, row.put(row.order, numbering, numbering), "ordered"))
+def _heaped(row: _Row, places: Expr) -> Stmt:
+    """The first `places` values in order: the last of them out of a heap of the best so far in the spare memory, then
+    all that do not come after it, merged.
+    """
+    heap = _Heap(
+        row, b.minimum(places, row.size), row.number("key", row.keys.dtype), row.number("hole"), row.number("child")
     )
+    first, parent, rest, value = (b.var(row.fresh(n)) for n in ("first", "parent", "rest", "value"))
+    filled = row.put(row.spare, first, row.at(row.keys, first))
+    fill = For(first.name, b.index(0), heap.kept, filled, "ordered")
+    half = b.floordiv(heap.kept, 2)
+    above = row.inside(b.sub(b.sub(half, 1), parent))
+    begun = b.block((heap.key.set(row.at(row.spare, above)), heap.hole.set(above), *heap.sift()))
+    made = For(parent.name, b.index(0), half, begun, "ordered")
+    worst = row.at(row.spare, b.index(0))
+    replaced = b.when(row.before(heap.key.now, worst), b.block((heap.hole.set(0), *heap.sift())))
+    seen = b.block((heap.key.set(row.at(row.keys, rest)), b.when(row.perhaps_before(heap.key.now, worst), replaced)))
+    scan = _apart(row, heap.kept, rest, seen)
+
+    count = row.number("count")
+    here = row.inside(count.now)
+    put = row.put(row.keys, here, heap.key.now), row.put(row.order, here, value), count.set(b.add(count.now, 1))
+    taken = (heap.key.set(row.at(row.keys, value)), b.when(b.negate(row.before(worst, heap.key.now)), b.block(put)))
+    take = For(value.name, b.index(0), row.size, b.block(taken), "ordered")
+    statements = (fill, made, scan, count.set(0), take, _merged(row, count.now))
+    numbers = (heap.key, heap.hole, heap.child, count)
+    return b.alloc((n.buffer for n in numbers), b.when(b.compare("ge", places, 1), b.block(statements)))
+
+
+def _apart(row: _Row, start: Expr, place: Var, each: Stmt) -> Stmt:
+    """Something for each place of a row from `start` on: every eighth, then those in the middle between, and so on, so
+    that what is seen first is a sample of all, however they are sorted.
+    """
+    turn, count = b.var(row.fresh("turn")), b.var(row.fresh("seen"))
+    step: Expr = b.index(2)
+    for number, size in ((2, 4), (1, 8), (0, 8)):
+        step = b.select(b.compare("eq", turn, number), b.index(size), step)
+    first = b.select(b.compare("eq", turn, 0), b.index(0), b.floordiv(step, 2))
+    here = b.add(b.add(start, first), b.mul(count, step))
+    body = Let(place, here, b.when(b.compare("lt", place, row.size), each))
+    inner = For(count.name, b.index(0), b.ceildiv(row.size, 2), body, "ordered")
+    return For(turn.name, b.index(0), b.index(4), inner, "ordered")
+
+
+@dataclass(frozen=True)
+class _Heap:
+    """`kept` values in the spare memory, none of which comes after the one above it, and one that is to go in."""
+
+    row: _Row
+    kept: Expr
+    key: _Number
+    hole: _Number
+    child: _Number
+
+    def sift(self) -> tuple[Stmt, ...]:
+        """The value goes to where the hole is, or as far below as values there come after it."""
+        row, hole, child = self.row, self.hole, self.child
+        level = b.var(row.fresh("level"))
+        here, there = row.inside(hole.now), row.inside(child.now)
+        left, right = row.at(row.spare, there), row.at(row.spare, row.inside(b.add(child.now, 1)))
+        further = b.both(b.compare("lt", b.add(child.now, 1), self.kept), row.before(left, right))
+        down = b.block((row.put(row.spare, here, row.at(row.spare, there)), hole.set(child.now)))
+        step = b.block(
+            (
+                child.set(b.add(child.now, Select(further, b.index(1), b.index(0)))),
+                b.when(row.before(self.key.now, row.at(row.spare, there)), down, child.set(row.size)),
+            )
+        )
+        inside = b.compare("lt", child.now, self.kept)
+        each = b.block((b.when(inside, step), child.set(b.add(b.add(child.now, child.now), 1))))
+        levels = For(level.name, b.index(0), _levels(self.kept), each, "ordered")
+        return child.set(b.add(b.add(hole.now, hole.now), 1)), levels, row.put(row.spare, here, self.key.now)
+
+
+def _levels(kept: Expr) -> Expr:
+    """How deep a heap is, or two more."""
+    levels: Expr = b.index(DOUBLED)
+    for depth in range(16, 2, -2):
+        levels = b.select(b.compare("lt", kept, 1 << depth), b.index(depth), levels)
+    return levels
+
+
+def _merged(row: _Row, count: Expr | None = None) -> Stmt:
+    """All values in order, by merging runs: from the copy to the spare memory, and back; or `count` of them, which have
+    their numbers.
+    """
+    width, step, numbering = row.number("width"), b.var(row.fresh("merge")), b.var(row.fresh("value"))
+    size = row.size if count is None else count
+    there = _one_merge(row, width, size)
+    back = replace(row, keys=row.spare, spare=row.keys, order=row.spare_order, spare_order=row.order)
+    numbered = For(numbering.name, b.index(0), row.size, row.put(row.order, numbering, numbering), "ordered")
+    first = b.block((width.set(1), *([numbered] if count is None else [])))
     merge = b.block(
         (
             there,
             width.set(b.add(width.now, width.now)),
-            _one_merge(back, width),
+            _one_merge(back, width, size),
             width.set(b.add(width.now, width.now)),
         )
     )
-    each = b.block((b.when(b.compare("eq", step, 0), first), b.when(b.compare("lt", width.now, row.size), merge)))
+    each = b.block((b.when(b.compare("eq", step, 0), first), b.when(b.compare("lt", width.now, size), merge)))
     return b.alloc((width.buffer,), For(step.name, b.index(0), b.index(DOUBLED), each, "ordered"))
 
 
-def _one_merge(row: _Row, width: _Number) -> Stmt:
+def _one_merge(row: _Row, width: _Number, size: Expr) -> Stmt:
     """Pairs of runs of a width, each merged into one of twice the width, in the spare memory: from both ends at once,
     which do not wait for each other.
     """
@@ -252,8 +345,8 @@ def _one_merge(row: _Row, width: _Number) -> Stmt:
     pair = b.block(
         (
             low.set(end.now),
-            middle.set(b.minimum(b.add(low.now, width.now), row.size)),
-            end.set(b.minimum(b.add(middle.now, width.now), row.size)),
+            middle.set(b.minimum(b.add(low.now, width.now), size)),
+            end.set(b.minimum(b.add(middle.now, width.now), size)),
             pairs.set(b.add(t, b.ceildiv(b.sub(end.now, low.now), 2))),
             front.left.set(low.now),
             front.right.set(middle.now),
@@ -273,10 +366,13 @@ def _one_merge(row: _Row, width: _Number) -> Stmt:
     )
     one = (b.when(b.compare("eq", t, pairs.now), pair), *front.read(), *back.read())
     moves = (*front.move(of_front, 1), *back.move(of_back, -1))
-    steps = For(t.name, b.index(0), b.ceildiv(row.size, 2), b.block((*one, *moves)), "ordered")
+    each = b.block((*one, *moves))
+    if size is not row.size:  # which is not known before
+        each = b.when(b.compare("lt", b.add(t, t), size), each)
+    steps = For(t.name, b.index(0), b.ceildiv(row.size, 2), each, "ordered")
     numbers = (low, middle, end, pairs, *front.numbers, *back.numbers)
     start = tuple(n.set(0) for n in numbers if n.buffer.dtype == INT64)
-    merged = b.when(b.compare("ge", row.size, 1), b.block((*start, steps)))  # a row has a last place then
+    merged = b.when(b.compare("ge", size, 1), b.block((*start, steps)))  # a row has a last place then
     return b.alloc((n.buffer for n in numbers), merged)
 
 

@@ -15,7 +15,7 @@ from opgen.loop.walk import loads, map_stmt, parts, stores, walk, walk_expr
 
 
 def forwarded(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
-    """The body of an allocation in which what such buffers hold is read in place of them, as far as that is the same."""
+    """The body of an allocation that reads what such buffers hold where it came from, as far as that is the same."""
     if not isinstance(body, Block):
         return body
     for buffer in buffers:

@@ -55,8 +55,8 @@ class OpRow:
     """An op of a module at some sizes.
 
     A tensor is a shape and how its elements are drawn: `128x768` float32, normal; `128x768:positive` their absolute
-    values; `:small` a 32nd of them; `:unit` float32 between -0.99 and 0.99; `:int64<10` integers from 0 on below 10; `:int8` normal with a standard
-    deviation of `protocol.SPREAD`, as far as the type goes; `:bool` either.
+    values; `:small` a 32nd of them; `:unit` between -0.99 and 0.99; `:int64<10` integers from 0 on below 10; `:int8`
+    normal with a standard deviation of `protocol.SPREAD`, as far as the type goes; `:bool` either.
     """
 
     module: str

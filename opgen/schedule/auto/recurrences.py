@@ -1,6 +1,6 @@
 """Recurrences that are each by itself, several at once: a step of one need not wait for the step before of another.
 
-    parallel b.o: ordered t: unroll 8 b: up[b, t + 1] = x[b, t] + up[b, t]
+parallel b.o: ordered t: unroll 8 b: up[b, t + 1] = x[b, t] + up[b, t]
 """
 
 from __future__ import annotations

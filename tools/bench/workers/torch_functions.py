@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-
-Tensor = torch.Tensor
+from torch import Tensor
 
 
 def _two_products(x: Tensor, w: Tensor, h: Tensor, r: Tensor) -> Tensor:

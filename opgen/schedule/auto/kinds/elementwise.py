@@ -102,5 +102,5 @@ def by_owner(kind: str, nest: Nest, loop: str, lanes: int, machine: Machine) -> 
 
 
 def _enough(nest: Nest, loops: tuple[str, ...]) -> bool:
-    """Whether threads have enough to share without the vectors of a row, whose place would be divided out of a count."""
+    """Whether threads have enough to share without the vectors of a row: their places would be divided out."""
     return prod(nest.extent(n) or 1 for n in loops) >= ROWS_SHARED

@@ -36,7 +36,9 @@ class Pieces:
         found = _cut(nest, site.roles.lanes)
         if found is not None and _is_worth(nest, *found):
             trial = site.trial.fork()
-            yield Design(self.name, trial, lambda: self._take(site, trial, *found), f"{found[0]} in parts at {found[1]}")
+            yield Design(
+                self.name, trial, lambda: self._take(site, trial, *found), f"{found[0]} in parts at {found[1]}"
+            )
 
     @staticmethod
     def _take(site: Site, trial: Trial, loop: str, at: int) -> bool:
@@ -67,7 +69,8 @@ def _is_worth(nest: Nest, loop: str, at: int) -> bool:
 
 def _range(nest: Nest, loop: str) -> tuple[int, int]:
     s = nest.loops[nest.names.index(loop)]
-    assert isinstance(s.start, Const) and isinstance(s.stop, Const)
+    assert isinstance(s.start, Const)
+    assert isinstance(s.stop, Const)
     return int(s.start.value), int(s.stop.value)
 
 

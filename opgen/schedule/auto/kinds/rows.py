@@ -36,7 +36,9 @@ class Rows:
         def plan(term: str, terms: int | None, joins: tuple[str, ...] = ()) -> Iterator[Plan]:
             private = Private(term, terms, sums, lanes, machine.latency)
             if partial_sums(terms, lanes, private.chains) > 1:
-                yield Plan(self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared)
+                yield Plan(
+                    self.name, None, joins, order=nest.names, private=(private,), threads=threads, otherwise=shared
+                )
 
         for term, terms, joins in _joined(nest, lanes * machine.latency):
             yield from plan(term, terms, joins)
