@@ -150,7 +150,8 @@ def sorted_rows(
     numbered = Buffer(names(f"{d.tensor}_order"), INT64, shape, "heap")
     spare_order = replace(numbered, name=names(f"{d.tensor}_spare_order"))
     spare = replace(keys.buffer, name=names(f"{d.tensor}_spare"))
-    outer = tuple(b.var(names(f"{d.tensor}_{r.name}")) for r in d.indices if Index(r.name) != e.place)
+    others = [r.name for r in d.indices if Index(r.name) != e.place]
+    outer, outer_of_heap = (tuple(b.var(names(f"{d.tensor}_{name}")) for name in others) for _ in range(2))
     places = next(size for r, size in zip(d.indices, sizes, strict=True) if Index(r.name) == e.place)
 
     def fresh(name: str) -> str:
@@ -160,14 +161,13 @@ def sorted_rows(
     few = b.compare("le", places, FEW)
     more = b.both(b.compare("le", places, MORE), b.compare("le", b.mul(places, MANY), row.size))
 
-    def each_row(body: Stmt) -> Stmt:
-        for var, size in reversed(list(zip(outer, shape[:-1], strict=True))):
+    def each_row(body: Stmt, along: Sequence[Var] = outer) -> Stmt:
+        for var, size in reversed(list(zip(along, shape[:-1], strict=True))):
             body = For(var.name, b.index(0), size, body)
         return body
 
-    part = b.when(
-        b.compare("le", b.mul(places, HALF), row.size), each_row(_heaped(row, places)), each_row(_merged(row))
-    )
+    heaped = each_row(_heaped(replace(row, outer=outer_of_heap), places), outer_of_heap)
+    part = b.when(b.compare("le", b.mul(places, HALF), row.size), heaped, each_row(_merged(row)))
     sort = b.when(b.either(few, more), each_row(_selected(row, places)), part)
     return [numbered, spare_order, spare], [sort, _taken(d, e, row, order, sizes, names)]
 
