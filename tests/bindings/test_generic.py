@@ -99,6 +99,14 @@ def test_a_call_of_a_known_form_makes_nothing(ops: ModuleType, monkeypatch: pyte
     assert not made
 
 
+def test_numbers_whose_values_count_are_looked_at_once(ops: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    for axes in ([0], [1], np.array([1], np.int64)):
+        ops.reduce_mean(X, axes)
+    monkeypatch.setattr(generic.Generic, "_found", lambda *_: pytest.fail("the op is looked at again"))
+    for axes, axis in (([0], 0), ([1], 1), (np.array([1], np.int64), 1)):
+        np.testing.assert_allclose(np.ravel(ops.reduce_mean(X, axes)), X.mean(axis), rtol=1e-6)
+
+
 def test_prepared_calls(ops: ModuleType) -> None:
     e = np.exp(X - X.max(0))
     run = ops.prepare.softmax(X, axis=0)

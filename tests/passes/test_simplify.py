@@ -59,6 +59,22 @@ CASES = {
         "y[0] = x[0]*1.0f32 + 0.0f32",
         "y[0] = x[0] + 0.0f32",
     ),
+    "what is kept to be read once is read where it came from": (
+        "for i in 0..n:\n    alloc e: float32[] register\n    e[] = x[i]\n    y[i] = e[] + 1.0f32",
+        "for i in 0..n:\n    y[i] = x[i] + 1.0f32",
+    ),
+    "but not if that is written in between, or read again and again": (
+        "for i in 1..n:\n    alloc e: float32[] register\n    e[] = y[i]\n    y[i] = 2.0f32\n    y[i - 1] = e[]\n"
+        "  alloc e: float32[] register\n  e[] = x[0]\n  for i in 0..n:\n      y[i] = e[]",
+        "for i in 1..n:\n    alloc e: float32[] register\n    e[] = y[i]\n    y[i] = 2.0f32\n    y[i - 1] = e[]\n"
+        "  alloc e: float32[] register\n  e[] = x[0]\n  for i in 0..n:\n      y[i] = e[]",
+    ),
+    "a minimum under a condition is a step of a reduction": (
+        "alloc a: int32[] register\n  a[] = 9i32\n  for i in 0..n:\n"
+        "    a[] = select(x[i] > 0.0f32, min(a[], int32(i)), a[])\n  y[0] = float32(a[])",
+        "alloc a: int32[] register\n  a[] = 9i32\n  for i in 0..n:\n"
+        "    a[] = min(a[], select(x[i] > 0.0f32, int32(i), 2147483647i32))\n  y[0] = float32(a[])",
+    ),
     "a mask that always holds goes": (
         "y[ramp(0, 1, 4) if ramp(0, 1, 4) < broadcast(n, 4)] = broadcast(x[0], 4)",
         "y[ramp(0, 1, 4)] = broadcast(x[0], 4)",

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from opgen import schedule
-from opgen.loop.nodes import Const, Kernel
-from opgen.loop.walk import buffers_in
+from opgen.loop.nodes import Const, If, Kernel
+from opgen.loop.parse import parse_kernel
+from opgen.loop.walk import buffers_in, loops_in, skeleton
 from opgen.machine import Machine, typical
 from opgen.machine.model import Cache
 from opgen.passes.legalize import legalize
+from opgen.passes.simplify import simplify
 from opgen.runtime.run import run_kernel
 from opgen.schedule.auto import choose, overrides
 from opgen.schedule.auto.choose import Candidate, Choice, Chooser
@@ -30,7 +32,9 @@ from opgen.schedule.auto.price import Price, Prices
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule
+from opgen.schedule.steps import Partition
 from opgen.schedule.why import choices, why
+from tests.schedule.differential import assert_same
 from tests.schedule.kernels import kernel as kernel_from
 from tests.schedule.test_plain import DTYPES, Shapes, few_bits, kernel_of, shapes_across, shapes_of_rows, tiny_caches
 
@@ -351,3 +355,46 @@ def test_a_plan_near_the_time_of_the_arithmetic_ends_the_search(monkeypatch: pyt
     monkeypatch.setattr(choose, "ENOUGH", 0)
     scheduled(kernel, "cpu", machine)
     assert "nest" in asked
+
+
+PIECES = {
+    "a choice between tensors": (
+        "kernel join(a: float32[40, 90], b: float32[40, 53]) -> (y: float32[40, 143]):\n"
+        "  for i in 0..40:\n    for j in 0..143:\n"
+        "      alloc p: float32[] register\n      alloc q: float32[] register\n"
+        "      if j < 90:\n        p[] = a[i, j]\n      else:\n        p[] = 0.0f32\n"
+        "      if j >= 90:\n        q[] = b[i, j - 90]\n      else:\n        q[] = 0.0f32\n"
+        "      y[i, j] = select(j < 90, p[], q[])\n",
+        1,
+    ),
+    "forth, then back": (
+        "kernel reflect(x: float32[160, 50]) -> (y: float32[160, 80]):\n"
+        "  for i in 0..160:\n    for j in 0..80:\n"
+        "      y[i, j] = x[i, min((j + 78) % 98, 98 - (j + 78) % 98)]\n",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_what_is_made_otherwise_from_some_place_on_is_cut(name: str) -> None:
+    text, cuts = PIECES[name]
+    kernel = simplify(parse_kernel(text))
+    after = scheduled(kernel, "cpu", typical(32))[1]
+    assert sum(isinstance(s, Partition) for s in scheduled(kernel, "cpu", typical(32))[0].steps) == cuts
+    assert len(nests(after)) == cuts + 1
+    assert not any(isinstance(s, If) for nest in nests(after) for s in skeleton(nest.core))
+    assert_same(kernel, after, {}, 0, name)
+
+
+@pytest.mark.parametrize("rows", [16, 13])
+def test_short_recurrences_of_several_rows_go_on_together(rows: int) -> None:
+    kernel = parse_kernel(
+        f"kernel sums(x: float32[{rows}, 30]) -> (y: float32[{rows}, 31]):\n"
+        f"  for i in 0..{rows}:\n    y[i, 0] = 0.0f32\n"
+        f"  for r in 0..{rows}:\n    ordered for t in 0..30:\n      y[r, t + 1] = y[r, t] + x[r, t]\n"
+    )
+    after = scheduled(kernel, "cpu", typical(32))[1]
+    steps = next(s for s in loops_in(after.body) if s.kind == "ordered")
+    assert [(s.kind, s.stop) for s in loops_in(steps.body)] == [("unroll", Const(8))]
+    assert_same(kernel, after, {}, 0, f"{rows} rows")

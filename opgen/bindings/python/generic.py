@@ -114,6 +114,7 @@ class Generic:
             if kept is not None:
                 return kept, tensors
         found, given = self._found(tensors, attributes, results)
+        quick = self._quick(tensors, attributes, results) if quick is None else quick
         if quick is not None:
             _keep(self._forms, quick, found)
         return found, given
