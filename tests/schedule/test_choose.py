@@ -370,7 +370,7 @@ PIECES = {
     "forth, then back": (
         "kernel reflect(x: float32[160, 50]) -> (y: float32[160, 80]):\n"
         "  for i in 0..160:\n    for j in 0..80:\n"
-        "      y[i, j] = x[i, min((j + 78) % 98, 98 - (j + 78) % 98)]\n",
+        "      y[i, j] = x[i, min((j - 20) % 98, 98 - (j - 20) % 98)]\n",
         2,
     ),
 }
