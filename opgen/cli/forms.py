@@ -195,6 +195,8 @@ def _value(decl: s.AttrDecl, text: str) -> AttrArgument:
     if kind in ("enum", "layout", "type"):
         words = [w.strip() for w in text.strip().removeprefix("[").removesuffix("]").split(",")]
         return words if decl.type.shape else text
+    if kind == "equation":
+        return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):
             raise UserError(f"--attr {name}={text}: expected true or false")

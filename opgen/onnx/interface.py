@@ -131,6 +131,8 @@ def _element(parameter: Parameter, value: object) -> int | float | bool | str:
         if value not in words:
             raise MisfitError(f"attribute '{name}' is {value!r}; supported are {', '.join(words)}")
         return str(value)
+    if kind == "equation" and isinstance(value, str):
+        return value
     if not isinstance(value, int | float) or (kind != "float" and not isinstance(value, int)):
         raise MisfitError(f"attribute '{name}' is {value!r}, which is no {kind}")
     if kind == "type":

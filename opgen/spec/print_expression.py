@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from opgen.spec import syntax as s
 from opgen.spec.pretty import SOFT, SPACE, Align, Document, Group, Nest, fill, join
+from opgen.spec.text import quote
 
 PRECEDENCE = {
     "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6,
@@ -147,4 +148,6 @@ def value(tree: s.Value) -> Document:
         return tree.text
     if isinstance(tree, s.Named):
         return tree.name
+    if isinstance(tree, s.Text):
+        return quote(tree.value)
     return ("[", fill([value(item) for item in tree.items]), "]")

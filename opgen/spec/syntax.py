@@ -159,8 +159,8 @@ class ListValue(Node):
     items: tuple[Value, ...]
 
 
-Value: TypeAlias = Constant | Named | ListValue
-"""A literal in a default or an example: a number, a word, or a list."""
+Value: TypeAlias = Constant | Named | ListValue | Text
+"""A literal in a default or an example: a number, a word, a list, or a text."""
 
 
 # Declarations in an op or a fragment --------------------------------------------------------------

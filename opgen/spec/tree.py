@@ -137,6 +137,8 @@ class TreeBuilder:
         node = as_branch(child)
         if node.data == "list_value":
             return s.ListValue(self.span(node), tuple(self.value(c) for c in node.children if c is not None))
+        if node.data == "text_value":
+            return self.text(node.children[0])
         sign, body = node.children
         word = self._name(as_token(body)) if node.data == "word_value" else str(body)
         written = word if sign is None else f"-{word}"

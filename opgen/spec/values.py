@@ -22,6 +22,8 @@ def _value(report: Report, tree: s.Value) -> m.ExampleValue:
         return tuple(_value(report, item) for item in tree.items)
     if isinstance(tree, s.Named):
         return _WORDS.get(tree.name, tree.name)
+    if isinstance(tree, s.Text):
+        return tree.value
     value = number(tree)
     if value is None:
         report.add("S004", f"{tree.text} is out of range", tree.span)

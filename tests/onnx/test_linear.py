@@ -1,4 +1,4 @@
-"""Determinants, running products, and windows, against numpy in float64.
+"""Determinants, sums of products, running products, and windows, against numpy in float64.
 
 Values are drawn from OPGEN_TEST_SEED (0).
 """
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from generated import onnx_ops
+from opgen.diagnostics import UserError
 
 SEED = int(os.environ.get("OPGEN_TEST_SEED", "0"))
 
@@ -26,6 +27,53 @@ def test_determinants(size: int) -> None:
     if size > 1:
         assert onnx_ops.det(np.ones((size, size))) == 0
         assert np.isnan(onnx_ops.det(np.full((size, size), np.nan)))
+
+
+SUMS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "": ((),),
+    "ba": ((2, 3),),
+    "ii->i": ((3, 3),),
+    "ijij": ((2, 3, 2, 3),),
+    "...ii->...i": ((2, 3, 3),),
+    "Tt,tT->T": ((3, 4), (4, 3)),
+    " i j , j k -> i k ": ((2, 3), (3, 4)),
+    "...ij,...jk": ((2, 3, 4), (1, 4, 5)),
+    "B...a,...a->...B": ((5, 2, 4), (2, 4)),
+    "a,,b": ((3,), (), (4,)),
+    "a,b,ab->": ((3,), (4,), (3, 4)),
+    "ab,cd->": ((2, 3), (4, 5)),
+    "ab,bc,cd->ad": ((2, 0), (0, 4), (4, 5)),
+    "abc,cd,de,efg,gh->abfh": ((2, 3, 4), (4, 5), (5, 6), (6, 2, 3), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("equation", SUMS)
+def test_sums_of_products(equation: str) -> None:
+    """As numpy's; in the types that numpy sums as it does."""
+    rng = np.random.default_rng(SEED)
+    for dtype in (np.float64, np.int32):
+        factors = [np.asarray(rng.integers(-9, 9, shape), dtype) for shape in SUMS[equation]]
+        found = onnx_ops.einsum(factors, equation=equation)
+        wanted = np.einsum(equation, *factors) if equation else factors[0]
+        np.testing.assert_array_equal(found, wanted, err_msg=f"seed {SEED}", strict=True)
+
+
+MISTAKES = {
+    "ij,j": "argument 'equation': expected an equation of 1 term, given 'ij,j'",
+    "i": "argument 'x_0': expected a tensor of rank 1, given rank 2",
+    "ij->jk": "argument 'equation': expected 'k' of the result in a term before '->', given 'ij->jk'",
+    "ij->jj": "argument 'equation': expected each letter of the result once, given 'ij->jj'",
+    "i1": "argument 'equation': expected letters and at most one '...' in each term, given 'i1'",
+    "a->b->c": "argument 'equation': expected letters and at most one '...' in each term, given 'a->b->c'",
+    "ii": "argument 'x_0': expected dimension 1 to be 2 (i_size), given shape [2, 3]",
+}
+
+
+@pytest.mark.parametrize("equation", MISTAKES)
+def test_an_equation_that_does_not_fit(equation: str) -> None:
+    with pytest.raises(UserError) as caught:
+        onnx_ops.einsum([np.ones((2, 3))], equation=equation)
+    assert str(caught.value) == f"Einsum: {MISTAKES[equation].replace('x_0', 'Inputs_0')}"
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -113,7 +113,7 @@ def _attribute(attr: s.AttrDecl, name: str) -> ParameterView:
 
 def _annotation(attr: s.AttrDecl) -> str:
     kind = attr.type.kind.name
-    if kind == "type":
+    if kind in ("type", "equation"):
         return "str"
     if attr.type.words:
         words = f"Literal[{', '.join(literal(w) for w in _words(attr))}]"
@@ -149,6 +149,8 @@ def _value(tree: s.Value) -> int | float | bool | str | tuple[object, ...]:
     if isinstance(tree, s.Named):
         words: dict[str, bool | float] = {"true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
         return words.get(tree.name, tree.name)
+    if isinstance(tree, s.Text):
+        return tree.value
     return int(tree.text) if tree.text.lstrip("-").isdigit() else float(tree.text)
 
 
@@ -180,6 +182,9 @@ def _docstring(op: GenericOp, arguments: dict[str, str], function: str, results:
     for item in op.decl.items:
         if isinstance(item, s.RankDecl | s.LetDecl | s.PackLet | s.DefinitionDecl):
             yield from wrapped(print_item(item).strip().removeprefix("let "), TEXT, "    ")
+    for attr in op.attrs:
+        if attr.type.kind.name == "equation":
+            yield f"    The sums of products that {arguments[attr.name.name]} tells."
     yield from ("", "Raises:")
     yield from _item("ArgumentTypeError", "An argument of the wrong kind, or a tensor of the wrong scalar type.")
     yield from _item("ArgumentValueError", "A value out of range, or ranks and sizes that do not fit together.")
@@ -226,7 +231,8 @@ def _values(attr: s.AttrDecl) -> str:
         length = written[written.index("[") + 1 : written.index("]")]
         count = "" if length == "..." else f"{length} "
         return f"{count}{'numbers' if kind == 'float' else 'integers'}{bounds}.".capitalize()
-    return {"int": f"An integer{bounds}.", "float": "A number.", "bool": "True or False."}.get(kind, "")
+    said = {"int": f"An integer{bounds}.", "float": "A number.", "bool": "True or False.", "equation": "An equation."}
+    return said.get(kind, "")
 
 
 def _shown_default(attr: s.AttrDecl) -> str:

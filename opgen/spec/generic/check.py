@@ -11,6 +11,7 @@ from opgen.dtypes import ALIASES, DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.expand import Fragments, expand
+from opgen.spec.generic import equation
 from opgen.spec.generic.evaluate import FOLDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.trees import expressions_of, names_in
@@ -20,7 +21,7 @@ from opgen.spec.interface import declare
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.report import Report
 
-_KINDS = ("int", "int64", "float", "bool", "enum", "layout", "type")
+_KINDS = ("int", "int64", "float", "bool", "enum", "layout", "type", equation.KIND)
 _REFUSED = {
     s.SpecializeDecl: "kernels are specialised for plain ops",
     s.InheritedDecl: "only gradients have inputs and outputs like those of another op",
@@ -47,6 +48,7 @@ def _generic(report: Report, decl: s.OpDecl, fragments: Fragments, functions: tu
         return op
     declared = declare(report, placed.items)
     _check_items(report, op)
+    _check_equation(report, op)
     _check_types(report, op)
     _check_names(report, op, set(declared))
     return op
@@ -67,8 +69,26 @@ def _check_items(report: Report, op: m.GenericOp) -> None:
     targets = {i.target.name for i in op.decl.items if isinstance(i, s.DefinitionDecl)}
     for output in op.outputs:
         name = output.name.name
-        if name not in targets:
+        by_equation = any(equation.told(output, a.name.name) for a in op.attrs)
+        if name not in targets and not by_equation:
             report.add("S053", f"the output '{name}' is not defined", output.name.span, f"write {name}[...] = ...")
+
+
+def _check_equation(report: Report, op: m.GenericOp) -> None:
+    """Notes what an op lacks whose mathematics an equation tells: several inputs and an output that it is of."""
+    for attr in (a for a in op.attrs if a.type.kind.name == equation.KIND):
+        name = attr.name.name
+        inputs = [i for i in op.inputs if equation.told(i, name)]
+        outputs = [o for o in op.outputs if equation.told(o, name)]
+        several = len(inputs) == 1 and isinstance(inputs[0], s.SeveralDecl)
+        single = len(outputs) == 1 and isinstance(outputs[0], s.TensorDecl)
+        if attr is not equation.attribute(op) or attr.type.shape or attr.default is not None:
+            report.add(CODE, "an op has one equation, which is no list and has no default", attr.span)
+        elif not (several and single) or any(
+            isinstance(i, s.DefinitionDecl) and i.target.name == outputs[0].name.name for i in op.decl.items
+        ):
+            help = f"write `inputs x: T[{name}] one or more` and `output y: T[{name}]`, without a definition of it"
+            report.add(CODE, f"nothing is told by the equation '{name}'", attr.span, help)
 
 
 def _check_types(report: Report, op: m.GenericOp) -> None:

@@ -8,6 +8,7 @@ from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
+from opgen.spec.generic.equation import KIND, written_out
 from opgen.spec.generic.examples import check_examples
 from opgen.spec.generic.given import call_of
 from opgen.spec.generic.instances import checked, expanded
@@ -73,7 +74,7 @@ class _Forms:
         """Whether a form fits the op; what is wrong with it is noted."""
         report = Report()
         try:
-            call = call_of(self.op, sample.arguments, sample.given(), sample.outputs)
+            call = written_out(call_of(self.op, sample.arguments, sample.given(), sample.outputs))
             found = expanded(report, call)
             made = None if found is None else checked(report, call, *found)
         except CallError as error:
@@ -107,7 +108,7 @@ class _Forms:
     def _effects(self) -> None:
         """Notes attributes and inputs that nothing depends on, in any form."""
         for attr in self.op.attrs:
-            used = attr.name.name in self.effective or attr.type.kind.name == "type"
+            used = attr.name.name in self.effective or attr.type.kind.name in ("type", KIND)
             if not used and not attr.compatibility:
                 help = "mark it `compatibility` if it is accepted without effect"
                 self.report.add("S033", f"nothing that the op computes depends on '{attr.name.name}'", attr.span, help)

@@ -13,6 +13,7 @@ from opgen.spec.arguments import CallError, CallTypeError, settle_attrs
 from opgen.spec.environment import AttrStored
 from opgen.spec.expand import Fragments
 from opgen.spec.generic.attributes import plain_value
+from opgen.spec.generic.equation import written_out
 from opgen.spec.generic.expand import Expander
 from opgen.spec.generic.form import Argument, Instance
 from opgen.spec.generic.given import Call, call_of
@@ -51,7 +52,7 @@ def instance(
         generic.instances.move_to_end(key)
         return kept
     report = Report()
-    made = make(report, call_of(generic, arguments, attributes, outputs))
+    made = make(report, written_out(call_of(generic, arguments, attributes, outputs)))
     report.raise_if_any()
     if made is None:
         raise InternalError(f"no instance of '{name}', and no diagnostic")

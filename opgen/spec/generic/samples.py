@@ -10,6 +10,7 @@ from opgen.dtypes import DTYPES, lookup
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.generic.attributes import ANY, is_list
+from opgen.spec.generic.equation import KIND
 from opgen.spec.generic.form import Argument
 from opgen.spec.generic.sizes import known_sizes
 from opgen.spec.generic.trees import everything_in
@@ -141,6 +142,8 @@ class Sample:
         one: object = {"bool": False, "float": float(least)}.get(kind, max(least, 0))
         if attr.type.words:
             one = attr.type.words[0].name.name
+        if kind == KIND:
+            return ",".join("i" * self.several) + "->"
         if not attr.type.shape:
             return one
         if is_list(attr) and attr.type.shape[0] == ANY:
