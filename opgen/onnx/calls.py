@@ -44,6 +44,30 @@ def call_of(shared: Import, step: Step, op: Op, constants: dict[str, Data]) -> l
     return [] if call is None else _counted(shared, ports, call)
 
 
+def one_at_a_time(shared: Import, step: Step, op: Op, each: str) -> list[Step]:
+    """A node as several: `each` is the input of its op from which on the node has several tensors for each input, all
+    of the first before all of the second; so are its outputs.
+    """
+    if not each:
+        return [step]
+    ports = interface(op)
+    shared_by_all = next(at for at, port in enumerate(ports.inputs) if port.name == each)
+    count, left = divmod(len(step.inputs) - shared_by_all, len(ports.inputs) - shared_by_all)
+    if left or count < 1 or len(step.outputs) != count * len(ports.outputs):
+        shared.malformed.append(step.complaint("its tensors are not as many for each input and output"))
+        return []
+    names = [step.name, *(shared.node_name(step.name) for _ in range(count - 1))]
+    return [
+        replace(
+            step,
+            name=name,
+            inputs=step.inputs[:shared_by_all] + step.inputs[shared_by_all + at :: count],
+            outputs=step.outputs[at::count],
+        )
+        for at, name in enumerate(names)
+    ]
+
+
 def _counted(shared: Import, ports: Interface, call: Call) -> list[Call]:
     """A call, behind the one that works out its size, if there is one."""
     own = next((p for p in ports.attributes.values() if p.counter), None)

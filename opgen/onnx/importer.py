@@ -8,7 +8,7 @@ from typing import Any
 from opgen.graph.model import Branch, Input, Model, Size
 from opgen.graph.model import Step as ModelStep
 from opgen.graph.nodes import Data
-from opgen.onnx.calls import call_of
+from opgen.onnx.calls import call_of, one_at_a_time
 from opgen.onnx.errors import Complaint
 from opgen.onnx.functions import (
     Identifier,
@@ -147,8 +147,9 @@ class _Inside:
             self._function(step, shared.local[function], function, {})
         elif version is None:
             shared.malformed.append(step.complaint(f"the model does not say which opset of '{of}' it is of"))
-        elif (op := spec_of(shared.module, of, step.node.op_type, version)) is not None:
-            self.calls += call_of(shared, step, op, self.constants)
+        elif (op := (found := spec_of(shared.module, of, step.node.op_type, version))[0]) is not None:
+            for one in one_at_a_time(shared, step, op, found[1]):
+                self.calls += call_of(shared, one, op, self.constants)
             self._infer(step, version, of)
         elif set(step.attributes) == set(_SIDES) and len(step.inputs) == 1:
             self._branch(step)

@@ -56,9 +56,13 @@ class MisfitError(Exception):
     """An attribute that does not fit what the spec says of it; the text is the reason."""
 
 
-def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
-    """The op of an operator of ONNX's own domain in a version of it, or None."""
-    return module.by_version(name, version) if domain == "" else None
+def spec_of(module: Module, domain: str, name: str, version: int) -> tuple[Op | None, str]:
+    """The op of an operator of a domain in a version of it, or None; the input from which on it takes one of several
+    tensors at a time, or "".
+    """
+    full = f"{domain}.{name}" if domain else name
+    held = module.holding(full, version)
+    return module.by_version(full, version), "" if held is None else held.each
 
 
 def interface(op: Op) -> Interface:

@@ -142,8 +142,14 @@ class FileBuilder(TreeBuilder):
         return s.RankRule(self.span(node), self.ident(pack), None, self.expression(value), self.maybe_ident(tensor))
 
     def _versions(self, node: Branch) -> s.VersionsDecl:
-        _, first, last, op = node.children
-        return s.VersionsDecl(self.span(node), str(first), None if last is None else str(last), self.maybe_ident(op))
+        _, first, last, op, _, each = node.children
+        until = None if last is None else str(last)
+        foreign = None if op is None else self._foreign(as_branch(op))
+        return s.VersionsDecl(self.span(node), str(first), until, foreign, self.maybe_ident(each))
+
+    def _foreign(self, node: Branch) -> s.Ident:
+        """The name of an op of a set, with that of the set."""
+        return s.Ident(self.span(node), ".".join(self.ident(part).name for part in node.children))
 
     def _sizes(self, node: Branch) -> s.SizesDecl:
         name, *forms, doc = node.children

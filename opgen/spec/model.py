@@ -317,12 +317,16 @@ class GenericOp:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """In the versions `first` to `last` (None: all from `first`) of a set of ops, `op` is the op called `name`."""
+    """In the versions `first` to `last` (None: all from `first`) of a set of ops, `op` is the op called `name`.
+
+    Where its inputs from `each` on ("": none) stand for several tensors, the set's op is this one for each of them.
+    """
 
     name: str
     op: str
     first: int
     last: int | None = None
+    each: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,13 +356,18 @@ class Module:
 
         Of several that hold, it is the newest; an op whose spec names no versions holds for all.
         """
-        ranges = [v for v in self.versions if v.name == name and v.first <= version]
-        held = [v for v in ranges if v.last is None or version <= v.last]
-        target = max(held, key=lambda v: v.first).op if held else name
-        if not held and any(v.op == name for v in self.versions):
+        held = self.holding(name, version)
+        target = name if held is None else held.op
+        if held is None and any(v.op == name for v in self.versions):
             return None
         plain = next((o for o in self.ops if o.name == target), None)
         return plain or next((g for g in self.generics if g.name == target), None)
+
+    def holding(self, name: str, version: int) -> Version | None:
+        """What a spec says of an op of a set in a version of it: the newest of several; None if nothing does."""
+        ranges = [v for v in self.versions if v.name == name and v.first <= version]
+        held = [v for v in ranges if v.last is None or version <= v.last]
+        return max(held, key=lambda v: v.first) if held else None
 
     def function(self, name: str) -> Function:
         return next(f for f in self.functions if f.name == name)

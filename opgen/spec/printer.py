@@ -202,7 +202,8 @@ def _rank_rule(tree: s.RankRule) -> Document:
 @_line.register(s.VersionsDecl)
 def _versions(tree: s.VersionsDecl) -> Document:
     last = "" if tree.last is None else f" to {tree.last}"
-    return f"versions {tree.first}{last}{'' if tree.op is None else f' of {tree.op.name}'}"
+    each = "" if tree.each is None else f" each {tree.each.name}"
+    return f"versions {tree.first}{last}{'' if tree.op is None else f' of {tree.op.name}'}{each}"
 
 
 @_line.register(s.CountDecl)

@@ -237,11 +237,14 @@ class RankDecl(Node):
 
 @dataclass(frozen=True, slots=True)
 class VersionsDecl(Node):
-    """`versions first to last of op`: the versions of a set of ops in which this is the op of that name."""
+    """`versions first to last of op`: the versions of a set of ops in which this is the op of that name, which may
+    begin with the name of the set.  `each input`: the inputs from this one on stand there for several tensors each.
+    """
 
     first: str
     last: str | None
     op: Ident | None
+    each: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,5 +27,11 @@ def versions_of(report: Report, decls: Sequence[s.OpDecl], fragments: Fragments)
             other = begins.setdefault((name, first), decl.name.name)
             if other != decl.name.name:
                 report.add("S066", f"'{name}' of version {first} is '{other}', too", item.span)
-            found.append(m.Version(name, decl.name.name, first, last))
+            each = "" if item.each is None else item.each.name
+            if item.each is not None:
+                items = in_place(decl.items, fragments)
+                inputs = [i.name.name for i in items if isinstance(i, s.TensorDecl) and i.keyword == "input"]
+                if each not in inputs:
+                    report.unknown("input", each, item.each.span, inputs)
+            found.append(m.Version(name, decl.name.name, first, last, each))
     return tuple(found)

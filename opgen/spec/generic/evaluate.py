@@ -208,6 +208,8 @@ class Evaluator:
             elif kind == "known":
                 with self.demanding():
                     arguments.append(self.all(argument))
+            elif kind == "tensor":
+                arguments.append(self._units(argument))
             elif kind == "list" or (kind == "fill" and self.length(argument) is not None):
                 arguments.append(self.all(argument))
             else:
@@ -219,6 +221,12 @@ class Evaluator:
             return function.make(tree.span, *arguments)
         except Misfit as error:
             raise self.misfit(str(error), tree, tree.span) from None
+
+    def _units(self, tree: s.Expression) -> tuple[int, ...]:
+        """The dimensions of size 1 of an input."""
+        if isinstance(tree, s.Named) and tree.name in self.world.units:
+            return self.world.units[tree.name]
+        raise Mistake("this is an input, in a list that `let p... =` names", tree.span)
 
     def misfit(self, message: str, tree: s.Expression, span: Span) -> Exception:
         """Lists that do not fit each other: the mistake of a call if it told one of them, else of the spec."""

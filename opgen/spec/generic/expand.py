@@ -15,7 +15,7 @@ from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.given import Call, Tensors, type_of, type_untold
 from opgen.spec.generic.messages import message, spoken
 from opgen.spec.generic.ranks import Given, RankSolver
-from opgen.spec.generic.sizes import asked_by
+from opgen.spec.generic.sizes import asked_by, units_asked
 from opgen.spec.generic.trees import names_in
 from opgen.spec.generic.types import Narrowed
 from opgen.spec.generic.values import Mistake, known_condition, known_integer
@@ -74,7 +74,10 @@ class Expander:
             elif not isinstance(decl, s.SizesDecl):
                 world.present[name] = there
             if name in call.inputs:
-                world.ranks[name] = call.inputs[name].arguments[0].shape_rank
+                argument = call.inputs[name].arguments[0]
+                world.ranks[name] = argument.shape_rank
+                if units_asked(call.op, name):
+                    world.units[name] = tuple(at for at, size in enumerate(argument.sizes) if size == 1)
         single = [o for o in call.op.outputs if isinstance(o, s.TensorDecl)]
         for output in call.op.outputs:
             if isinstance(output, s.SeveralDecl):

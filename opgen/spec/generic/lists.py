@@ -23,7 +23,7 @@ class Misfit(Exception):
 @dataclass(frozen=True)
 class ListFunction:
     """`takes` says of each argument what it is: a "list", a list of "axes", of numbers or conditions ("known") or an
-    "int" that are known, a "value", or a "fill", which is a list or one value for all.
+    "int" that are known, a "value", a "tensor" of which sizes are known, or a "fill": a list or one value for all.
     """
 
     takes: tuple[str, ...]
@@ -179,6 +179,11 @@ def chosen(span: Span, conditions: List) -> List:
     return tuple(integer(at, span) for at, holds in enumerate(decided) if holds)
 
 
+def units(span: Span, found: Sequence[int]) -> List:
+    """The positions of the dimensions of size 1 of an input."""
+    return tuple(integer(at, span) for at in found)
+
+
 LISTS = {
     "pick": ListFunction(("list", "axes"), pick, "the elements at some positions"),
     "drop": ListFunction(("list", "axes"), drop, "the elements but those at some positions"),
@@ -194,6 +199,7 @@ LISTS = {
     "numerators": ListFunction(("known",), numerators, "floats as fractions: what is above the line"),
     "denominators": ListFunction(("known",), denominators, "floats as fractions: what is below the line"),
     "unravel": ListFunction(("value", "list"), unravel, "the indices of the element of a number"),
+    "units": ListFunction(("tensor",), units, "the positions of a tensor's dimensions of size 1"),
     "normalised": ListFunction(("axes", "int"), pick, "axes counted from the end brought to the front"),
 }
 """The functions whose results are lists; `normalised` is worked out where it is known whom to blame."""

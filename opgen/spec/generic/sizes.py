@@ -1,10 +1,13 @@
-"""Sizes on which a form depends: `rank picked = size(indices, -1)` makes one of a call's shapes a part of its form."""
+"""Sizes on which a form depends: `rank picked = size(indices, -1)` makes one of a call's shapes a part of its form, and
+`let at... = units(x)...` which of a shape are 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from opgen.spec import syntax as s
+from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.values import known_integer
 from opgen.spec.model import GenericOp
 
@@ -21,8 +24,9 @@ def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int
     """Of the shape of an argument what the form of a call depends on, None for the rest; nothing if that is nothing."""
     decl = op.inputs[min(place, len(op.inputs) - 1)] if op.inputs else None
     axes = set() if decl is None else set(_axes(op, decl.name.name))
+    units = decl is not None and units_asked(op, decl.name.name)
     found = tuple(
-        size if isinstance(size, int) and (at in axes or at - len(shape) in axes) else None
+        size if isinstance(size, int) and (at in axes or at - len(shape) in axes or (units and size == 1)) else None
         for at, size in enumerate(shape)
     )
     return found if any(size is not None for size in found) else ()
@@ -30,7 +34,20 @@ def known_sizes(op: GenericOp, place: int, shape: Sequence[object]) -> tuple[int
 
 def depends_on_sizes(op: GenericOp) -> bool:
     """Whether the form of a call depends on sizes."""
-    return any(asked_by(r.value) for r in _rules(op) if r.value is not None)
+    return any(asked_by(r.value) for r in _rules(op) if r.value is not None) or any(_units(op))
+
+
+def units_asked(op: GenericOp, name: str) -> bool:
+    """Whether a list of an op is of the dimensions of size 1 of an input."""
+    return name in _units(op)
+
+
+def _units(op: GenericOp) -> Iterator[str]:
+    for item in op.decl.items:
+        if isinstance(item, s.PackLet):
+            for tree in everything_in(item.value):
+                if isinstance(tree, s.Call) and tree.function.name == "units":
+                    yield from (a.name for a in tree.arguments if isinstance(a, s.Named))
 
 
 def _axes(op: GenericOp, name: str) -> Iterator[int]:

@@ -48,10 +48,10 @@ class World:
     """Names by what they are.
 
     `packs` are lists of dimensions, indices and named integers; `tensors_of` the names of several tensors; `aliases`
-    what named integers stand for; `lets` what they are as written; `given` says of attributes
-    that name types whether the call has them; `sources`, of those that depend on an argument of
-    the call, the argument.  `demanded` are the attributes whose values a structure depended on, `left` those that the
-    expanded op still reads: what is `known` from the start is put in place everywhere.
+    what named integers stand for; `lets` what they are as written; `given` says of attributes that name types whether
+    the call has them; `units` are the dimensions of size 1 of inputs, where they count; `sources`, of those that
+    depend on an argument of the call, the argument.  `demanded` are the attributes whose values a structure depended
+    on, `left` those that the expanded op still reads: what is `known` from the start is put in place everywhere.
     """
 
     known: frozenset[str]
@@ -63,6 +63,7 @@ class World:
     present: dict[str, bool] = field(default_factory=dict)
     given: dict[str, bool] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
+    units: dict[str, tuple[int, ...]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     lets: dict[str, s.Expression] = field(default_factory=dict)
