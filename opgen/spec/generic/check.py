@@ -15,7 +15,7 @@ from opgen.spec.generic import equation
 from opgen.spec.generic.evaluate import FOLDS
 from opgen.spec.generic.lists import LISTS, SINGLE
 from opgen.spec.generic.trees import expressions_of, names_in
-from opgen.spec.generic.types import PREDICATES
+from opgen.spec.generic.types import QUESTIONS
 from opgen.spec.generic.values import CODE
 from opgen.spec.interface import declare
 from opgen.spec.names import check_function_name, check_name, snake_case
@@ -132,7 +132,7 @@ def _check_names(report: Report, op: m.GenericOp, declared: set[str]) -> None:
         if clash is not None:
             report.add("S011", f"'{clash}' is a name of what '{name}...' expands to", span, "choose another name")
     for function in op.functions:
-        if function.span is not None and function.name in (LISTS | SINGLE | FOLDS | PREDICATES):
+        if function.span is not None and function.name in {*LISTS, *SINGLE, *FOLDS, *QUESTIONS}:
             message = f"'{function.name}' is a function of lists or types in generic ops"
             report.add("S010", message, function.span, "choose another name")
 

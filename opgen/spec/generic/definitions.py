@@ -9,7 +9,7 @@ from opgen.spec import syntax as s
 from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.lengths import Lengths
 from opgen.spec.generic.trees import everything_in
-from opgen.spec.generic.types import PREDICATES
+from opgen.spec.generic.types import QUESTIONS
 from opgen.spec.generic.values import known_condition, known_integer
 from opgen.spec.generic.world import Tensor
 
@@ -55,7 +55,7 @@ def _of_the_form(evaluator: Evaluator, condition: s.Expression) -> bool:
     known = {*evaluator.world.attributes, *evaluator.world.aliases}
     nodes = list(everything_in(condition))
     words = {id(n.right) for n in nodes if isinstance(n, s.Binary) and n.op in ("==", "!=")}
-    words |= {id(a) for n in nodes if isinstance(n, s.Call) and n.function.name in PREDICATES for a in n.arguments}
+    words |= {id(a) for n in nodes if isinstance(n, s.Call) and n.function.name in QUESTIONS for a in n.arguments}
     named = [n for n in nodes if isinstance(n, s.Named) and id(n) not in words]
     plain = all(isinstance(n, s.Named | s.Binary | s.Unary | s.Constant | s.Call) for n in nodes)
     return plain and bool(words) and all(n.name in known for n in named)

@@ -10,7 +10,7 @@ from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
 from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit
 from opgen.spec.generic.trees import parts
-from opgen.spec.generic.types import PREDICATES, Narrowed
+from opgen.spec.generic.types import QUESTIONS, Narrowed
 from opgen.spec.generic.values import (
     Mistake,
     binary,
@@ -360,7 +360,9 @@ class Evaluator:
                 extent = None if tree.extent is None else self.one(tree.extent, at)
                 found.append(s.Range(tree.span, tree.index, extent))
                 continue
-            count = self.lengths[tree.index.name]
+            count = self.lengths.get(tree.index.name, -1)
+            if count < 0:
+                raise Mistake(f"nothing tells how many indices '{tree.index.name}...' stands for", tree.span)
             extents: Sequence[s.Expression | None] = [None] * count
             if isinstance(tree.extent, s.Expansion):
                 extents = self.all(tree.extent.pattern)
@@ -382,7 +384,7 @@ class Evaluator:
             return integer(self._count(tree), tree.span)
         if name == "present":
             return self._present(tree)
-        if name in PREDICATES:
+        if name in QUESTIONS:
             return self.narrowed.ask(tree, world.types)
         if name in LISTS:
             if at is None:
@@ -455,7 +457,10 @@ class Evaluator:
                     return s.Binary(tree.span, tree.op, word, tree.right)
                 same = isinstance(word, s.Named) and word.name == tree.right.name
                 return boolean(same == (tree.op == "=="), tree.span)
-        return binary(tree.op, self.one(tree.left, at), self.one(tree.right, at), tree.span)
+        left = self.one(tree.left, at)
+        if tree.op in ("and", "or") and known_condition(left) == (tree.op == "or"):
+            return left
+        return binary(tree.op, left, self.one(tree.right, at), tree.span)
 
     def _word(self, tree: s.Expression, at: int | None) -> s.Expression | None:
         """The word that an enumeration, or an element of a list of words, is: itself where it is open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 
 from opgen.diagnostics import Span
 from opgen.spec import syntax as s
@@ -74,6 +75,8 @@ class Lengths:
         """An expression and all inside it but for the sides of choices that this form does not take."""
         yield tree
         side = self._side(tree) if isinstance(tree, s.Choice) else None
+        if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
+            side = tree.left if self._condition(tree.left, demand=False) == (tree.op == "or") else None
         for part in parts(tree) if side is None else (side,):
             yield from self._taken(part)
 
@@ -114,9 +117,12 @@ class Lengths:
 
     def _open(self, tree: s.Expression) -> bool:
         """Whether packs of unknown length are in a pattern."""
-        return any(
-            isinstance(n, s.Named) and n.name in self.packs and n.name not in self.found for n in everything_in(tree)
-        )
+        for node in everything_in(tree):
+            if isinstance(node, s.Named) and node.name in self.packs and node.name not in self.found:
+                return True
+            if isinstance(node, s.Reduction) and any(r.pack and r.index.name not in self.found for r in node.ranges):
+                return True
+        return False
 
     def _length(self, tree: s.Expression) -> int | None:
         """How many elements a pattern has, as far as that is known."""
@@ -140,14 +146,22 @@ class Lengths:
 
     def _side(self, tree: s.Choice) -> s.Expression | None:
         """The side of a choice that is taken, where that is decided."""
-        if self._open(tree.condition) or self.evaluator.length(tree.condition) is not None:
-            return None
-        with self.evaluator.demanding():
-            decided = known_condition(self.evaluator.one(tree.condition, None))
+        decided = self._condition(tree.condition)
         if decided is None:
             return None
         self.evaluator.decided[id(tree)] = decided
         return tree.if_true if decided else tree.if_false
+
+    def _condition(self, tree: s.Expression, demand: bool = True) -> bool | None:
+        """A condition, where it is decided: by what is left in it, if that is enough."""
+        if isinstance(tree, s.Binary) and tree.op in ("and", "or"):
+            left = self._condition(tree.left, demand)
+            if left == (tree.op == "or"):
+                return left
+        if self._open(tree) or self.evaluator.length(tree) is not None:
+            return None
+        with self.evaluator.demanding() if demand else nullcontext():
+            return known_condition(self.evaluator.one(tree, None))
 
     def _call_length(self, tree: s.Call) -> int | None:
         """The length of a list function's result, of which some argument is open."""

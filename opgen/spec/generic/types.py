@@ -1,7 +1,7 @@
 """Questions about types, answered when an op is made: an answer narrows the type variable that was asked of.
 
 `is_float(T)` is a condition, `bits(T)` and `greatest(T)` are numbers: how many bits of an element count, and the
-greatest finite number of the type.
+greatest finite number of the type.  `is_same(T, S)` is a condition, too.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ PREDICATES: dict[str, Callable[[DType], bool | int | float]] = {
 }
 """What may be asked of a type, by the names of functions: `is_float(T)`."""
 
+SAME = "is_same"
+"""The question about two types."""
+
+QUESTIONS = frozenset({*PREDICATES, SAME})
+"""The functions whose arguments are names of types."""
+
 
 @dataclass
 class Narrowed:
@@ -48,6 +54,8 @@ class Narrowed:
 
     def ask(self, tree: s.Call, settled: Mapping[str, str]) -> s.Expression:
         """The answer to `is_...(T)`, as a tree; `settled` are types that the form fixes, as those of attributes."""
+        if tree.function.name == SAME:
+            return self._same(tree, settled)
         name = tree.arguments[0].name if tree.arguments and isinstance(tree.arguments[0], s.Named) else ""
         dtype = lookup(self.types.get(name, settled.get(name, name)))
         if dtype is None or len(tree.arguments) != 1:
@@ -58,7 +66,22 @@ class Narrowed:
             return boolean(answer, tree.span)
         return integer(answer, tree.span) if isinstance(answer, int) else real(answer, tree.span)
 
+    def _same(self, tree: s.Call, settled: Mapping[str, str]) -> s.Expression:
+        """The answer to `is_same(T, S)`."""
+        names = [a.name for a in tree.arguments if isinstance(a, s.Named)]
+        found = [t for t in (lookup(self.types.get(n, settled.get(n, n))) for n in names) if t is not None]
+        if not len(tree.arguments) == len(found) == 2:
+            raise Mistake(f"'{SAME}' takes the names of two types", tree.span)
+        for name, other in zip(names, reversed(found), strict=True):
+            self.asked.setdefault(name, set()).add(other.name)
+        return boolean(found[0] == found[1], tree.span)
+
     def allowed(self, name: str, dtype: DType) -> bool:
         """Whether all that was asked of a variable is answered alike for a type."""
         own = lookup(self.types.get(name, ""))
-        return own is None or all(PREDICATES[q](own) == PREDICATES[q](dtype) for q in self.asked.get(name, ()))
+        return own is None or all(_answer(q, own) == _answer(q, dtype) for q in self.asked.get(name, ()))
+
+
+def _answer(question: str, dtype: DType) -> bool | int | float:
+    """The answer to a question: a predicate, or whether a type is the one of this name."""
+    return PREDICATES[question](dtype) if question in PREDICATES else dtype.name == question

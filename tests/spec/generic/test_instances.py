@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opgen.diagnostics import DiagnosticError
 from opgen.spec import load, load_text
 from opgen.spec.arguments import CallError, CallTypeError
 from opgen.spec.generic import Argument, Instance, instance
@@ -224,3 +225,32 @@ def test_a_call_that_does_not_say_gets_the_first_result_at_least() -> None:
     arguments = [Argument(F, 1)]
     assert [o.name for o in instance(module, "Sample", arguments, {}).op.outputs] == ["y"]
     assert [o.name for o in instance(module, "Sample", arguments, {}, 2).op.outputs] == ["y", "z"]
+
+
+def test_a_side_that_is_decided_by_what_is_left_of_it_has_no_packs() -> None:
+    """Of an input that is absent nothing tells how many dimensions it has."""
+    body = """
+      type T in {float32}
+      input x: T[dims...]
+      input w: T[more...] optional
+      output y: T[dims...]
+      y[i...] = if present(w) and sum[k...](w[k...]) > 0 then 1 else x[i...]
+    """
+    written = text(instance(one(body), "Sample", [Argument(F, 1), None], {}))
+    assert "y[i_0] = x[i_0]" in written
+    with pytest.raises(DiagnosticError, match="nothing tells how many indices 'k"):
+        instance(one(body.replace("and", "or")), "Sample", [Argument(F, 1), None], {})
+
+
+def test_types_may_be_asked_to_be_the_same() -> None:
+    body = """
+      type T in {float32, int32}
+      attr to: type {float32, int32} = T
+      input x: T[n]
+      require is_same(T, to) : to "the type of 'x'"
+      output y: to[n]
+      y[i] = to(x[i])
+    """
+    assert "to" not in text(instance(one(body), "Sample", [Argument(F, 1)], {"to": F})).split()
+    with pytest.raises(CallError, match="argument 'to': expected the type of 'x', given int32"):
+        instance(one(body), "Sample", [Argument(F, 1)], {"to": "int32"})
