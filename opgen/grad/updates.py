@@ -85,7 +85,11 @@ def _number(indices: Sequence[IndexRange]) -> Expr:
 
 
 def _factors(d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define) -> tuple[Expr, Expr]:
-    """Of products: that of all factors but 0, and how many are 0; none or one is the factor in question."""
+    """Of products: that of all factors but 0, and how many are 0; none or one is the factor in question.
+
+    Where one of the others is 0 the result is 0, but its derivative by that one is not: it stands there as the sum of
+    all factors that are 0, so that second derivatives are right, too.
+    """
 
     def zero(value: Expr, taken: Expr, otherwise: Expr) -> Expr:
         return Conditional(Operation("==", value, ZERO), taken, otherwise)
@@ -94,12 +98,18 @@ def _factors(d: Definition, e: Scatter, seed: Expr, there: Expr, define: Define)
     zeros = define(f"{d.tensor}_zeros", d, count, d.dtype)
     product = replace(e, body=zero(e.body, ONE, e.body), start=zero(e.start, ONE, e.start))
     rest = define(f"{d.tensor}_rest", d, product, d.dtype)
+    null = replace(e, kind="sum", body=zero(e.body, e.body, ZERO), start=zero(e.start, e.start, ZERO))
+    nulls = define(f"{d.tensor}_nulls", d, null, d.dtype)
 
     def others(value: Expr, seed: Expr, place: tuple[Expr, ...]) -> Expr:
-        number, left = Read(zeros, place), mul(seed, Read(rest, place))
-        one = choose(Operation("==", number, ONE), left, ZERO)
-        none = choose(Operation("==", number, ZERO), divide(left, value), ZERO)
-        return zero(value, one, none)
+        number, left, sum_of_nulls = Read(zeros, place), mul(seed, Read(rest, place)), Read(nulls, place)
+
+        def of(least: int, product: Expr, another: Expr) -> Expr:
+            second = choose(Operation("==", number, Number(least + 1)), mul(product, another), ZERO)
+            return choose(Operation("==", number, Number(least)), product, second)
+
+        one = of(1, left, Operation("-", sum_of_nulls, value))
+        return zero(value, one, of(0, divide(left, value), sum_of_nulls))
 
     return others(e.start, seed, d.subscripts), others(e.body, there, e.at)
 

@@ -117,6 +117,15 @@ def test_products_with_zeros(changed: object, wrt: str) -> None:
     _assert_slopes(changed.zeros, arguments, wrt)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("wrt", ["x", "v"])
+@pytest.mark.parametrize("of", ["x", "v"])
+def test_second_derivatives_of_products_with_zeros(changed: object, of: str, wrt: str) -> None:
+    v = np.array([0.0, 2.0, 3.0, 0.0, 5.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0])
+    ids = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
+    arguments = {"x": np.array([1.5, 0.0, 2.5, 7.0]), "ids": ids, "v": v, "grad_y": np.array([1.0, -2.0, 3.0, 4.0])}
+    _assert_slopes(opgen.gradient(changed.zeros, wrt=of), arguments, wrt)  # type: ignore[attr-defined]
+
+
 def test_the_last_set_counts() -> None:
     x, v = np.zeros((3, 2), np.float32), np.ones((3, 2), np.float32)
     ids, seed = np.array([1, 0, 1]), np.arange(6, dtype=np.float32).reshape(3, 2)
