@@ -12,8 +12,9 @@ from opgen.spec import format_source, load_text
 from opgen.spec.generic.forms import check_forms
 
 SPECS = Path(__file__).parents[2] / "specs"
-BLOCKS = re.findall(r"```(op error|op|text)\n(.*?)```", (SPECS / "LANGUAGE.md").read_text(encoding="utf-8"), re.DOTALL)
-RIGHT = [text for kind, text in BLOCKS if kind == "op"]
+PAGE = (SPECS / "LANGUAGE.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(op error|op|opgen|text)(?: \w+\.op)?\n(.*?)```", PAGE, re.DOTALL)
+RIGHT = [text for kind, text in BLOCKS if kind in ("op", "opgen")]
 WRONG = [
     (text, message)
     for (kind, text), (_, message) in zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True)
@@ -34,6 +35,13 @@ def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(DiagnosticError) as caught:
         load_text(text, "page", SPECS)
     assert str(caught.value) == message.rstrip("\n")
+
+
+def test_the_operators_of_models_are_short() -> None:
+    (text,) = (text for kind, text in BLOCKS if kind == "opgen")
+    lines = [len(op.split("\n")) for op in re.findall(r"^op .*?^}", text, re.DOTALL | re.MULTILINE)]
+    assert len(lines) == 4
+    assert max(lines) <= 15
 
 
 def test_the_page_has_both() -> None:
