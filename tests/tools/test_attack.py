@@ -32,6 +32,16 @@ def test_nothing_gives_way(name: str) -> None:
     assert re.search(rf"^{name}: [1-9]\d* attempts in \d+ s, 0 findings$", done.stdout, re.MULTILINE), done.stdout
 
 
+def test_every_construct_of_the_language_is_among_what_is_mutated(tmp_path: Path) -> None:
+    target = TARGETS["language"](tmp_path)
+    target.prepare()
+    texts = [shared + op for shared, op, _ in target.cases]  # type: ignore[attr-defined]
+    constructs = (r" (add|mul|max|min|set)= ", r"(as|des)cending\[", r"\[t - 1,", r"^  count ", r"^op Attention ",
+                  r"philox", r"^  static ", r"^inputs|  inputs ", r"^  rank ", r"^  algorithm ", r"^  constant ",
+                  r"^  gradient of ", r"^  sizes ", r"^function ", r"^fragment ", r" layout ")  # fmt: skip
+    assert [c for c in constructs if not any(re.search(c, text, re.MULTILINE) for text in texts)] == []
+
+
 class Planted(Target):
     """Goes wrong at certain seeds."""
 

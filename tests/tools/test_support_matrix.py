@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from opgen.grad.load import load
 from opgen.runtime.errors import ArgumentValueError
 from tests.tools.conftest import ROOT
-from tools import support_matrix
 from tools.reference import Sums
-from tools.support_matrix import Cell, Matrix, cells
+from tools.support_matrix import convolutions
+from tools.support_matrix.__main__ import main
+from tools.support_matrix.convolutions import Cell, Matrix, cells
 
 MODULE = load(ROOT / "specs" / "nn_ops.op")
 DENSE = MODULE.op("Conv2D")
@@ -43,7 +44,7 @@ def cell(padding: str, strides: tuple[int, ...] = (1, 2, 1, 1)) -> Cell:
 
 def test_a_part_of_the_matrix_is_right(generated: Path, fresh_module: None) -> None:
     result = CliRunner().invoke(
-        support_matrix.main, ["--quick", "--jobs", "1", *OPS, "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
+        main, ["--quick", "--jobs", "1", *OPS, "--module", str(generated)], env={"OPGEN_SPECIALIZE": ""}
     )
     assert result.exit_code == 0, result.output
     for name in (*OPS[1::2], "float16", "bfloat16", "float32", "float64", "int32"):
@@ -73,7 +74,7 @@ def test_sizes_are_given_in_every_form_that_means_the_same() -> None:
 
 
 def test_an_unknown_op_is_refused() -> None:
-    assert CliRunner().invoke(support_matrix.main, ["--op", "Conv3D"]).exit_code == 2
+    assert CliRunner().invoke(main, ["--op", "Conv3D"]).exit_code == 2
 
 
 def test_a_right_cell_and_a_rightly_refused_one(functions: dict[str, Any]) -> None:
@@ -132,11 +133,11 @@ def test_faults_are_found(
 
 def test_an_error_of_the_meaning_itself_is_found(functions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernel and interpreter agree, and both are wrong: only the reference can tell."""
-    right = support_matrix.expected
+    right = convolutions.expected
 
     def wrong(c: Cell, tensors: Mapping[str, np.ndarray]) -> Sums:
         sums = right(c, tensors)
         return Sums(sums.values + 1e-4, sums.magnitudes)
 
-    monkeypatch.setattr(support_matrix, "expected", wrong)
+    monkeypatch.setattr(convolutions, "expected", wrong)
     assert Matrix(MODULE, functions, seed=0).judge(cell("SAME"), 0).endswith("times the error that rounding allows")

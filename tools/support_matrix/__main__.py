@@ -1,0 +1,65 @@
+"""Every cell of every op's support matrix, computed: `python -m tools.support_matrix [--quick | --onnx]`.
+
+Cells of TensorFlow's convolutions are all of them (`convolutions`); with `--onnx` those of ONNX's operators, in which
+all pairs of types, ranks and attributes are (`cells`).  Exits with 1 unless every cell is right.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from opgen.cli.options import FILE_OR_FOLDER
+from tools.support_matrix import convolutions, operators
+from tools.support_matrix.convolutions import QUICK, ROOT, Trial
+
+SHOWN = 20
+
+
+@click.command("support_matrix", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--quick", is_flag=True, help=f"Only one cell of convolutions in {QUICK}.")
+@click.option("--onnx", "whole", is_flag=True, help="All cells of ONNX's operators, and no others.")
+@click.option("--op", "names", multiple=True, help="Only this op, or this operator of ONNX (several times).")
+@click.option("--specs", type=FILE_OR_FOLDER, default=ROOT / "specs" / "nn_ops.op", help="The convolutions.")
+@click.option("--module", "generated", type=FILE_OR_FOLDER,
+              default=ROOT / "generated" / "nn_ops.py", help="The generated module.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--sample", type=click.IntRange(min=1), help="Cells of each of ONNX's operators.  [default: all]")
+@click.option("--shown", type=click.IntRange(min=0), default=SHOWN, show_default=True, help="Cells that are printed.")
+@click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes.  [default: CPUs]")
+def main(
+    quick: bool,
+    whole: bool,
+    names: tuple[str, ...],
+    specs: Path,
+    generated: Path,
+    seed: int,
+    sample: int | None,
+    shown: int,
+    jobs: int,
+) -> None:
+    """Computes cells of the support matrices and says how many are right."""
+    wrong = 0
+    begin = time.perf_counter()
+    mine = convolutions.named(specs, names)
+    if not whole and (mine or not names):
+        verdicts = convolutions.verdicts_of(Trial(specs, generated, mine, quick, seed), jobs)
+        wrong += convolutions.show(verdicts)
+        print(f"{len(verdicts)} cells in {time.perf_counter() - begin:.1f} s, seed {seed}")
+    others = tuple(name for name in names if name not in mine)
+    if whole or others:
+        begin = time.perf_counter()
+        found = operators.judged(others, seed, sample, jobs)
+        if not found:
+            raise click.UsageError(f"no op named {', '.join(others)} in {specs} or {operators.SPECS}")
+        wrong += operators.show(found, shown)
+        print(f"{len(found)} cells of ONNX's operators in {time.perf_counter() - begin:.1f} s, seed {seed}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m tools.support_matrix")

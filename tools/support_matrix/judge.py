@@ -1,0 +1,145 @@
+"""Whether a cell is right: its model, run, beside the interpreter and a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import opgen
+from opgen.diagnostics import UserError
+from opgen.dtypes import DTYPES
+from opgen.graph.interpret import interpret
+from opgen.graph.problems import UndecidedError
+from opgen.graph.resolve import resolve
+from opgen.onnx.load import load
+from opgen.runtime.buffers import dtype_of
+from opgen.spec import model as m
+from opgen.spec.walk import subexpressions
+from tools.support_matrix.cells import Cell
+from tools.support_matrix.nodes import Array, arrays_of, model_of
+from tools.support_matrix.references import Unknown, expected, forbidden
+
+ROUNDINGS = 64
+"""Units of rounding by which results of few terms may differ from the reference's."""
+
+EXACT = ("abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "isnan", "isinf", "bit_not")
+"""Functions that are the same to the bit everywhere."""
+
+
+def judge(cell: Cell, seed: int) -> str:
+    """`right`, `refused rightly`, `not compared: ...` if there is no reference, or what is wrong."""
+    try:
+        arrays = arrays_of(cell, seed)
+        model = model_of(cell, arrays)
+    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        return f"no model: {type(error).__name__}: {error}"
+    inputs = {i.name: arrays[i.name] for i in model.graph.input}
+    why = forbidden(cell, model, arrays)
+    reference: Sequence[Array] | str
+    try:
+        reference = expected(cell, model, inputs, seed)
+    except Unknown as unknown:
+        reference = str(unknown)
+    try:
+        found = opgen.compile(model).run(inputs)
+    except UserError as refusal:
+        if why or isinstance(reference, str):
+            return "refused rightly"
+        return f"refused: {str(refusal)[:400]}"
+    except Exception as failure:  # one broken cell must not hide the others
+        return f"wrong: {type(failure).__name__}: {failure}"
+    results = [found[o.name] for o in model.graph.output]
+    differs = _by_definition(model, inputs, results)
+    if differs:
+        return f"wrong: {differs}"
+    if why and not why.startswith("type"):
+        return f"accepted: {why}"
+    if isinstance(reference, str):
+        return f"not compared: {reference}"
+    said = _compared(results, reference)
+    return "more types" if why and said == "right" else said
+
+
+def _by_definition(model: Any, inputs: dict[str, Array], results: Sequence[Array]) -> str:
+    """How results differ from what the interpreter gives; a model that is no one program is not compared.
+
+    They are the same to the bit, unless numbers are summed whose rounding depends on the order, or are of functions
+    that no standard rounds.
+    """
+    kinds: dict[str, Any] = {n: (dtype_of(a), a.shape) for n, a in inputs.items()}
+    try:
+        graph = resolve(load(model), kinds)
+    except UndecidedError:
+        return ""
+    try:
+        others = interpret(graph, inputs)
+    except UserError as refusal:
+        return f"the interpreter refuses it: {refusal}"
+    if all(
+        a.dtype == b.dtype and a.shape == b.shape and _bits(a) == _bits(b) for a, b in zip(results, others, strict=True)
+    ):
+        return ""
+    said = _compared(results, others)
+    if said != "right":
+        return f"differs from the interpreter: {said}"
+    rounds = any(_rounds(d) for node in graph.nodes for d in node.op.spec.definitions)
+    return "" if rounds else "differs from the interpreter by bits"
+
+
+def _bits(array: Array) -> bytes:
+    """The bits of an array, one NaN for all."""
+    dtype = dtype_of(array)
+    if dtype is None or not dtype.is_float:
+        return array.tobytes()
+    missing = np.isnan(array)
+    return missing.tobytes() + array[~missing].tobytes()
+
+
+def _rounds(definition: m.Definition) -> bool:
+    """Whether a definition leaves a rounding open."""
+    for e in subexpressions(definition.value):
+        if isinstance(e, m.Reduce) and e.kind in ("sum", "prod"):
+            return True
+        if isinstance(e, m.Operation) and e.op == "pow":
+            return True
+        if isinstance(e, m.Apply) and e.function not in EXACT:
+            return True
+    return False
+
+
+def _compared(results: Sequence[Array], reference: Sequence[Array]) -> str:
+    for at, (found, wanted) in enumerate(zip(results, reference, strict=False)):
+        if found.shape != wanted.shape:
+            return f"wrong: result {at} has shape {list(found.shape)}, not {list(wanted.shape)}"
+        dtype = dtype_of(found)
+        if dtype is None or not dtype.is_float:
+            if found.dtype != wanted.dtype:
+                return f"wrong: result {at} is {found.dtype}, not {wanted.dtype}"
+            if not np.array_equal(found, wanted):
+                return f"wrong: result {at} is {_short(found)}, not {_short(wanted)}"
+            continue
+        with np.errstate(all="ignore"):
+            exact = wanted.astype(np.float64)
+            rounded = exact.astype(found.dtype).astype(np.float64)
+            value = found.astype(np.float64)
+            precision = DTYPES[dtype.name].precision
+            # arithmetic is in float32 at least, and the result rounded once
+            bound = (ROUNDINGS * 2.0 ** -max(precision, 24) + (2.0**-precision * 2 if precision < 24 else 0)) * (
+                np.abs(rounded) + _scale(rounded)
+            )
+            fits = (value == rounded) | (np.isnan(value) & np.isnan(rounded)) | (np.abs(value - rounded) <= bound)
+        if not fits.all():
+            return f"wrong: result {at} is {_short(found[~fits])}, not {_short(wanted[~fits])}"
+    return "right"
+
+
+def _scale(values: Array) -> float:
+    """The magnitude of what is summed, as far as results tell."""
+    finite = np.abs(values[np.isfinite(values)])
+    return max(float(finite.max(initial=0.0)), 1.0) if finite.size else 1.0
+
+
+def _short(values: Array) -> str:
+    return str(values.reshape(-1)[:6].tolist())
