@@ -19,7 +19,9 @@ def repository() -> Path | None:
 
 
 def is_checkout(path: Path) -> bool:
-    return (path / "tools" / "support_matrix" / "__main__.py").is_file() and (path / "opgen" / "diagnostics.py").is_file()
+    return (path / "tools" / "support_matrix" / "__main__.py").is_file() and (
+        path / "opgen" / "diagnostics.py"
+    ).is_file()
 
 
 def run_tool(name: str, arguments: tuple[str, ...]) -> int:

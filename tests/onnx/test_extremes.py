@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opgen
+from opgen.runtime.errors import ArgumentValueError
 from opgen.spec.generic.values import integer, known_integer
 from opgen.spec.unparse_expression import NOWHERE
 
@@ -63,3 +64,18 @@ def test_a_filled_tensor_of_no_value_is_zeros_of_float32() -> None:
         assert (found["y"].dtype, found["z"].dtype) == (np.float32, np.int32)
         assert found["y"].tolist() == [[0.0] * size] * 2
         assert found["z"].tolist() == [[7] * size] * 2
+
+
+def test_an_index_outside_is_refused_though_the_result_is_empty() -> None:
+    node = onnx.helper.make_node("GatherND", ["x", "i"], ["y"])
+    values = [
+        onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 0]),
+        onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [1, 1]),
+        onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 0]),
+    ]
+    graph = onnx.helper.make_graph([node], "empty", values[:2], values[2:])
+    model = opgen.compile(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]))
+    x = np.zeros((2, 0), np.float32)
+    assert model(x, np.int64([[1]])).shape == (1, 0)
+    with pytest.raises(ArgumentValueError, match="'indices': expected integers from -2 to 1 .* given 2"):
+        model(x, np.int64([[2]]))

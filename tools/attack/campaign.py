@@ -90,7 +90,7 @@ class Campaign:
             reason = ""
             if _processor_seconds(child) - used > self.target.seconds:
                 reason = f"more than {self.target.seconds:g} s of processor time"
-            elif time.monotonic() - begun > PATIENCE:
+            elif time.monotonic() - begun > PATIENCE and not _runnable(child):  # what waits for a processor is at work
                 reason = f"nothing for {PATIENCE:g} s"
             if reason:
                 os.kill(child, signal.SIGKILL)
@@ -130,6 +130,14 @@ def _limit_memory(more: int) -> None:
     lines = Path("/proc/self/status").read_text().splitlines()
     data = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:"))
     resource.setrlimit(resource.RLIMIT_DATA, (data + more, data + more))
+
+
+def _runnable(process: int) -> bool:
+    """Whether a process runs, or would if it had a processor."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
 
 
 def _processor_seconds(process: int) -> float:

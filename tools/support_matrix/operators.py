@@ -24,9 +24,19 @@ from tools.support_matrix.workers import verdicts
 SPECS = Path(__file__).resolve().parents[2] / "specs" / "onnx" / "onnx_ops.op"
 STRETCH = 20
 """How many neighbouring cells a process judges at a time."""
-KINDS = ("right", "wrong", "no model", "refused", "refused rightly", "accepted", "more types", "not compared")
+KINDS = (
+    "right",
+    "wrong",
+    "no model",
+    "refused",
+    "refused rightly",
+    "accepted",
+    "more types",
+    "no meaning",
+    "not compared",
+)
 """What verdicts begin with."""
-FINE = ("right", "refused rightly", "more types", "not compared")
+FINE = ("right", "refused rightly", "more types", "no meaning", "not compared")
 """What a cell may be."""
 
 

@@ -12,7 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 from opgen.dtypes import DTYPES
 from opgen.runtime.buffers import numpy_dtype
+from tools.support_matrix.by_hand import OWN
 from tools.support_matrix.cells import Cell
+from tools.support_matrix.meaning import TAKEN
 from tools.support_matrix.nodes import Array, schema_of
 
 
@@ -41,8 +43,18 @@ def forbidden(cell: Cell, model: Any, arrays: Mapping[str, Array]) -> str:
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        return f"inference: {str(error).splitlines()[0][:200]}"
+        said = str(error).splitlines()[0]
+        return "" if any(text in said for text in TAKEN) else f"inference: {said[:240]}"
     return ""
+
+
+def declared(model: Any) -> list[int]:
+    """The types of the results as the standard infers them; 0 for one that it does not."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return [0 for _ in model.graph.output]
+    return [o.type.tensor_type.elem_type for o in inferred.graph.output]
 
 
 def _context(cell: Cell) -> Any:
@@ -60,6 +72,15 @@ def _name(array: Array) -> str:
 
 def expected(cell: Cell, model: Any, inputs: Mapping[str, Array], seed: int) -> Sequence[Array]:
     """The results; raises Unknown if there is no reference, or the reference refuses the cell."""
+    own = OWN.get(cell.operator)
+    if own is not None:
+        with np.errstate(all="ignore"):
+            try:
+                found = own(cell, inputs)
+            except (ValueError, IndexError) as error:
+                raise Unknown(f"{type(error).__name__}: {error}") from error
+        if found is not None:
+            return found
     wide = {n: a.astype(np.float64) if _widened(a) else a for n, a in inputs.items()}
     if any(_widened(a) for a in inputs.values()):
         try:

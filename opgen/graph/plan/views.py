@@ -19,7 +19,7 @@ from opgen.graph.bound import Bound
 from opgen.graph.plan.sums import Sum, Sums, plus, times
 from opgen.spec import model as m
 from opgen.spec.environment import evaluate, evaluate_int
-from opgen.spec.walk import subexpressions
+from opgen.spec.walk import reads_values, subexpressions
 
 COUNTED = 1 << 22
 """Elements up to which each is looked at; a larger result is computed, which is right as well."""
@@ -40,8 +40,8 @@ def view_of(call: Bound) -> int | None:
     definition = spec.definitions[0]
     read = definition.value
     position = next((i for i, t in enumerate(spec.tensors) if isinstance(read, m.Read) and t.name == read.tensor), None)
-    if position is None or not isinstance(read, m.Read):
-        return None
+    if position is None or not isinstance(read, m.Read) or any(reads_values(i) for i in read.indices):
+        return None  # subscripts that are values are checked by the kernel, also where there is no element to read
     tensor, (dtype, shape) = spec.tensors[position], call.results[0]
     count = prod(shape)
     if call.variant.dtype(tensor.dtype) != dtype or prod(call.environment.shapes[tensor.name]) != count:

@@ -1,0 +1,143 @@
+"""What the standard says of calls beyond its declarations: which have no meaning, and which are taken all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from opgen.dtypes import DTYPES
+from tools.support_matrix.cells import Cell
+from tools.support_matrix.nodes import Array
+
+Arrays = Mapping[str, Array]
+Rule = Callable[[Cell, Arrays], bool]
+
+
+def _attr(cell: Cell, name: str, default: Any) -> Any:
+    value = cell.attributes.get(name, default)
+    return default if value in ([], None) else value
+
+
+def _shape(cell: Cell, at: int) -> tuple[int, ...]:
+    given = cell.inputs[at] if at < len(cell.inputs) else None
+    return () if given is None else given.shape
+
+
+def _dtype(cell: Cell, at: int) -> str:
+    given = cell.inputs[at] if at < len(cell.inputs) else None
+    return "" if given is None else given.dtype
+
+
+def _axis_outside(cell: Cell, default: int) -> bool:
+    axis, rank = int(_attr(cell, "axis", default)), len(_shape(cell, 0))
+    return not -rank <= axis < rank
+
+
+def _stretches(cell: Cell, arrays: Arrays) -> bool:
+    """Whether scale and bias of a normalisation do not stretch to the input alone."""
+    shape = _shape(cell, 0)
+    for at in range(1, len(cell.inputs)):
+        if cell.inputs[at] is not None:
+            try:
+                if np.broadcast_shapes(shape, _shape(cell, at)) != shape:
+                    return True
+            except ValueError:
+                return True
+    return False
+
+
+def _updates_fit(cell: Cell) -> bool:
+    data, indices, updates = (_shape(cell, at) for at in range(3))
+    depth = indices[-1] if indices else 0
+    return bool(indices) and depth <= len(data) and updates == (*indices[:-1], *data[depth:])
+
+
+def _lengths_fit(cell: Cell, arrays: Arrays) -> bool:
+    time, batch = int(_attr(cell, "time_axis", 0)), int(_attr(cell, "batch_axis", 1))
+    shape, lengths = _shape(cell, 0), arrays["i1"]
+    fits = {time, batch} == {0, 1} and len(shape) >= 2 and lengths.shape == (shape[batch],)
+    return fits and bool(((lengths >= 0) & (lengths <= shape[time])).all())
+
+
+def _layers(cell: Cell, arrays: Arrays) -> bool:
+    x, r = _shape(cell, 0), _shape(cell, 2)
+    hidden = int(_attr(cell, "hidden_size", r[-1] if r else 0))
+    return len(x) != 3 or len(r) != 3 or hidden != r[-1] or float(_attr(cell, "clip", 1.0)) <= 0
+
+
+WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
+    "ReverseSequence": (lambda c, a: not _lengths_fit(c, a), "time and batch are 0 and 1; lengths are sizes at most"),
+    "LayerNormalization": (lambda c, a: _axis_outside(c, -1) or _stretches(c, a), "scales stretch to the input"),
+    "RMSNormalization": (lambda c, a: _axis_outside(c, -1) or _stretches(c, a), "scales stretch to the input"),
+    "ScatterND": (lambda c, _: not _updates_fit(c), "updates have the shape that indices and data tell"),
+    "STFT": (lambda _, a: int(a["i1"].reshape(-1)[0]) < 1, "frames are at least 1 apart"),
+    "MelWeightMatrix": (lambda _, a: int(a["i2"].reshape(-1)[0]) < 1, "there is a sample in a second"),
+    "TopK": (lambda c, a: "i1" in a and int(a["i1"].reshape(-1)[0]) < 1, "K is positive"),
+    "GridSample": (
+        lambda c, _: not DTYPES[_dtype(c, 0)].is_float and c.attributes.get("mode", "linear") != "nearest",
+        "only numbers are interpolated",
+    ),
+    "RNN": (_layers, "hidden_size is that of R, and a clip positive"),
+    "GRU": (_layers, "hidden_size is that of R, and a clip positive"),
+    "LSTM": (_layers, "hidden_size is that of R, and a clip positive"),
+    "Cast": (lambda c, a: _beyond(a["i0"], str(c.attributes.get("to"))), "the type has no such number"),
+    "CastLike": (lambda c, a: _beyond(a["i0"], _dtype(c, 1)), "the type has no such number"),
+    "HannWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
+    "HammingWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
+    "BlackmanWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
+    "ScatterElements": (
+        lambda c, _: _dtype(c, 0) == "bool" and c.attributes.get("reduction", "none") != "none",
+        "bools are not added, multiplied or compared",
+    ),
+    "ConvInteger": (lambda c, _: len(_shape(c, 2)) > 0, "x_zero_point is a scalar"),
+    "QuantizeLinear": (lambda _, a: bool((a["i1"].astype(np.float64) <= 0).any()), "scales are above 0"),
+    "QLinearMatMul": (lambda c, a: _scales(a, (1, 4, 6)), "scales are above 0"),
+    "QLinearConv": (lambda c, a: _scales(a, (1, 4, 6)), "scales are above 0"),
+}
+"""By operator: calls for which this holds have no meaning, for the reason; implementations may do as they like."""
+
+
+def _beyond(array: Array, dtype: str) -> bool:
+    """Whether a number is negative, and the type has no such."""
+    to = DTYPES[dtype]
+    unsigned = not to.signed or (to.small is not None and not to.small.signed)
+    return unsigned and to.kind != "bool" and bool((array.astype(np.float64) < 0).any())
+
+
+def _scales(arrays: Arrays, places: tuple[int, ...]) -> bool:
+    return any((arrays[f"i{at}"].astype(np.float64) <= 0).any() for at in places if f"i{at}" in arrays)
+
+
+TAKEN = {
+    "pads attribute cannot be used simultaneously with auto_pad": "pads are left out, as ONNX Runtime has it",
+    "Neither 'split' input nor 'num_outputs' attribute": "the parts are as many as the results, as before version 18",
+    "This number of op outputs should be": "results of training are there if they are asked for",
+    "has unsupported type tensor(double)": "it is a type more",
+}
+"""What is taken though inference refuses it, and what it means."""
+
+CHANCE = (
+    "RandomUniform",
+    "RandomUniformLike",
+    "RandomNormal",
+    "RandomNormalLike",
+    "Bernoulli",
+    "Multinomial",
+    "Dropout",
+)
+"""Operators whose results are told by shape and type alone."""
+
+IN_FLOAT32 = ("Erf", "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
+              "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
+"""Operators that the reference evaluator, or their definition, computes in float32 in parts."""
+
+
+def meaningless(cell: Cell, arrays: Arrays) -> str:
+    """Why a cell has no meaning, or nothing."""
+    rule, reason = WITHOUT_MEANING.get(cell.operator, (None, ""))
+    try:
+        return reason if rule is not None and rule(cell, arrays) else ""
+    except (IndexError, KeyError):
+        return reason
