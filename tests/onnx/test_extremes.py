@@ -77,5 +77,5 @@ def test_an_index_outside_is_refused_though_the_result_is_empty() -> None:
     model = opgen.compile(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)]))
     x = np.zeros((2, 0), np.float32)
     assert model(x, np.int64([[1]])).shape == (1, 0)
-    with pytest.raises(ArgumentValueError, match="'indices': expected integers from -2 to 1 .* given 2"):
+    with pytest.raises(ArgumentValueError, match=r"'indices': expected integers from -2 to 1 .* given 2"):
         model(x, np.int64([[2]]))
