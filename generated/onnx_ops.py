@@ -20,6 +20,8 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adagrad",
+    "adam",
     "add",
     "add_n",
     "affine_grid",
@@ -27,6 +29,7 @@ __all__ = [
     "arange_count",
     "arg_max",
     "arg_min",
+    "array_feature_extractor",
     "asin",
     "asinh",
     "atan",
@@ -36,6 +39,7 @@ __all__ = [
     "batch_normalization",
     "batch_normalization_by_statistics",
     "bernoulli",
+    "binarizer",
     "bit_shift",
     "bitwise_and",
     "bitwise_not",
@@ -71,6 +75,7 @@ __all__ = [
     "dropout",
     "dropout_by_attributes",
     "dynamic_quantize_linear",
+    "einsum",
     "elu",
     "equal",
     "erf",
@@ -130,6 +135,7 @@ __all__ = [
     "minimum",
     "mish",
     "mod",
+    "momentum",
     "mul",
     "multinomial",
     "neg",
@@ -138,6 +144,8 @@ __all__ = [
     "non_zero",
     "non_zero_count",
     "one_hot",
+    "optional_get_element",
+    "optional_has_element",
     "p_relu",
     "pad",
     "pad_by_attributes",
@@ -1311,6 +1319,49 @@ def mat_mul_integer(
     return _mat_mul_integer.single((A, B, a_zero_point, b_zero_point), {}, out)
 
 
+_einsum = Generic(_library, "Einsum")
+
+
+def einsum(
+    Inputs: Sequence[TensorLike],
+    *,
+    equation: str,
+    out: Array | None = None,
+) -> Array:
+    """Sums of products of elements, as an equation tells them.
+
+    Args:
+        Inputs: One or more T[equation]. The factors.
+        equation: An equation. The indices of each factor, and behind `->` of the result, a letter each; what the
+            result does not have is summed.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        result: T[equation]. The sums.
+
+    Types:
+        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        The sums of products that equation tells.
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a matrix and a vector:
+        >>> einsum(Inputs=[[[1, 2], [3, 4]], [1, 1]], equation="ij,j->i").tolist()
+        [3.0, 7.0]
+
+    Example, the sum of a diagonal:
+        >>> einsum(Inputs=[[[1, 2], [3, 4]]], equation="ii").tolist()
+        5.0
+    """
+    return _einsum.single((*Inputs,), {"equation": equation}, out)
+
+
 _conv = Generic(_library, "Conv")
 
 
@@ -2283,6 +2334,83 @@ def one_hot(
     return _one_hot.single((indices, depth, values), {"axis": axis}, out)
 
 
+_binarizer = Generic(_library, "Binarizer")
+
+
+def binarizer(
+    X: TensorLike,
+    *,
+    threshold: float | None = 0.0,
+    out: Array | None = None,
+) -> Array:
+    """1 for elements above a threshold, and 0 for the others.
+
+    Args:
+        X: T[dims...]. The elements.
+        threshold: A number. The threshold. The default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: T[dims...]. 1 or 0 for each.
+
+    Types:
+        T: int32, int64, float32, float64
+
+    Formula:
+        Y[i...] = if float64(X[i...]) > threshold then 1 else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, above 1:
+        >>> binarizer(X=[0.5, 1, 2], threshold=1).tolist()
+        [0.0, 0.0, 1.0]
+    """
+    return _binarizer.single((X,), {"threshold": threshold}, out)
+
+
+_array_feature_extractor = Generic(_library, "ArrayFeatureExtractor")
+
+
+def array_feature_extractor(
+    X: TensorLike,
+    places: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The elements at some places along the last dimension; of a row, as the only row of a matrix.
+
+    Args:
+        X: T[before..., n]. The elements.
+        places: int64[count]. The places.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Z: T[repeat(1, row)..., before..., count]. The elements at these places.
+
+    Types:
+        T: int32, int64, float32, float64
+
+    Formula:
+        row = if rank(X) == 1 then 1 else 0
+        Z[repeat(0, row)..., i..., k] = X[i..., places[k]]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, the last one and the first:
+        >>> array_feature_extractor(X=[[1, 2, 3], [4, 5, 6]], places=[2, 0]).tolist()
+        [[3.0, 1.0], [6.0, 4.0]]
+    """
+    return _array_feature_extractor.single((X, places), {}, out)
+
+
 _det = Generic(_library, "Det")
 
 
@@ -2966,7 +3094,7 @@ def squeeze(
 
     Args:
         data: T[dims...]. The tensor.
-        axes: Integers, or none. The dimensions that are left out; all, and they are of size 1, if it is absent.
+        axes: Integers, or none. The dimensions that are left out; all of size 1 if it is absent.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -2979,7 +3107,7 @@ def squeeze(
             float4_e2m1fn
 
     Formula:
-        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        at... = (if present(axes) then normalised(axes, rank(data)) else units(data))...
         squeezed[i...] = data[place(i, 0, at)...] else 0
 
     Raises:
@@ -3007,7 +3135,7 @@ def squeeze_by_attributes(
 
     Args:
         data: T[dims...]. The tensor.
-        axes: Integers. The dimensions that are left out; all, and they are of size 1, if it is absent.
+        axes: Integers. The dimensions that are left out; all of size 1 if it is absent.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -3020,7 +3148,7 @@ def squeeze_by_attributes(
             float4_e2m1fn
 
     Formula:
-        at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
+        at... = (if present(axes) then normalised(axes, rank(data)) else units(data))...
         squeezed[i...] = data[place(i, 0, at)...] else 0
 
     Raises:
@@ -3529,7 +3657,7 @@ def hardmax_of_rows(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        rank before = if axis < 0 then axis + rank(input) else axis
+        rank before = axis of input
         peak[b...] = max[j... < row...](input[b..., j...])
         first[b...] = min[j... < row... if input[b..., j...] == peak[b...]](int64(ravel(j, row)))
         output[b..., j...] = if first[b...] == int64(ravel(j, row)) then 1 else 0
@@ -3570,7 +3698,7 @@ def softmax_of_rows(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        rank before = if axis < 0 then axis + rank(input) else axis
+        rank before = axis of input
         peak[b...] = max[j... < row...](input[b..., j...])
         weight[b..., j...] = exp(input[b..., j...] - peak[b...])
         total[b...] = sum[j... < row...](weight[b..., j...])
@@ -3612,7 +3740,7 @@ def log_softmax_of_rows(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        rank before = if axis < 0 then axis + rank(input) else axis
+        rank before = axis of input
         peak[b...] = max[j... < row...](input[b..., j...])
         total[b...] = sum[j... < row...](exp(input[b..., j...] - peak[b...]))
         output[b..., j...] = input[b..., j...] - peak[b...] - log(total[b...])
@@ -3677,7 +3805,8 @@ def batch_normalization(
             own_mean[c])) / U(number)
         mean[c] = if training_mode then own_mean[c] else input_mean[c]
         variance[c] = if training_mode then own_var[c] else input_var[c]
-        Y[n, c, x...] = (X[n, c, x...] - T(mean[c])) / T(sqrt(variance[c] + epsilon)) * T(scale[c]) + T(B[c])
+        factor[c] = T(scale[c]) / T(sqrt(variance[c] + epsilon))
+        Y[n, c, x...] = (X[n, c, x...] - T(mean[c])) * factor[c] + T(B[c])
         running_mean[c] = momentum * input_mean[c] + (1 - momentum) * own_mean[c]
         running_var[c] = momentum * input_var[c] + (1 - momentum) * own_var[c]
 
@@ -3732,7 +3861,8 @@ def batch_normalization_by_statistics(
         T: float16, bfloat16, float32, float64
 
     Formula:
-        Y[n, c, x...] = (X[n, c, x...] - mean[c]) / sqrt(var[c] + epsilon) * scale[c] + B[c]
+        factor[c] = scale[c] / sqrt(var[c] + epsilon)
+        Y[n, c, x...] = (X[n, c, x...] - mean[c]) * factor[c] + B[c]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -3780,7 +3910,8 @@ def instance_normalization(
         mean[n, c] = sum[x... < size...](input[n, c, x...]) / T(number)
         variance[n, c] = sum[x... < size...]((input[n, c, x...] - mean[n, c]) * (input[n, c, x...] - mean[n, c])) /
             T(number)
-        output[n, c, x...] = (input[n, c, x...] - mean[n, c]) / sqrt(variance[n, c] + epsilon) * scale[c] + B[c]
+        factor[n, c] = scale[c] / sqrt(variance[n, c] + epsilon)
+        output[n, c, x...] = (input[n, c, x...] - mean[n, c]) * factor[n, c] + B[c]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -3833,8 +3964,8 @@ def group_normalization(
             num_groups
         variance[n, g] = sum[k < depth, x... < size...]( ((X[n, g * depth + k, x...] else 0) - mean[n, g]) * ((X[n,
             g * depth + k, x...] else 0) - mean[n, g])) / T(number) where g < num_groups
-        Y[n, c, x...] = (X[n, c, x...] - (mean[n, c // depth] else 0)) / sqrt((variance[n, c // depth] else 0) +
-            epsilon) * scale[c] + bias[c]
+        factor[n, c] = scale[c] / sqrt((variance[n, c // depth] else 0) + epsilon)
+        Y[n, c, x...] = (X[n, c, x...] - (mean[n, c // depth] else 0)) * factor[n, c] + bias[c]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -5833,6 +5964,82 @@ def identity(
         [1.0, 2.0]
     """
     return _identity.single((input,), {}, out)
+
+
+_optional_get_element = Generic(_library, "OptionalGetElement")
+
+
+def optional_get_element(
+    input: TensorLike,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The elements of a tensor that is there.
+
+    Args:
+        input: T[dims...]. The values.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The results, in the shape of `input`.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
+
+    Formula:
+        output[i...] = input[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a row:
+        >>> optional_get_element(input=[1, 2]).tolist()
+        [1.0, 2.0]
+    """
+    return _optional_get_element.single((input,), {}, out)
+
+
+_optional_has_element = Generic(_library, "OptionalHasElement")
+
+
+def optional_has_element(
+    input: TensorLike | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """Whether a tensor is there.
+
+    Args:
+        input: T[dims...], or none. The tensor.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: bool[]. Whether it is there.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+            int4, uint4, int2, uint2, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+            float4_e2m1fn
+
+    Formula:
+        output[] = if present(input) then true else false
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, one that is:
+        >>> optional_has_element(input=[1, 2]).tolist()
+        True
+    """
+    return _optional_has_element.single((input,), {}, out)
 
 
 _dropout = Generic(_library, "Dropout")
@@ -7854,13 +8061,15 @@ def reduce_max(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
             positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = max[r... < over...](data[place(i, r, at)...])
+        largest[i...] = max[r... < over...]( if is_bool(T) then uint8(data[place(i, r, at)...]) else data[place(i,
+            r, at)...])
+        reduced[(if keepdims then place(i, 0, at) else i)...] = T(largest[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7902,7 +8111,9 @@ def reduce_max_by_attributes(
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = max[r... < over...](data[place(i, r, at)...])
+        largest[i...] = max[r... < over...]( if is_bool(T) then uint8(data[place(i, r, at)...]) else data[place(i,
+            r, at)...])
+        reduced[(if keepdims then place(i, 0, at) else i)...] = T(largest[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7941,13 +8152,15 @@ def reduce_min(
         reduced: T[(if keepdims then place(drop(dims, at), 1, at) else drop(dims, at))...]. The reduced tensor.
 
     Types:
-        T: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
 
     Formula:
         at... = (if count(axes) > 0 then normalised(axes, rank(data)) else if noop_with_empty_axes then [] else
             positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = min[r... < over...](data[place(i, r, at)...])
+        smallest[i...] = min[r... < over...]( if is_bool(T) then uint8(data[place(i, r, at)...]) else data[place(i,
+            r, at)...])
+        reduced[(if keepdims then place(i, 0, at) else i)...] = T(smallest[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -7989,7 +8202,9 @@ def reduce_min_by_attributes(
     Formula:
         at... = (if present(axes) then normalised(axes, rank(data)) else positions(rank(data)))...
         over... = pick(dims, at)...
-        reduced[(if keepdims then place(i, 0, at) else i)...] = min[r... < over...](data[place(i, r, at)...])
+        smallest[i...] = min[r... < over...]( if is_bool(T) then uint8(data[place(i, r, at)...]) else data[place(i,
+            r, at)...])
+        reduced[(if keepdims then place(i, 0, at) else i)...] = T(smallest[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -10538,7 +10753,7 @@ def top_k_by_attribute(
     Args:
         X: T[before..., n, after...]. The tensor.
         axis: An integer. The dimension. The default is -1.
-        k: An integer, at least 0. How many.
+        k: An integer, at least 1. How many.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -10750,6 +10965,210 @@ def mel_weight_matrix(
     )
 
 
+_adagrad = Generic(_library, "Adagrad")
+
+
+def adagrad(
+    R: TensorLike,
+    updates: TensorLike,
+    X: TensorLike,
+    G: TensorLike,
+    H: TensorLike,
+    *,
+    decay_factor: float | None = 0.0,
+    epsilon: float | None = 1e-06,
+    norm_coefficient: float | None = 0.0,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """An update of weights whose rate falls with the sum of the squares of all gradients (Duchi, Hazan, Singer 2011).
+
+    Args:
+        R: T[]. The rate of learning.
+        updates: int64[]. How many updates there were before.
+        X: T[dims...]. The weights.
+        G: T[dims...]. The gradient with respect to them.
+        H: T[dims...]. The sum of the squares of the gradients.
+        decay_factor: A number. How fast the rate falls with the number of updates. The default is 0.0.
+        epsilon: A number. What is added to the root of the sum, so that it is not 0. The default is 1e-06.
+        norm_coefficient: A number. How much the square of the weights counts, halved, beside what is minimised. The
+            default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        X_new: T[dims...]. The weights after the update.
+        H_new: T[dims...]. The new sum.
+
+    Types:
+        T: float32, float64
+
+    Formula:
+        gradient[i...] = norm_coefficient * X[i...] + G[i...]
+        squares[i...] = H[i...] + gradient[i...] * gradient[i...]
+        X_new[i...] = X[i...] - R[] / (1 + T(updates[]) * decay_factor) * gradient[i...] / (sqrt(squares[i...]) +
+            epsilon)
+        H_new[i...] = squares[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a first update:
+        >>> [y.tolist() for y in adagrad(R=0.5, updates=0, X=[1], G=[2], H=[0], epsilon=0)]
+        [[0.5], [4.0]]
+    """
+    return _adagrad.several(
+        (R, updates, X, G, H),
+        {"decay_factor": decay_factor, "epsilon": epsilon, "norm_coefficient": norm_coefficient},
+        None,
+        out,
+    )
+
+
+_adam = Generic(_library, "Adam")
+
+
+def adam(
+    R: TensorLike,
+    updates: TensorLike,
+    X: TensorLike,
+    G: TensorLike,
+    V: TensorLike,
+    H: TensorLike,
+    *,
+    alpha: float | None = 0.9,
+    beta: float | None = 0.999,
+    epsilon: float | None = 1e-06,
+    norm_coefficient_post: float | None = 0.0,
+    norm_coefficient: float | None = 0.0,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """An update of weights by running means of the gradients and of their squares (Kingma, Ba 2014).
+
+    Args:
+        R: T[]. The rate of learning.
+        updates: int64[]. How many updates there were before.
+        X: T[dims...]. The weights.
+        G: T[dims...]. The gradient with respect to them.
+        V: T[dims...]. The mean of the gradients.
+        H: T[dims...]. The mean of their squares.
+        alpha: A number. The part of the mean of gradients that stays. The default is 0.9.
+        beta: A number. The part of the mean of squares that stays. The default is 0.999.
+        epsilon: A number. What is added to the root of the mean of squares, so that it is not 0. The default is
+            1e-06.
+        norm_coefficient_post: A number. The part of the new weights that is taken off. The default is 0.0.
+        norm_coefficient: A number. How much the square of the weights counts, halved, beside what is minimised. The
+            default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        X_new: T[dims...]. The weights after the update.
+        V_new: T[dims...]. The new mean of the gradients.
+        H_new: T[dims...]. The new mean of their squares.
+
+    Types:
+        T: float32, float64
+
+    Formula:
+        gradient[i...] = norm_coefficient * X[i...] + G[i...]
+        mean[i...] = alpha * V[i...] + (1 - alpha) * gradient[i...]
+        squares[i...] = beta * H[i...] + (1 - beta) * gradient[i...] * gradient[i...]
+        rate[] = if updates[] > 0 then R[] * sqrt(1 - pow(T(beta), T(updates[]))) / (1 - pow(T(alpha),
+            T(updates[]))) else R[]
+        X_new[i...] = (1 - norm_coefficient_post) * (X[i...] - rate[] * mean[i...] / (sqrt(squares[i...]) +
+            epsilon))
+        V_new[i...] = mean[i...]
+        H_new[i...] = squares[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a first update:
+        >>> [y.tolist() for y in adam(R=0.5, updates=0, X=[1], G=[2], V=[4], H=[0], alpha=0.5, beta=0, epsilon=0)]
+        [[0.25], [3.0], [4.0]]
+    """
+    return _adam.several(
+        (R, updates, X, G, V, H),
+        {
+            "alpha": alpha,
+            "beta": beta,
+            "epsilon": epsilon,
+            "norm_coefficient_post": norm_coefficient_post,
+            "norm_coefficient": norm_coefficient,
+        },
+        None,
+        out,
+    )
+
+
+_momentum = Generic(_library, "Momentum")
+
+
+def momentum(
+    R: TensorLike,
+    updates: TensorLike,
+    X: TensorLike,
+    G: TensorLike,
+    V: TensorLike,
+    *,
+    alpha: float,
+    beta: float,
+    mode: Literal["standard", "nesterov"],
+    norm_coefficient: float | None = 0.0,
+    out: tuple[Array, ...] | None = None,
+) -> tuple[Array, ...]:
+    """An update of weights by a running sum of the gradients.
+
+    Args:
+        R: T[]. The rate of learning.
+        updates: int64[]. How many updates there were before.
+        X: T[dims...]. The weights.
+        G: T[dims...]. The gradient with respect to them.
+        V: T[dims...]. The sum of the gradients.
+        alpha: A number. The part of the sum that stays.
+        beta: A number. How much a gradient counts, after the first one.
+        mode: One of "standard", "nesterov". Whether the weights go along the sum, or as if one update further
+            (Nesterov 1983).
+        norm_coefficient: A number. How much the square of the weights counts, halved, beside what is minimised. The
+            default is 0.0.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        X_new: T[dims...]. The weights after the update.
+        V_new: T[dims...]. The new sum.
+
+    Types:
+        T: float32, float64
+
+    Formula:
+        gradient[i...] = norm_coefficient * X[i...] + G[i...]
+        total[i...] = alpha * V[i...] + (if updates[] > 0 then T(beta) else 1) * gradient[i...]
+        X_new[i...] = X[i...] - R[] * (if mode == nesterov then gradient[i...] + alpha * total[i...] else
+            total[i...])
+        V_new[i...] = total[i...]
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a second update:
+        >>> [y.tolist() for y in momentum(R=0.5, updates=1, X=[1], G=[2], V=[4], alpha=0.5, beta=1, mode="standard")]
+        [[-1.0], [4.0]]
+    """
+    return _momentum.several(
+        (R, updates, X, G, V),
+        {"alpha": alpha, "beta": beta, "mode": mode, "norm_coefficient": norm_coefficient},
+        None,
+        out,
+    )
+
+
 class prepare:
     """The ops with everything but their tensors' contents fixed: each gives a function of the tensors.
 
@@ -10955,6 +11374,15 @@ class prepare:
     ) -> Prepared:
         """Prepare `mat_mul_integer`."""
         return _mat_mul_integer.prepare((A, B, a_zero_point, b_zero_point), {})
+
+    @staticmethod
+    def einsum(
+        Inputs: Sequence[TensorLike],
+        *,
+        equation: str,
+    ) -> Prepared:
+        """Prepare `einsum`."""
+        return _einsum.prepare((*Inputs,), {"equation": equation})
 
     @staticmethod
     def conv(
@@ -11194,6 +11622,23 @@ class prepare:
     ) -> Prepared:
         """Prepare `one_hot`."""
         return _one_hot.prepare((indices, depth, values), {"axis": axis})
+
+    @staticmethod
+    def binarizer(
+        X: TensorLike,
+        *,
+        threshold: float | None = 0.0,
+    ) -> Prepared:
+        """Prepare `binarizer`."""
+        return _binarizer.prepare((X,), {"threshold": threshold})
+
+    @staticmethod
+    def array_feature_extractor(
+        X: TensorLike,
+        places: TensorLike,
+    ) -> Prepared:
+        """Prepare `array_feature_extractor`."""
+        return _array_feature_extractor.prepare((X, places), {})
 
     @staticmethod
     def det(
@@ -11968,6 +12413,20 @@ class prepare:
     ) -> Prepared:
         """Prepare `identity`."""
         return _identity.prepare((input,), {})
+
+    @staticmethod
+    def optional_get_element(
+        input: TensorLike,
+    ) -> Prepared:
+        """Prepare `optional_get_element`."""
+        return _optional_get_element.prepare((input,), {})
+
+    @staticmethod
+    def optional_has_element(
+        input: TensorLike | None = None,
+    ) -> Prepared:
+        """Prepare `optional_has_element`."""
+        return _optional_has_element.prepare((input,), {})
 
     @staticmethod
     def dropout(
@@ -13090,6 +13549,73 @@ class prepare:
             {"output_datatype": output_datatype},
         )
 
+    @staticmethod
+    def adagrad(
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        H: TensorLike,
+        *,
+        decay_factor: float | None = 0.0,
+        epsilon: float | None = 1e-06,
+        norm_coefficient: float | None = 0.0,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `adagrad`."""
+        return _adagrad.prepare_some(
+            (R, updates, X, G, H),
+            {"decay_factor": decay_factor, "epsilon": epsilon, "norm_coefficient": norm_coefficient},
+            None,
+        )
+
+    @staticmethod
+    def adam(
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        V: TensorLike,
+        H: TensorLike,
+        *,
+        alpha: float | None = 0.9,
+        beta: float | None = 0.999,
+        epsilon: float | None = 1e-06,
+        norm_coefficient_post: float | None = 0.0,
+        norm_coefficient: float | None = 0.0,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `adam`."""
+        return _adam.prepare_some(
+            (R, updates, X, G, V, H),
+            {
+                "alpha": alpha,
+                "beta": beta,
+                "epsilon": epsilon,
+                "norm_coefficient_post": norm_coefficient_post,
+                "norm_coefficient": norm_coefficient,
+            },
+            None,
+        )
+
+    @staticmethod
+    def momentum(
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        V: TensorLike,
+        *,
+        alpha: float,
+        beta: float,
+        mode: Literal["standard", "nesterov"],
+        norm_coefficient: float | None = 0.0,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `momentum`."""
+        return _momentum.prepare_some(
+            (R, updates, X, G, V),
+            {"alpha": alpha, "beta": beta, "mode": mode, "norm_coefficient": norm_coefficient},
+            None,
+        )
+
 
 class raw_ops:
     """The ops under their registered names; every argument is given by its keyword."""
@@ -13353,6 +13879,20 @@ class raw_ops:
             B,
             a_zero_point,
             b_zero_point,
+            out=out,
+        )
+
+    @staticmethod
+    def Einsum(
+        *,
+        Inputs: Sequence[TensorLike],
+        equation: str,
+        out: Array | None = None,
+    ) -> Array:
+        """See `einsum`."""
+        return einsum(
+            Inputs,
+            equation=equation,
             out=out,
         )
 
@@ -13705,6 +14245,34 @@ class raw_ops:
             depth,
             values,
             axis=axis,
+            out=out,
+        )
+
+    @staticmethod
+    def Binarizer(
+        *,
+        X: TensorLike,
+        threshold: float | None = 0.0,
+        out: Array | None = None,
+    ) -> Array:
+        """See `binarizer`."""
+        return binarizer(
+            X,
+            threshold=threshold,
+            out=out,
+        )
+
+    @staticmethod
+    def ArrayFeatureExtractor(
+        *,
+        X: TensorLike,
+        places: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `array_feature_extractor`."""
+        return array_feature_extractor(
+            X,
+            places,
             out=out,
         )
 
@@ -14980,6 +15548,30 @@ class raw_ops:
     ) -> Array:
         """See `identity`."""
         return identity(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def OptionalGetElement(
+        *,
+        input: TensorLike,
+        out: Array | None = None,
+    ) -> Array:
+        """See `optional_get_element`."""
+        return optional_get_element(
+            input,
+            out=out,
+        )
+
+    @staticmethod
+    def OptionalHasElement(
+        *,
+        input: TensorLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `optional_has_element`."""
+        return optional_has_element(
             input,
             out=out,
         )
@@ -16629,5 +17221,91 @@ class raw_ops:
             lower_edge_hertz,
             upper_edge_hertz,
             output_datatype=output_datatype,
+            out=out,
+        )
+
+    @staticmethod
+    def Adagrad(
+        *,
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        H: TensorLike,
+        decay_factor: float | None = 0.0,
+        epsilon: float | None = 1e-06,
+        norm_coefficient: float | None = 0.0,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `adagrad`."""
+        return adagrad(
+            R,
+            updates,
+            X,
+            G,
+            H,
+            decay_factor=decay_factor,
+            epsilon=epsilon,
+            norm_coefficient=norm_coefficient,
+            out=out,
+        )
+
+    @staticmethod
+    def Adam(
+        *,
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        V: TensorLike,
+        H: TensorLike,
+        alpha: float | None = 0.9,
+        beta: float | None = 0.999,
+        epsilon: float | None = 1e-06,
+        norm_coefficient_post: float | None = 0.0,
+        norm_coefficient: float | None = 0.0,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `adam`."""
+        return adam(
+            R,
+            updates,
+            X,
+            G,
+            V,
+            H,
+            alpha=alpha,
+            beta=beta,
+            epsilon=epsilon,
+            norm_coefficient_post=norm_coefficient_post,
+            norm_coefficient=norm_coefficient,
+            out=out,
+        )
+
+    @staticmethod
+    def Momentum(
+        *,
+        R: TensorLike,
+        updates: TensorLike,
+        X: TensorLike,
+        G: TensorLike,
+        V: TensorLike,
+        alpha: float,
+        beta: float,
+        mode: Literal["standard", "nesterov"],
+        norm_coefficient: float | None = 0.0,
+        out: tuple[Array, ...] | None = None,
+    ) -> tuple[Array, ...]:
+        """See `momentum`."""
+        return momentum(
+            R,
+            updates,
+            X,
+            G,
+            V,
+            alpha=alpha,
+            beta=beta,
+            mode=mode,
+            norm_coefficient=norm_coefficient,
             out=out,
         )

@@ -25,7 +25,7 @@ OF_ANY_SIZE = ("pieces", "transposed", "elementwise", "rows", "whole", *COPIES)
 
 OVERRIDES: tuple[Override, ...] = (
     Override("open_tiles", OF_ANY_SIZE, "E029"),
-    Override("pieces", OF_ANY_SIZE[1:], "E136"),
+    Override("pieces", OF_ANY_SIZE[1:], "E151"),
     Override("tile_products", ("tile_products", "few", "flat", *WINDOWS), "E080"),
     Override("window_steps", ("few", "flat", *WINDOWS), "E136"),
     Override("sum_steps", ("few", "flat", *WINDOWS), "E136"),

@@ -178,7 +178,7 @@ FAN_DIVISOR = 8
 PARALLEL = 2
 """loops: the most that are fused into the parallel one [not recorded]"""
 ROWS_SHARED = 64
-"""rows: so many or more are shared among threads whole, rather than vector by vector [E136]"""
+"""rows: so many or more are shared among threads whole, rather than vector by vector [E151]"""
 TURNS = 4
 """iterations for each core: shared evenly enough, if their number is no multiple of that of the cores [not recorded]"""
 FLAT_TURNS = 2
@@ -417,6 +417,6 @@ recorded]"""
 
 # Recurrences --------------------------------------------------------------------------------------------------------
 ROWS_AT_ONCE = 8
-"""rows: that go through short steps together, as many as there are ways in a set of the first cache [E137]"""
+"""rows: that go through short steps together, as many as there are ways in a set of the first cache [E152]"""
 STEP_STORES = 2
-"""stores: of a short step, the most [E137]"""
+"""stores: of a short step, the most [E152]"""
