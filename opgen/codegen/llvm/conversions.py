@@ -18,7 +18,7 @@ from opgen.codegen.llvm import bfloat16, small
 from opgen.codegen.llvm.function import Function
 from opgen.codegen.llvm.types import Value, literal, scalar_type, splat, suffix, value_type, vector
 from opgen.diagnostics import InternalError
-from opgen.dtypes import DTYPES, FLOAT32, FLOAT64, DType
+from opgen.dtypes import DTYPES, FLOAT32, FLOAT64, INT32, DType
 from opgen.loop.nodes import Type
 
 _HELPERS: dict[str, tuple[str, str, str]] = {
@@ -248,11 +248,28 @@ def _from_integer(fn: Function, value: Value, to: DType) -> Value:
 def _saturated(fn: Function, value: Value, to: DType) -> Value:
     """float32 or float64 to an integer: truncated, saturated, a NaN to 0."""
     result = Type(to, value.type.lanes)
+    if result.lanes > 1 and to.bits < INT32.bits:
+        return _clamped(fn, value, to)
     text = value_type(result)
     wanted, given = scalar_type(to.name), scalar_type(value.type.dtype.name)
     mangled = f"llvm.fpto{'s' if to.signed else 'u'}i.sat.{suffix(wanted, result.lanes)}.{suffix(given, result.lanes)}"
     symbol = fn.module.declare(mangled, f"{text} @{mangled}({value.text})")
     return Value(fn.writer.pure(to.name, f"call {text} {symbol}({value.typed})"), result, text)
+
+
+def _clamped(fn: Function, value: Value, to: DType) -> Value:
+    """`_saturated` of vectors to narrow types: LLVM converts those lane by lane, int32 at once."""
+    lanes = value.type.lanes
+    zero, least, greatest = (literal(float(n), value.type) for n in (0, to.least, to.greatest))
+    number = value.ref
+    for test, bound in (("ord", zero), ("oge", least), ("ole", greatest)):
+        holds = fn.writer.pure("holds", f"fcmp {test} {value.text} {number}, {bound}")
+        choice = f"select {vector('i1', lanes)} {holds}, {value.text} {number}, {value.text} {bound}"
+        number = fn.writer.pure("clamped", choice)
+    wide = fn.writer.pure("whole", f"fptosi {value.text} {number} to {vector('i32', lanes)}")
+    result = Type(to, lanes)
+    text = value_type(result)
+    return Value(fn.writer.pure(to.name, f"trunc {vector('i32', lanes)} {wide} to {text}"), result, text)
 
 
 def _widened(fn: Function, value: Value) -> Value:
