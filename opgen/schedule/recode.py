@@ -1,22 +1,21 @@
-"""recode: an input of bytes copied with the other sign, 128 more or less."""
+"""recode: bytes kept with the other sign, 128 more or less."""
 
 from __future__ import annotations
 
-import dataclasses
-
 from opgen.diagnostics import did_you_mean
-from opgen.dtypes import INT8, INT32, UINT8
+from opgen.dtypes import INT8, INT32, UINT8, DType
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Cast, Const, Expr, For, Kernel, Load, Stmt, Store, Type
-from opgen.loop.walk import loads, map_stmt, walk_exprs
+from opgen.loop.nodes import Alloc, Buffer, Cast, Const, Expr, For, Kernel, Load, Stmt, Store, Type
+from opgen.loop.walk import buffers_in, loads, map_stmt, walk_exprs
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import require_fresh
+from opgen.schedule.loops import require_fresh, with_body, with_buffer
 
 HALF = 128
 
 
 def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
-    """Read an input of int8 or uint8 from a copy of the other of these types, made before anything else.
+    """Read an input of int8 or uint8 from a copy of the other of these types, made before anything else; or keep a
+    local buffer in that type.
 
                                                   alloc x_signed: int8[c]
         for k: use(int32(x[k]))         ->        for i in 0..c: x_signed[i] = int8(int32(x[i]) - 128)
@@ -24,15 +23,16 @@ def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
 
     Every read must be cast to int32.
     """
-    known = {i.name: i for i in kernel.inputs}
+    local = {o.name: o for o in buffers_in(kernel.body)}
+    known = {i.name: i for i in kernel.inputs} | local
     if buffer not in known:
-        raise ScheduleError(f"recode {buffer}: there is no such input", did_you_mean(buffer, known))
+        raise ScheduleError(f"recode {buffer}: there is no such input or local buffer", did_you_mean(buffer, known))
     source = known[buffer]
     if source.dtype not in (INT8, UINT8):
         raise ScheduleError(f"recode {buffer}: it is {source.dtype}, not int8 or uint8")
-    copy = Buffer(name, INT8 if source.dtype == UINT8 else UINT8, source.shape, "heap")
+    of = INT8 if source.dtype == UINT8 else UINT8
     apart = HALF if source.dtype == UINT8 else -HALF
-    counters = [f"{name}_{d}" for d in range(len(source.shape))]
+    counters = [] if buffer in local else [f"{name}_{d}" for d in range(len(source.shape))]
     require_fresh(kernel, "recode", [name, *counters])
     reads = sum(e.buffer == buffer for e in loads(kernel.body))
     if reads != sum(_is_cast(e, buffer) for e in walk_exprs(kernel.body)):
@@ -41,16 +41,32 @@ def recode(kernel: Kernel, buffer: str, name: str) -> Kernel:
     def moved(e: Expr) -> Expr:
         if not _is_cast(e, buffer) or not isinstance(e, Cast) or not isinstance(e.operand, Load):
             return e
-        read = Load(name, e.operand.indices, copy.dtype, e.operand.mask)
+        read = Load(name, e.operand.indices, of, e.operand.mask)
         return b.add(Cast(e.type, read), Const(apart, Type(INT32, e.type.lanes)))
 
+    def retyped(s: Stmt) -> Stmt:
+        match s:
+            case Alloc():
+                return with_buffer(s, buffer, lambda o: Buffer(name, of, o.shape, o.space))
+            case Store() if s.buffer == buffer:
+                return Store(name, s.indices, _shifted(s.value, -apart, of), s.mask)
+            case _:
+                return s
+
+    body = map_stmt(kernel.body, expr=moved, stmt=retyped)
+    if buffer in local:
+        return with_body(kernel, body)
     places = tuple(b.var(c) for c in counters)
-    shifted = b.sub(b.cast(INT32, Load(buffer, places, source.dtype)), Const(apart, Type(INT32)))
-    copying: Stmt = Store(name, places, b.cast(copy.dtype, shifted))
+    copying: Stmt = Store(name, places, _shifted(Load(buffer, places, source.dtype), -apart, of))
     for counter, size in zip(reversed(counters), reversed(source.shape), strict=True):
         copying = For(counter, b.index(0), size, copying)
-    body = b.block((copying, map_stmt(kernel.body, expr=moved)))
-    return dataclasses.replace(kernel, body=b.alloc(copy, body))
+    copy = Buffer(name, of, source.shape, "heap")
+    return with_body(kernel, b.alloc(copy, b.block((copying, body))))
+
+
+def _shifted(e: Expr, by: int, of: DType) -> Expr:
+    """An integer of 8 bits and so much, as one of the other sign."""
+    return b.cast(of, b.add(b.cast(INT32, e), Const(by, Type(INT32, e.type.lanes))))
 
 
 def _is_cast(e: Expr, buffer: str) -> bool:

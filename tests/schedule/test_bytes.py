@@ -128,7 +128,7 @@ REFUSED = {
     "distribute j": "does not add one product of two factors without a condition",
     "distribute c -> x, s": "the name 'x' is taken",
     "distribute c\ndistribute c": "nothing is added to a factor",
-    "recode y": "there is no such input",
+    "recode y": "there is no such input or local buffer",
     "recode x -> w": "the name 'w' is taken",
     "vectorize j\ndistribute c\npair c -> x, w": "four steps are not next to each other in 'w'",
     "recode w\ndistribute c\npair c": "does not add one product of two bfloat16 elements, or of a uint8 and an int8",
@@ -159,11 +159,11 @@ def test_refused_of_other_sums(change: tuple[str, str], text: str, why: str) -> 
         apply(parse_kernel(plain.replace(*change)), parse_schedule(text))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_windows_have_zero_points_around(dtype: str) -> None:
+@pytest.mark.parametrize(("dtype", "other"), [("uint8", ""), ("int8", "recode w"), ("int8", "recode x_padded")])
+def test_windows_have_zero_points_around(dtype: str, other: str) -> None:
     kernel = parse_kernel(WINDOW.format(T=dtype))
     given = extremes(kernel, 5)
-    steps = ["pad x 1, 2", *["recode w"] * (dtype == "int8"), "distribute c", "regroup c, r", "regroup c, s", "pair c"]
+    steps = ["pad x 1, 2", other, "distribute c", "regroup c, r", "regroup c, s", "pair c"]
     steps += ["permute c_right 1, 2, 3, 0", "reorder i, j, r, s, c, k", "vectorize k"]
     after = apply(kernel, parse_schedule("\n".join(steps)))
     expected = interpret(kernel, given)["y"]

@@ -14,14 +14,15 @@ from opgen.loop.walk import free_vars, holds_loop
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.copies.prepare import elements
-from opgen.schedule.auto.nests import Nest, depends, nests
+from opgen.schedule.auto.copies.prepare import elements, pack_last
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_axis
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.steps import Distribute, Pad, Recode
 
 BYTES = (UINT8, INT8)
+WORD = 4
 
 
 def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -48,12 +49,13 @@ def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
             return None
         loop = last
     made = _padded(site.nest, trial) if site.nest.conditions else []
+    _packed(trial, loop, machine)
     nest = trial.nest(loop)
     factors = _factors(nest)
     if factors[0].dtype == factors[1].dtype:
-        given = [e for e in factors if e.buffer in site.inputs]
-        chosen = min(given, key=lambda e: _work(nest, e, factors), default=None)
-        if chosen is None or not trial.take(Recode(chosen.buffer, name := trial.fresh(f"{chosen.buffer}_recoded"))):
+        chosen = min(factors, key=lambda e: _work(nest, e, factors))
+        name = trial.fresh(f"{chosen.buffer}_recoded")
+        if not trial.take(Recode(chosen.buffer, name)):
             return None
         made.append(name)
     first, second = (trial.fresh(f"{e.buffer}_sums") for e in factors)
@@ -74,6 +76,20 @@ def _padded(nest: Nest, trial: Trial) -> list[str]:
         if walked and trial.take(Pad(e.buffer, tuple(walked), name)):
             made.append(name)
     return made
+
+
+def _packed(trial: Trial, loop: str, machine: Machine) -> None:
+    """Copy what lanes would read with a stride, but where neighbours among the terms lie side by side: these are copied
+    together, as words.
+    """
+    nest = trial.nest(loop)
+    for e in Roles.of(nest, loop).vectors:
+        beside = any(
+            is_contiguous(e, n, nest.shapes) and extent % WORD == 0 for n, extent in Roles.of(nest).counts.items()
+        )
+        axis = own_axis(e, loop)
+        if not beside and axis is not None and e.dtype in BYTES:
+            pack_last(e, axis, trial, machine.vector_bytes)
 
 
 def _work(nest: Nest, recoded: Load, factors: list[Load]) -> int:
