@@ -19,10 +19,10 @@ from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_a
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.cost.calibration import PAIR_BYTES
 from opgen.schedule.steps import Distribute, Pad, Recode
 
 BYTES = (UINT8, INT8)
-WORD = 4
 
 
 def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -85,7 +85,7 @@ def _packed(trial: Trial, loop: str, machine: Machine) -> None:
     nest = trial.nest(loop)
     for e in Roles.of(nest, loop).vectors:
         beside = any(
-            is_contiguous(e, n, nest.shapes) and extent % WORD == 0 for n, extent in Roles.of(nest).counts.items()
+            is_contiguous(e, n, nest.shapes) and extent % PAIR_BYTES == 0 for n, extent in Roles.of(nest).counts.items()
         )
         axis = own_axis(e, loop)
         if not beside and axis is not None and e.dtype in BYTES:
