@@ -14,13 +14,13 @@ from opgen.loop.walk import free_vars, holds_loop
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.copies.prepare import elements, pack_last
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_axis
+from opgen.schedule.auto.copies.prepare import elements
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PAIR_BYTES
-from opgen.schedule.steps import Distribute, Pad, Recode
+from opgen.schedule.steps import Distribute, Pack, Pad, Recode
 
 BYTES = (UINT8, INT8)
 
@@ -48,8 +48,7 @@ def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
         if loop != site.nest.names[-1]:
             return None
         loop = last
-    made = _padded(site.nest, trial) if site.nest.conditions else []
-    _packed(trial, loop, machine)
+    made = [*(_padded(site.nest, trial) if site.nest.conditions else []), *_packed(trial, loop)]
     nest = trial.nest(loop)
     factors = _factors(nest)
     if factors[0].dtype == factors[1].dtype:
@@ -78,18 +77,21 @@ def _padded(nest: Nest, trial: Trial) -> list[str]:
     return made
 
 
-def _packed(trial: Trial, loop: str, machine: Machine) -> None:
-    """Copy what lanes would read with a stride, but where neighbours among the terms lie side by side: these are copied
-    together, as words.
+def _packed(trial: Trial, loop: str) -> list[str]:
+    """Copies of what lanes would read with a stride, but where neighbours among the terms lie side by side: these are
+    copied together, as words.
     """
-    nest = trial.nest(loop)
+    nest, made = trial.nest(loop), list[str]()
     for e in Roles.of(nest, loop).vectors:
         beside = any(
             is_contiguous(e, n, nest.shapes) and extent % PAIR_BYTES == 0 for n, extent in Roles.of(nest).counts.items()
         )
         axis = own_axis(e, loop)
-        if not beside and axis is not None and e.dtype in BYTES:
-            pack_last(e, axis, trial, machine.vector_bytes)
+        name = trial.fresh(f"{e.buffer}_packed")
+        across = not beside and axis not in (None, len(e.indices) - 1) and e.dtype in BYTES
+        if across and trial.take(Pack(e.buffer, with_last(len(e.indices), axis or 0), name)):
+            made.append(name)
+    return made
 
 
 def _work(nest: Nest, recoded: Load, factors: list[Load]) -> int:

@@ -125,6 +125,8 @@ class Pairs:
     machine: Machine
     copies: dict[str, Load] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    depth: str = ""
+    """The loop of the sum that is taken several steps at once."""
 
     def take(self) -> bool:
         """Take the pairs, where a reduction reads both factors again and again, one of them in scalars.
@@ -142,7 +144,8 @@ class Pairs:
         factors = self._factors
         if len(factors) != 2 or not any(self._paired(factors, loop) for loop in self._depths()):
             return False
-        turns = [Permute(name, _order(e, self.vector)) for name, e in self.copies.items() if self._across(e)]
+        orders = {name: self._order(e) for name, e in self.copies.items() if depends(e.indices, self.vector)}
+        turns = [Permute(name, order) for name, order in orders.items() if order != tuple(range(len(order)))]
         if not self.trial.take(*turns):
             return False
         self.steps = self.trial.steps[before:]
@@ -187,6 +190,7 @@ class Pairs:
                 if self.trial.take(*steps) or self.trial.take(Tighten(loop), *steps):
                     chosen = zip((first, second), fresh, factors, strict=True)
                     self.copies = {n: e for n, copy, e in chosen if n == copy}
+                    self.depth = loop
                     return True
         return False
 
@@ -194,6 +198,18 @@ class Pairs:
         """Whether lanes would read a copy with a stride, and it is to be transposed."""
         axis = own_axis(e, self.vector)
         return depends(e.indices, self.vector) and axis is not None and axis != len(e.indices) - 1
+
+    def _order(self, e: Load) -> tuple[int, ...]:
+        """The dimensions of a copy that lanes read: that along the lanes last, and of bytes before it that along which
+        words follow each other.
+        """
+        axis, last = own_axis(e, self.vector), len(e.indices) - 1
+        if axis is None:
+            return tuple(range(last + 1))
+        others = [d for d in range(last + 1) if d != axis]
+        if e.dtype != BFLOAT16:
+            others.sort(key=lambda d: depends(e.indices[d], self.depth))
+        return (*others, axis)
 
     def fill(self) -> None:
         """Schedule the nests that make the copies."""
@@ -290,9 +306,3 @@ def _nest(trial: Trial, copy: str) -> Nest | None:
     """The nest that makes a copy, if there is one."""
     found = (*inner_nests(trial.kernel), *nests(trial.kernel))
     return next((n for n in found if any(loop.startswith(f"{copy}_") for loop in n.names)), None)
-
-
-def _order(e: Load, vector: str) -> tuple[int, ...]:
-    """The dimensions of a read, that along the lanes last."""
-    axis = own_axis(e, vector)
-    return (*(d for d in range(len(e.indices)) if d != axis), axis or 0)
