@@ -45,9 +45,10 @@ def test_a_row_of_taps_is_two_tiles_of_two_vectors() -> None:
     text = assert_scheduled_is_the_same(by_taps((2, 16, 24, 3), 7, 64), 1, SMALL)
     assert "split k 32 " in text
     assert "carry n at=r\ncarry y_o at=r\nsplit s 4 tail=min -> s_o, s_i\npartition s_o -1\n" in text
-    assert "prefetch grad_output at=y_o in=x\npartition x 1, -2\n" in text
+    assert "prefetch grad_output at=y_o in=x\n" in text
+    assert "partition x 1, -2\n" in text
     assert "pack grad_output 0, 1, 2, 3 at=y_o -> grad_output_panel\n" in text
-    assert text.endswith("parallel k_o\n")
+    assert "parallel k_o\n" in text
 
 
 def test_rows_are_few_enough_for_a_panel_in_the_first_cache() -> None:
@@ -60,7 +61,7 @@ def test_rows_are_few_enough_for_a_panel_in_the_first_cache() -> None:
 def test_threads_share_taps_where_blocks_of_vectors_are_too_few() -> None:
     text = assert_scheduled_is_the_same(by_taps((1, 16, 24, 3), 7, 96), 1, WIDE)
     assert "pack" not in text
-    assert text.endswith("parallel k_o\nfuse k_o, r -> k_o_r\n")
+    assert "parallel k_o\nfuse k_o, r -> k_o_r\n" in text
 
 
 def test_one_vector_takes_the_whole_row() -> None:

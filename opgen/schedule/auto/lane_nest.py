@@ -8,10 +8,13 @@ from functools import cached_property
 
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.plan import Plan
+from opgen.schedule.auto.realise import realise
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
+from opgen.schedule.errors import ScheduleError
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,15 @@ class LaneNest(ABC):
     @abstractmethod
     def take(self) -> bool:
         """Take the steps; whether they were legal."""
+
+    def realised(self, plan: Plan) -> bool:
+        """Take the steps of a plan, of the nest as it is by now; whether they were legal."""
+        try:
+            realise(plan, self.trial.nest(self.vector), self.trial, self.machine)
+        except ScheduleError as refusal:
+            self.trial.refusal = refusal.message
+            return False
+        return True
 
     def run(self) -> bool:
         """Take the steps, or none, if they are legal and proven; whether they were."""

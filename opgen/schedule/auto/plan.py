@@ -22,17 +22,53 @@ Handle: TypeAlias = str
 
 @dataclass(frozen=True)
 class Cut:
-    """A loop, or a piece of one, in pieces of `size`."""
+    """A loop, or a piece of one, in pieces of `size`; `apart`: so many of the first, or of the last (-1), are loops of
+    their own.
+    """
 
     loop: Handle
     size: int
     outer: Handle
     inner: Handle
     tail: Tail = "exact"
+    apart: tuple[int, ...] = ()
+
+    @staticmethod
+    def even(loop: Handle, extent: int, size: int, first: bool = False) -> Cut:
+        """A loop in pieces, the last of which may be shorter and is then a loop of its own; so is the `first`, if asked
+        for.
+        """
+        exact = extent % size == 0
+        apart = (*((1,) if first else ()), *(() if exact else (-1,)))
+        return Cut(loop, size, f"{loop}.o", f"{loop}.i", "exact" if exact else "min", apart)
 
     def __str__(self) -> str:
-        tail = "" if self.tail == "exact" else f" ({self.tail})"
+        notes = [*([] if self.tail == "exact" else [self.tail]), *(f"{n} apart" for n in self.apart)]
+        tail = f" ({', '.join(notes)})" if notes else ""
         return f"{self.loop} by {self.size} -> {self.outer}, {self.inner}{tail}"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A loop of the sum outside of those over results from `at` inwards: sums wait in the results."""
+
+    term: Handle
+    at: Handle
+
+    def __str__(self) -> str:
+        return f"{self.term} outside of {self.at}"
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What the next iteration of `at` reads of a buffer, asked for line by line in the iterations of a loop inside."""
+
+    buffer: str
+    at: Handle
+    inside: Handle
+
+    def __str__(self) -> str:
+        return f"{self.buffer} one {self.at} ahead in {self.inside}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +90,9 @@ class Private:
 @dataclass(frozen=True)
 class Operand:
     """What is read, where it is not read in place: a `copy` of it as a whole, or a panel of what one iteration of `at`
-    reads, with its dimensions in `order`.  The copy's name ends in `ending`.
+    reads, with its dimensions in `order`.  It is made in squares that are transposed, or in rows of vectors of `lanes`,
+    each where a loop `filled` first reads it, if there is one; in the type that is computed with if `wide`.  The copy's
+    name ends in `ending`.
     """
 
     buffer: str
@@ -62,6 +100,9 @@ class Operand:
     order: tuple[int, ...]
     at: Handle | None = None
     ending: str = "packed"
+    lanes: int = 0
+    filled: Handle | None = None
+    wide: bool = False
 
     def __str__(self) -> str:
         where = f"panel at {self.at}" if self.placement == "panel" else "copy"
@@ -87,9 +128,9 @@ class Result:
 @dataclass(frozen=True)
 class Plan:
     """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
-    lanes; `terms`: those of the sum; `tile`: those unrolled inside of the terms; `squares`: two pieces of the same size
-    that are transposed in registers; `threads`: loops that threads share, fused as far as they are independent.  A plan
-    for want of others (`otherwise`) is tried only if there are none.
+    lanes; `terms`: those of the sum, some of them `unrolled`; `tile`: those unrolled inside of the terms; `squares`:
+    two pieces of the same size that are transposed in registers; `threads`: loops that threads share, fused as far as
+    they are independent.  A plan for want of others (`otherwise`) is tried only if there are none.
     """
 
     kind: str
@@ -97,10 +138,13 @@ class Plan:
     joins: tuple[Handle, ...] = ()
     cuts: tuple[Cut, ...] = ()
     order: tuple[Handle, ...] = ()
+    carried: tuple[Carried, ...] = ()
     terms: tuple[Handle, ...] = ()
+    unrolled: tuple[Handle, ...] = ()
     tile: tuple[Handle, ...] = ()
     private: tuple[Private, ...] = ()
     squares: tuple[Handle, Handle] | None = None
+    ahead: tuple[Ahead, ...] = ()
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = ()
     threads: tuple[Handle, ...] = ()
@@ -111,7 +155,7 @@ class Plan:
 
     def _parts(self) -> Iterator[str]:
         yield f"lanes {self.lanes}" if self.lanes else ""
-        for name in ("joins", "cuts", "order", "terms", "tile", "private"):
+        for name in ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "private", "ahead"):
             values = getattr(self, name)
             yield f"{_WORDS.get(name, name)} {', '.join(map(str, values))}" if values else ""
         yield f"squares {', '.join(self.squares)}" if self.squares else ""
@@ -119,4 +163,4 @@ class Plan:
         yield f"threads {', '.join(self.threads)}" if self.threads else ""
 
 
-_WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums"}
+_WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums", "ahead": "prefetch"}

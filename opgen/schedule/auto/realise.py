@@ -1,5 +1,5 @@
-"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, partial sums, lanes, panels,
-results that are transposed, threads, squares, stores.
+"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, what is carried, partial sums,
+lanes, prefetches, panels, results that are transposed, threads, squares, stores.
 
 Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
 """
@@ -11,15 +11,20 @@ from dataclasses import dataclass, field
 
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.panel import widened
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.partial import in_partial_sums
-from opgen.schedule.auto.plan import Cut, Handle, Operand, Plan, Private, Result
+from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import (
+    Carry,
+    Fill,
     Flatten,
     Pack,
     Parallel,
+    Partition,
+    Prefetch,
     Reorder,
     Split,
     Step,
@@ -44,8 +49,8 @@ class _Realiser:
     _names: dict[Handle, str] = field(default_factory=dict)
     _loops: list[Handle] = field(init=False)
     """The loops over results as they stand now, outermost first."""
-    _done: list[Result] = field(default_factory=list)
-    """The results that are transposed by now."""
+    _done: list[Result | Carried] = field(default_factory=list)
+    """The results that are transposed by now, and what is carried."""
 
     def __post_init__(self) -> None:
         self._loops = list(self.nest.names)
@@ -58,9 +63,11 @@ class _Realiser:
         self._arrange()
         for private in plan.private:
             self._partial(private)
-        self._take(*(Unroll(self._name(n)) for n in plan.tile))
+        self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
         if plan.lanes is not None and not plan.private:
             self._take(Vectorize(self._name(plan.lanes)))
+        for ahead in plan.ahead:  # with or without: some of what is read cannot be told early
+            self.trial.take(Prefetch(ahead.buffer, self._name(ahead.at), self._name(ahead.inside)))
         for operand in plan.operands:
             if operand.placement == "panel":
                 self._packed(operand)
@@ -97,17 +104,36 @@ class _Realiser:
     # Loops ------------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
-        """Joins, cuts, and the order of loops.  Before tiles that overlap are made, loops stand in their order, as they
-        cannot be moved any more, and results are transposed, as it is not known any more what is written as a whole.
+        """Joins, cuts, and the order of loops.  Before tiles that overlap are made, or set apart, loops stand in their
+        order, as they cannot be moved any more, and results are transposed, as it is not known any more what is written
+        as a whole; what is carried stands outside, while there is one loop to stand around.
         """
         for handle in self.plan.joins:
             self._join(handle)
         for cut in self.plan.cuts:
-            if cut.tail == "overlap":
+            if cut.tail == "overlap" or cut.apart:
                 self._sorted()
                 self._turned_results()
+            if cut.apart:
+                self._carry()
             self._cut(cut)
         self._sorted()
+        self._carry()
+        if self.plan.terms:
+            inside = (*self.plan.terms, *self.plan.tile, *([] if self.plan.lanes is None else [self.plan.lanes]))
+            self._take(Reorder(tuple(map(self._name, inside))))
+
+    def _standing(self, handle: Handle) -> Handle:
+        """A loop, or as long as it is not cut the one of which it will be the outer piece."""
+        whole = next((c.loop for c in self.plan.cuts if c.outer == handle and c.loop in self._loops), None)
+        return handle if whole is None else self._standing(whole)
+
+    def _carry(self) -> None:
+        """What is carried outside, unless that is done."""
+        for carried in self.plan.carried:
+            if carried not in self._done:
+                self._take(Carry(self._name(carried.term), self._name(self._standing(carried.at))))
+                self._done.append(carried)
 
     def _join(self, handle: Handle) -> None:
         """Two loops as one; those over results are brought together first."""
@@ -123,6 +149,8 @@ class _Realiser:
 
     def _cut(self, cut: Cut) -> None:
         self._take(Split(self._name(cut.loop), cut.size, cut.tail, self._made(cut.outer), self._made(cut.inner)))
+        if cut.apart:
+            self._take(Partition(self._name(cut.outer), cut.apart))
         if cut.loop in self._loops:
             at = self._loops.index(cut.loop)
             self._loops[at : at + 1] = [cut.outer, cut.inner]
@@ -158,12 +186,21 @@ class _Realiser:
     # Copies -----------------------------------------------------------------------------------------
 
     def _packed(self, operand: Operand) -> None:
-        """A copy, or a panel, in blocks that are transposed in registers."""
-        panel = operand.placement == "panel"
-        name = self.trial.fresh(f"{operand.buffer}_{operand.ending}")
+        """A copy, or a panel, in rows of vectors or in blocks that are transposed in registers."""
+        name, steps = self.trial.fresh(f"{operand.buffer}_{operand.ending}"), list[Step]()
         at = None if operand.at is None else self._name(operand.at)
         self._take(Pack(operand.buffer, operand.order, name, at))
-        transposed_blocks(self.trial, name, self.machine.vector_bytes, () if panel else None)
+        if operand.lanes:
+            row = f"{name}_{len(operand.order) - 1}"
+            outer, lane = f"{row}_o", f"{row}_l"
+            steps = [Split(row, operand.lanes, "exact", outer, lane), Unroll(outer), Vectorize(lane)]
+        else:
+            transposed_blocks(self.trial, name, self.machine.vector_bytes, None if operand.placement == "copy" else ())
+        load = next(e for e in self.nest.outside_loads if e.buffer == operand.buffer)
+        name, steps = widened(self.trial, load, name, steps) if operand.wide else (name, steps)
+        self._take(*steps)
+        if operand.filled is not None:
+            self.trial.take(Fill(name, self._name(operand.filled)))
 
     def _turned_results(self) -> None:
         """The results in rows that are transposed as they are copied out, unless that is done."""

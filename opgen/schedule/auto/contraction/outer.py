@@ -10,26 +10,12 @@ block: no result waits, and there may be many.  The last tile of scalars is shor
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.outer_shape import OuterShape
-from opgen.schedule.auto.contraction.products import apart, balanced
-from opgen.schedule.auto.copies.panel import rows_in_lanes
+from opgen.schedule.auto.contraction.products import balanced
+from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan
 from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS
-from opgen.schedule.steps import (
-    Carry,
-    Divide,
-    Fill,
-    Parallel,
-    Partition,
-    Prefetch,
-    Reorder,
-    Split,
-    Step,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import Divide, Split, Vectorize
 
 
 @dataclass(frozen=True)
@@ -52,70 +38,61 @@ class OuterProducts(OuterShape):
 
     def tiled(self) -> bool:
         """All steps, with the loops over places as they are."""
-        loop, trial, others = self.loop, self.trial, self.others
-        outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
-        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
-        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
-        shared, scalars = blocks, self.scalars
-        places = [s.var for s in self.places]
-        steps: list[Step] = []
+        k, x, places, part = self.vector, self.loop, [s.var for s in self.places], ""
         if self.parts > 1:
-            steps, places = self._divided(places)
-        steps += [Split(self.vector, PRODUCT_VECTORS * self.lanes, "exact", blocks, part)]
+            part, rest = (self.trial.fresh(f"{places[0]}_{end}") for end in "pr")
+            if not self._divided(places[0], part, rest):
+                return False
+            places = [rest]
+        cuts = [Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i")]
+        scalars, shared = self.scalars // self.groups, f"{k}.o"
         if self.groups > 1:
-            shared, rest, scalars = trial.fresh(f"{loop}_g"), trial.fresh(f"{loop}_r"), scalars // self.groups
-            steps += [Split(loop, scalars, "exact", shared, rest), Reorder((shared, blocks, *others, rest, part))]
-            loop = rest
-        else:
-            steps += [Reorder((blocks, *others, loop, part))]
-        around, inside = "", places
+            cuts.append(Cut(x, scalars, f"{x}.g", f"{x}.r"))
+            shared, x = f"{x}.g", f"{x}.r"
+        carried: list[Carried] = []
         if not self.whole:
             *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
-            around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
-            steps += [Split(last, self.block, "exact", around, within), *(Carry(n, shared) for n in images)]
-            steps += [Carry(around, blocks)]
-            inside = [within, *places[1:][-1:]]
-        steps += [
-            *apart(loop, scalars, balanced(scalars, PRODUCT_POSITIONS), outer, inner),
-            Split(part, self.lanes, "exact", across, lane),
-            Reorder((outer, inner, across, lane)),
-            Reorder((outer, *inside, inner, across, lane)),
-            *(Unroll(n) for n in (inner, across)),
-            Vectorize(lane),
-        ]
-        if not trial.take(*steps):
-            return False
-        if self.late and not self.whole:
-            for e in self.reads:
-                trial.take(Prefetch(e.buffer, around, inside[-1]))
-        return self._copies(outer, blocks, shared, inside[-1])
-
-    @cached_property
-    def _part(self) -> str:
-        return self.trial.fresh(f"{self.rows.var}_p")
-
-    def _divided(self, places: list[str]) -> tuple[list[Step], list[str]]:
-        """Parts of the places with results of their own, and what is left of the loop over places."""
-        (loop,) = places
-        size = (constant_extent(self.rows) or 1) // self.parts
-        part, rest, sums = self._part, self.trial.fresh(f"{loop}_r"), self.trial.fresh("sums")
-        total, across, lane = (f"{sums}_{n}" for n in (self.vector, "v", "l"))
-        return [
-            Split(loop, size, "exact", part, rest),
-            Divide(part, self.nest.names[0], sums),
-            Split(total, self.lanes, "exact", across, lane),
-            Vectorize(lane),
-        ], [rest]
-
-    def _copies(self, tiles: str, blocks: str, shared: str, place: str) -> bool:
-        """Panels of what a block reads, and threads."""
-        trial = self.trial
+            cuts.append(Cut(last, self.block, f"{last}.o", f"{last}.i"))
+            carried = [*(Carried(n, shared) for n in images), Carried(f"{last}.o", f"{k}.o")]
+            places = [f"{last}.i", *places[1:][-1:]]
         alone = self.groups == 1 and not self.even and self.parts == 1
-        filled = None if alone or self.others else (tiles, place)
-        if self.copied:
-            name, steps = rows_in_lanes(trial, self.reads[0], blocks, self.lanes)
-            if filled is not None:
-                steps += [Partition(filled[0], (1,)), Fill(name, filled[1])]
-            if not trial.take(*steps):
-                return False
-        return trial.take(Parallel(self._part if self.parts > 1 else tiles if alone else shared))
+        filled = self.copied and not alone and not self.others
+        rows = self.reads[0]
+        panel = Operand(
+            rows.buffer,
+            "panel",
+            tuple(range(len(rows.indices))),
+            f"{k}.o",
+            "panel",
+            lanes=self.lanes,
+            filled=places[-1] if filled else None,
+            wide=True,
+        )
+        return self.realised(
+            Plan(
+                "outer",
+                f"{k}.l",
+                cuts=(
+                    *cuts,
+                    Cut.even(x, scalars, balanced(scalars, PRODUCT_POSITIONS), first=filled),
+                    Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
+                ),
+                order=(*([part] if part else []), *dict.fromkeys((shared, f"{k}.o")), *self.others, f"{x}.o"),
+                carried=tuple(carried),
+                terms=tuple(places),
+                tile=(f"{x}.i", f"{k}.v"),
+                ahead=tuple(Ahead(e.buffer, carried[-1].term, places[-1]) for e in self.reads if carried and self.late),
+                operands=(panel,) if self.copied else (),
+                threads=(part or (f"{x}.o" if alone else shared),),
+            )
+        )
+
+    def _divided(self, place: str, part: str, rest: str) -> bool:
+        """Parts of the places with results of their own, which are added up in lanes."""
+        size, sums = self._extent(place) // self.parts, self.trial.fresh("sums")
+        return self.trial.take(
+            Split(place, size, "exact", part, rest),
+            Divide(part, self.nest.names[0], sums),
+            Split(f"{sums}_{self.vector}", self.lanes, "exact", f"{sums}_v", f"{sums}_l"),
+            Vectorize(f"{sums}_l"),
+        )

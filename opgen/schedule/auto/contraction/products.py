@@ -8,45 +8,21 @@ and meanwhile what the next tile or row of places reads is prefetched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
-from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import widened
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous, own_axis, with_last
+from opgen.schedule.auto.plan import Ahead, Cut, Operand, Plan, Result
 from opgen.schedule.cost.calibration import ALL, PRODUCT_POSITIONS, PRODUCT_VECTORS, TURNS, USES_OF_PANEL
-from opgen.schedule.steps import (
-    Fill,
-    Pack,
-    Parallel,
-    Partition,
-    Prefetch,
-    Reorder,
-    Split,
-    Step,
-    Unroll,
-    Vectorize,
-)
 
 
 def balanced(extent: int, most: int) -> int:
     """The least size of a tile with which there are as few tiles as with the largest."""
     tiles = -(-extent // most)
     return -(-extent // tiles)
-
-
-def apart(loop: str, extent: int, size: int, outer: str, inner: str, first: bool = False) -> list[Step]:
-    """A loop in tiles, the last of which may be shorter and is then a loop of its own; so is the first if that is
-    prefetched.
-    """
-    even = extent % size == 0
-    cuts = (*((1,) if first else ()), *(() if even else (-1,)))
-    split = Split(loop, size, "exact" if even else "min", outer, inner)
-    return [split, Partition(outer, cuts)] if cuts else [split]
 
 
 @dataclass(frozen=True)
@@ -95,53 +71,59 @@ class Products(LaneNest):
     @property
     def _crosswise(self) -> bool:
         """Whether results lie along places: those of some vectors are kept, and transposed as they are copied out."""
-        along = all(is_contiguous(s, self.roles.positions[-1], self.nest.shapes) for s in self.nest.results)
-        return self.execution.hides_loads and len(self.nest.results) == 1 and along
+        results = self.nest.results
+        along = all(
+            self.roles.along(s, self.roles.positions[-1]) and own_axis(s, self.vector) is not None for s in results
+        )
+        return self.execution.hides_loads and len(results) == 1 and along
 
     @cached_property
     def _blocks(self) -> int:
         return self.width // (PRODUCT_VECTORS * self.lanes)
 
     def take(self) -> bool:
-        trial, (*others, loop) = self.trial, self._joined()
-        whole = len(others) == self._apart
-        filled = whole and self._axis == len(self._reads[0].indices) - 1
-        places = prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others)
-        size = PRODUCT_POSITIONS if whole else balanced(places, PRODUCT_POSITIONS)
-        outer, inner = trial.fresh(f"{loop}_o"), trial.fresh(f"{loop}_i")
-        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
-        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
-        around = (*others[: self._apart], blocks, *others[self._apart :])
-        if not trial.take(
-            Split(self.vector, PRODUCT_VECTORS * self.lanes, "exact", blocks, part), Reorder((*around, loop, part))
-        ):
-            return False
-        if self._crosswise and not self._transposed(around[-1]):
-            return False
-        steps: list[Step] = [
-            *apart(loop, places, size, outer, inner, first=filled),
-            Split(part, self.lanes, "exact", across, lane),
-            Reorder((outer, inner, across, lane)),
-            Reorder((outer, self._sum, inner, across, lane)),
-            *(Unroll(n) for n in (inner, across)),
-            Vectorize(lane),
-        ]
-        if not trial.take(*steps):
-            return False
-        if not self.memory.holds(self._bytes, 2):
-            trial.take(Prefetch(self._reads[1].buffer, outer if whole else others[-1], self._sum))
-        return self._panel(blocks, others, filled)
-
-    def _transposed(self, at: str) -> bool:
-        """Results of some vectors side by side, transposed at the end of each iteration of a loop."""
-        (result,) = self.nest.results
-        axis = own_axis(result, self.vector)
+        (*others, x), k, (rows, scalars) = self._joined(), self.vector, self._reads
+        whole, axis, rank = len(others) == self._apart, own_axis(rows, k), len(rows.indices)
         if axis is None:
             return False
-        order = with_last(len(result.indices), axis)
-        name = self.trial.fresh(f"{result.buffer}_rows")
-        kept = self.trial.take(Pack(result.buffer, order, name, at))
-        return kept and transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
+        filled = whole and axis == rank - 1
+        places = prod(self._extents) // prod(self.nest.extent(n) or 1 for n in others)
+        size = PRODUCT_POSITIONS if whole else balanced(places, PRODUCT_POSITIONS)
+        around = (*others[: self._apart], f"{k}.o", *others[self._apart :])
+        panel = Operand(
+            rows.buffer,
+            "panel",
+            with_last(rank, axis),
+            f"{k}.o",
+            "panel",
+            lanes=self.lanes if axis == rank - 1 else 0,
+            filled=self._sum if filled else None,
+            wide=True,
+        )
+        far = not self.memory.holds(self._bytes, 2)
+        return self.realised(
+            Plan(
+                "products",
+                f"{k}.l",
+                cuts=(
+                    Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i"),
+                    Cut.even(x, places, size, first=filled),
+                    Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
+                ),
+                order=(*around, f"{x}.o"),
+                terms=(self._sum,),
+                tile=(f"{x}.i", f"{k}.v"),
+                ahead=(Ahead(scalars.buffer, f"{x}.o" if whole else others[-1], self._sum),) if far else (),
+                operands=(panel,),
+                results=(self._transposed(around[-1]),) if self._crosswise else (),
+                threads=(others[0] if self._apart else f"{k}.o" if self._shares_vectors else others[-1],),
+            )
+        )
+
+    def _transposed(self, at: str) -> Result:
+        """Results of some vectors side by side, transposed at the end of each iteration of a loop."""
+        (result,) = self.nest.results
+        return Result(result.buffer, with_last(len(result.indices), own_axis(result, self.vector) or 0), at)
 
     def _joined(self) -> tuple[str, ...]:
         """The loops over places, those within the vectors' joined where they can be and threads share none of them:
@@ -166,37 +148,3 @@ class Products(LaneNest):
         cores = self.machine.cores
         alone = bool(self._apart) or len(self.roles.positions) == 1
         return alone or self._blocks >= TURNS * cores or self._blocks % cores == 0
-
-    @cached_property
-    def _axis(self) -> int | None:
-        """The dimension along which vectors lie in what they read."""
-        return own_axis(self._reads[0], self.vector)
-
-    def _panel(self, blocks: str, others: Sequence[str], filled: bool) -> bool:
-        """The panel of some vectors, by the thread that uses it: `filled` by the first tile, unless it is transposed;
-        where vectors are few, threads share rows of places.
-        """
-        rows, trial, axis = self._reads[0], self.trial, self._axis
-        last = len(rows.indices) - 1
-        if axis is None:
-            return False
-        order = with_last(last + 1, axis)
-        name = trial.fresh(f"{rows.buffer}_panel")
-        shared = others[0] if self._apart else blocks if self._shares_vectors else others[-1]
-        if not trial.take(Pack(rows.buffer, order, name, blocks)):
-            return False
-        if axis != last:
-            transposed = transposed_blocks(trial, name, self.machine.vector_bytes, [shared])
-            return transposed and trial.take(*widened(trial, rows, name, [])[1])
-        row = f"{name}_{last}"
-        vectors: list[Step] = [
-            Split(row, self.lanes, "exact", f"{row}_o", f"{row}_l"),
-            Unroll(f"{row}_o"),
-            Vectorize(f"{row}_l"),
-        ]
-        name, copied = widened(trial, rows, name, vectors)
-        if not trial.take(*copied):
-            return False
-        if filled:
-            trial.take(Fill(name, self._sum))
-        return trial.take(Parallel(shared))

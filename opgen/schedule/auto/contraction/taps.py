@@ -16,14 +16,12 @@ from math import prod
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
-from opgen.schedule.auto.contraction.products import apart
-from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import is_contiguous, loops_of_reuse
+from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan
 from opgen.schedule.cost.calibration import KEPT, OPERANDS, POSITIONS, TAP_VECTORS, TURNS, USES_OF_TAPS
 from opgen.schedule.cost.traffic import Access, Loop, region
-from opgen.schedule.steps import Carry, Parallel, Prefetch, Reorder, Split, Step, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -120,43 +118,37 @@ class Taps(LaneNest):
         return sum(region(a, [*results, *places]).bytes for a in found if a.buffer in read)
 
     def take(self) -> bool:
-        trial, (first, second), (size, vectors) = self.trial, self._held, self._tile
-        outer, inner = trial.fresh(f"{first}_o"), trial.fresh(f"{first}_i")
-        blocks, part = trial.fresh(f"{self.vector}_o"), trial.fresh(f"{self.vector}_i")
-        across, lane = trial.fresh(f"{self.vector}_v"), trial.fresh(f"{self.vector}_l")
-        last, row = self._places[-2].var, self._places[-1].var
-        around, within = trial.fresh(f"{last}_o"), trial.fresh(f"{last}_i")
-        others = [n for n in self.nest.names if n not in (self.vector, first, second)]
-        tile = (inner, second, across, lane)
-        at = (*others, first)[0] if self._in_panels else blocks  # then threads meet once
-        steps: list[Step] = [
-            Split(self.vector, vectors * self.lanes, "exact", blocks, part),
-            Reorder((blocks, *others, first, second, part)),
-            Split(last, self._block, "exact", around, within),
-            *(Carry(n, at) for n in (*(s.var for s in self._places[:-2]), around)),
-            *apart(first, self._extents[0], size, outer, inner),
-            Split(part, self.lanes, "exact", across, lane),
-            Reorder((outer, *tile)),
-            Reorder((outer, within, row, *tile)),
-            *(Unroll(n) for n in (inner, second, across)),
-            Vectorize(lane),
-        ]
-        if not trial.take(*steps):
-            return False
-        if self._rows is not None:
-            trial.take(Prefetch(self._rows.buffer, around, row))
-        ends = decided(row, constant_extent(self._places[-1]) or 1, self.nest.conditions, self._inside)
-        if ends is not None:
-            trial.take(ends)
-        if self._in_panels:
-            return self._panel(around) and trial.take(Parallel(blocks))
-        return trial.fused_prefix([blocks, *others], Parallel)
-
-    def _panel(self, rows: str) -> bool:
-        """A copy of what a block of rows reads of the vectors, by the thread that uses it."""
         assert self._rows is not None
-        _, copied = rows_in_lanes(self.trial, self._rows, rows, self.lanes)
-        return self.trial.take(*copied)
+        k, (first, second), (size, vectors), rows = self.vector, self._held, self._tile, self._rows
+        *images, last, row = (s.var for s in self._places)
+        others = tuple(n for n in self.nest.names if n not in (k, first, second))
+        at = (*others, f"{first}.o")[0] if self._in_panels else f"{k}.o"  # then threads meet once
+        order = tuple(range(len(rows.indices)))
+        panel = Operand(rows.buffer, "panel", order, f"{last}.o", "panel", lanes=self.lanes, wide=True)
+        if not self.realised(
+            Plan(
+                "taps",
+                f"{k}.l",
+                cuts=(
+                    Cut(k, vectors * self.lanes, f"{k}.o", f"{k}.i"),
+                    Cut(last, self._block, f"{last}.o", f"{last}.i"),
+                    Cut.even(first, self._extents[0], size),
+                    Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
+                ),
+                order=(f"{k}.o", *others, f"{first}.o"),
+                carried=tuple(Carried(n, at) for n in (*images, f"{last}.o")),
+                terms=(f"{last}.i", row),
+                tile=(f"{first}.i", second, f"{k}.v"),
+                ahead=(Ahead(rows.buffer, f"{last}.o", row),),
+                operands=(panel,) if self._in_panels else (),
+                threads=(f"{k}.o",) if self._in_panels else (f"{k}.o", *others),
+            )
+        ):
+            return False
+        ends = decided(row, self._extent(row), self.nest.conditions, self._inside)
+        if ends is not None:
+            self.trial.take(ends)
+        return True
 
     @property
     def _inside(self) -> dict[str, int]:
