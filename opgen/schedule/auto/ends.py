@@ -60,11 +60,11 @@ def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int
     return (() if hold(0, last) else cuts[:1]) + (() if hold(first, extent) else cuts[1:])
 
 
-def decided(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, int]) -> Partition | None:
-    """The ends of a loop at which conditions depend on where in the tile one is, set apart; None if it is not so."""
+def decided(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, int]) -> tuple[int, ...]:
+    """The ends of a loop at which conditions depend on where in the tile one is, set apart; none if it is not so."""
     about = [p for c in conditions for p in conjuncts(c) if loop in free_vars(p) and free_vars(p) <= {loop, *inside}]
     if not about or not any(free_vars(p) & set(inside) for p in about):
-        return None
+        return ()
     places = [dict(zip(inside, values, strict=True)) for values in product(*map(range, inside.values()))]
 
     def sure(at: int) -> bool:
@@ -74,8 +74,8 @@ def decided(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str
     first = next((i for i in range(min(BORDER, extent)) if sure(i)), 0)
     last = next((i for i in range(min(BORDER, extent)) if sure(extent - 1 - i)), 0)
     if first + last == 0 or first + last >= extent:
-        return None
-    return Partition(loop, tuple(c for c in (first, -last) if c))
+        return ()
+    return tuple(c for c in (first, -last) if c)
 
 
 def _bounds(e: Expr, loop: str) -> bool:

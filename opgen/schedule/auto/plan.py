@@ -72,6 +72,19 @@ class Ahead:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """A loop of which conditions speak: so many of its first iterations, or of its last (-1), are loops of their own;
+    if no number is named it is unrolled.
+    """
+
+    loop: Handle
+    at: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.loop} {'unrolled' if not self.at else ', '.join(map(str, self.at))}"
+
+
+@dataclass(frozen=True)
 class Private:
     """A reduction of so many terms (None: not known) into `sums` in partial results side by side: up to `chains`
     vectors of `lanes`, which a tree adds up.
@@ -130,7 +143,8 @@ class Plan:
     """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
     lanes; `terms`: those of the sum, some of them `unrolled`; `tile`: those unrolled inside of the terms; `squares`:
     two pieces of the same size that are transposed in registers; `threads`: loops that threads share, fused as far as
-    they are independent.  A plan for want of others (`otherwise`) is tried only if there are none.
+    they are independent; `ends`: what is done for conditions, if it is legal.  A plan for want of others (`otherwise`)
+    is tried only if there are none.
     """
 
     kind: str
@@ -148,6 +162,7 @@ class Plan:
     operands: tuple[Operand, ...] = ()
     results: tuple[Result, ...] = ()
     threads: tuple[Handle, ...] = ()
+    ends: tuple[Ends, ...] = ()
     otherwise: bool = False
 
     def __str__(self) -> str:
@@ -155,7 +170,7 @@ class Plan:
 
     def _parts(self) -> Iterator[str]:
         yield f"lanes {self.lanes}" if self.lanes else ""
-        for name in ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "private", "ahead"):
+        for name in ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "private", "ahead", "ends"):
             values = getattr(self, name)
             yield f"{_WORDS.get(name, name)} {', '.join(map(str, values))}" if values else ""
         yield f"squares {', '.join(self.squares)}" if self.squares else ""

@@ -73,6 +73,9 @@ class _Realiser:
                 self._packed(operand)
         self._turned_results()
         self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
+        self.trial.take(
+            *(Partition(self._name(e.loop), e.at) if e.at else Unroll(self._name(e.loop)) for e in plan.ends)
+        )
         if plan.squares is not None:
             row, column = plan.squares
             self._take(Transpose(self._name(row), self._name(column)))
@@ -108,20 +111,24 @@ class _Realiser:
         order, as they cannot be moved any more, and results are transposed, as it is not known any more what is written
         as a whole; what is carried stands outside, while there is one loop to stand around.
         """
-        for handle in self.plan.joins:
+        apart, plan = any(c.apart for c in self.plan.cuts), self.plan
+        for handle in plan.joins:
             self._join(handle)
-        for cut in self.plan.cuts:
+        if plan.terms and not apart:
+            self._sorted()
+        for cut in plan.cuts:
             if cut.tail == "overlap" or cut.apart:
                 self._sorted()
                 self._turned_results()
             if cut.apart:
                 self._carry()
             self._cut(cut)
-        self._sorted()
+        if apart or plan.carried or not plan.terms:
+            self._sorted()
         self._carry()
-        if self.plan.terms:
-            inside = (*self.plan.terms, *self.plan.tile, *([] if self.plan.lanes is None else [self.plan.lanes]))
-            self._take(Reorder(tuple(map(self._name, inside))))
+        if plan.terms:
+            inside = (*plan.terms, *plan.tile, *([] if plan.lanes is None else [plan.lanes]))
+            self._take(Reorder(tuple(map(self._name, inside if apart else (*plan.order, *inside)))))
 
     def _standing(self, handle: Handle) -> Handle:
         """A loop, or as long as it is not cut the one of which it will be the outer piece."""

@@ -7,24 +7,23 @@ what they read (`orders.py`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
 
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.arrange import Arrangement, Arranger
 from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import Phases, elements, split_phases
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.ends import decided, needed
-from opgen.schedule.auto.nests import Nest, depends, loops_of_reuse, own_axis, read_bytes
-from opgen.schedule.auto.roles import Roles
+from opgen.schedule.auto.lane_nest import LaneNest
+from opgen.schedule.auto.nests import depends, loops_of_reuse, own_axis, read_bytes
+from opgen.schedule.auto.plan import Ahead, Carried, Cut, Ends, Plan
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     ACCUMULATORS_ALONG,
@@ -42,20 +41,13 @@ from opgen.schedule.cost.calibration import (
     UNROLLED_PHASES,
     USES_ANEW,
 )
-from opgen.schedule.cost.execution import Execution
-from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Access, Traffic
-from opgen.schedule.steps import Parallel, Partition, Prefetch, Step, Unroll, Widen
+from opgen.schedule.steps import Widen
 
 
 @dataclass(frozen=True)
-class Contraction:
-    nest: Nest
-    trial: Trial
-    vector: str
-    lanes: int
+class Contraction(LaneNest):
     phases: Phases
-    machine: Machine
     joined: bool = True
     """Whether a short loop of positions may be joined by the next."""
 
@@ -65,17 +57,13 @@ class Contraction:
         found = [n for n in loops_of_reuse(self.nest, self.vector) if n not in self.phases.remainders]
         return found[0] if found else None
 
-    def run(self) -> bool:
+    def take(self) -> bool:
         if self.loop is None:
             return False
-        if any(self.trial.attempt(partial(self._take, order)) for order in self._orders(self.loop)):
+        plans = (self._plan(order) for order in self._orders(self.loop))
+        if any(self.trial.attempt(partial(self.realised, plan)) for plan in plans):
             return True
-        return len(self.tile) > 2 and dataclasses.replace(self, joined=False).run()
-
-    def _extent(self, loop: str) -> int:
-        extent = self.nest.extent(loop)
-        assert extent is not None
-        return extent
+        return len(self.tile) > 2 and replace(self, joined=False).take()
 
     @cached_property
     def _rule(self) -> TileRule:
@@ -119,11 +107,11 @@ class Contraction:
         holds what one block reads beside that of the next.  For the first two loops over terms, others may have bounds
         of any kind.
         """
-        room, size = Memory(self.machine).usable(2), read_bytes(self.nest)
+        room, size = self.memory.usable(2), read_bytes(self.nest)
         if (
             self.phases.remainders
             or not self._carries
-            or Memory(self.machine).holds(size, 2, FAR_READS)
+            or self.memory.holds(size, 2, FAR_READS)
             or len(extents) < LOOPS_OF_TERMS
         ):
             return []
@@ -140,18 +128,18 @@ class Contraction:
         beyond the second one for few positions: no panel is written to the second cache then, or little beside all else
         there where one unit multiplies and adds.
         """
-        rows = {e.buffer: e.dtype.bytes for e in Roles.of(self.nest, self.vector).vectors}
+        rows = {e.buffer: e.dtype.bytes for e in self.roles.vectors}
         positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
         best = next((p for p in ranked if p.loops[:1] == (self.vector,) and p.block is None), None)
         if best is None or len(best.loops) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
             return []
         ((buffer, element),), terms = rows.items(), [*reductions][-1]
         given = {i.name for i in self.trial.kernel.inputs}
-        if buffer in given or Memory(self.machine).holds(elements(self.nest, buffer) * element, 2, ALL):
+        if buffer in given or self.memory.holds(elements(self.nest, buffer) * element, 2, ALL):
             return []
         room = self.machine.l2.size // PANEL_TERMS
-        if not Execution(self.machine).hides_loads:
-            room = int(Memory(self.machine).usable(1, PANEL_SHORT))
+        if not self.execution.hides_loads:
+            room = int(self.memory.usable(1, PANEL_SHORT))
         fit = room // (self.tile[self.vector] * element)
         size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
         if size < self.lanes or size == reductions[terms]:
@@ -190,7 +178,7 @@ class Contraction:
         ):
             return None
         results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
-        if not Memory(self.machine).holds(results, 2):
+        if not self.memory.holds(results, 2):
             return loops[0]
         return max(loops, key=self._extent)
 
@@ -199,49 +187,82 @@ class Contraction:
         """Loops whose last tile overlaps the one before: their tiles are not independent."""
         return [n for n in self.nest.names if n in self.tile and self._extent(n) % self.tile[n]]
 
-    def _take(self, order: Order) -> bool:
-        """All steps of an order, or none."""
-        arranger = Arranger(self.nest, self.tile, self.lanes, self.phases.remainders, self.trial.fresh)
-        arrangement = arranger.run(order)
-        if not self.trial.take(*arrangement.steps):
-            return False
-        self._prefetched(arrangement, order)
-        edges = self._edges(arrangement)
-        self.trial.fused_prefix(self._shared(order, arrangement, edges), Parallel)
-        self.trial.take(*edges)
-        return True
+    def _plan(self, order: Order) -> Plan:
+        """A plan of the tile in an order of the loops around it."""
+        k, size, cuts = self.vector, self.tile[self.vector], list[Cut]()
+        for n, count in self.tile.items():
+            if n != k and count < self._extent(n):
+                cuts.append(self._cut(n, count))
+        if size == self.lanes:
+            cuts.append(replace(self._cut(k, size), inner=f"{k}.l"))
+        else:
+            cuts += [self._cut(k, size), Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l")]
+        if order.block is not None:
+            cuts.append(self._cut(order.block.loop, order.block.size))
+        pieces = {c.loop: [c.inner, c.outer] for c in cuts}
+        loops = {n: pieces[n].copy() if n in pieces else [n] for n in order.loops}
+        around = tuple(loops[n].pop() for n in order.loops)  # of a blocked loop first its blocks
+        tile = (
+            *(pieces[n][0] if n in pieces else n for n in self.tile if n != k),
+            *([f"{k}.v"] if size > self.lanes else []),
+        )
+        blocked = None if order.block is None else order.block.loop
+        at = (*around, *tile, f"{k}.l")[order.inside]
+        ends = self._ends()
+        return Plan(
+            "nest",
+            f"{k}.l",
+            cuts=tuple(cuts),
+            order=around,
+            carried=tuple(Carried(f"{n}.o" if n == blocked else n, at) for n in order.carried),
+            terms=tuple(
+                f"{n}.i" if n == blocked else n for n in self.roles.terms if n == blocked or n not in order.carried
+            ),
+            unrolled=self.phases.remainders,
+            tile=tile,
+            ahead=() if order.carried or not around else self._early(around[-1]),
+            threads=self._shared(around[: order.inside or None], cuts, ends),
+            ends=ends,
+        )
 
-    def _prefetched(self, arrangement: Arrangement, order: Order) -> None:
-        """Ask early for scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
+    def _cut(self, loop: str, size: int) -> Cut:
+        exact = self.roles.is_whole(loop, size)
+        return Cut(loop, size, f"{loop}.o", f"{loop}.i", "exact" if exact else "overlap")
+
+    def _early(self, at: str) -> tuple[Ahead, ...]:
+        """Scalars of a narrow type, in lines from beyond the second cache: what a line brings serves many
         multiply-adds, so that the next is not fetched in time.
         """
-        if not Execution(self.machine).hides_loads or not arrangement.around or order.carried or self.phases.remainders:
-            return
-        given, term = {i.name for i in self.trial.kernel.inputs}, self.nest.inner_loops[-1].var
-        for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values():
-            narrow = e.dtype != e.dtype.compute_type and not depends(e.indices, self.vector)
-            far = not Memory(self.machine).holds(elements(self.nest, e.buffer) * e.dtype.bytes, 2, ALL)
-            if narrow and far and own_axis(e, term) == len(e.indices) - 1:
-                self.trial.take(Prefetch(e.buffer, arrangement.around[-1], term))
+        if not self.execution.hides_loads or self.phases.remainders:
+            return ()
+        given, term = {i.name for i in self.trial.kernel.inputs}, self.roles.terms[-1]
+        return tuple(
+            Ahead(e.buffer, at, term)
+            for e in {e.buffer: e for e in self.nest.summed if e.buffer in given}.values()
+            if e.dtype != e.dtype.compute_type
+            and not depends(e.indices, self.vector)
+            and not self.memory.holds(self.roles.bytes(e), 2, ALL)
+            and own_axis(e, term) == len(e.indices) - 1
+        )
 
-    def _shared(self, order: Order, arrangement: Arrangement, edges: Sequence[Step]) -> list[str]:
+    def _shared(self, around: Sequence[str], cuts: Sequence[Cut], ends: Sequence[Ends]) -> tuple[str, ...]:
         """The outermost loops that threads share: as many as make enough iterations.
 
         Overlapping tiles are not independent; a loop whose ends are set apart must stay a loop.
         """
-        apart = {s.loop for s in edges if isinstance(s, Partition)}
-        stay = {*apart, *self.phases.remainders, *(arrangement.outer.get(n, n) for n in self._overlapping)}
-        extents = arrangement.extents(self.nest, self.tile, order)
+        stay = {*(e.loop for e in ends if e.at), *(c.outer for c in cuts if c.tail == "overlap")}
+        counts = {c.outer: -(-self._extent(c.loop) // c.size) for c in cuts if c.loop in self.nest.names}
+        counts |= {n: self._extent(n) for n in around if n in self.nest.names}
         chosen: list[str] = []
-        for name in arrangement.around[: order.inside or None]:
-            if name in stay and name not in self.phases.remainders:
+        for name in around:
+            if name in stay:
                 break
             if name in self.phases.remainders:
                 continue
             chosen.append(name)
-            if prod(extents.get(n, 1) for n in chosen) >= FUSED_SHARED:
+            if prod(counts.get(n, 1) for n in chosen) >= FUSED_SHARED:
                 break
-        return chosen
+        return tuple(chosen)
 
     def _outer_order(self, tile: str) -> list[str]:
         """Outermost loop, those that change what the lanes read, the vectors, phases, the rest, the tiles: what is
@@ -249,7 +270,7 @@ class Contraction:
         """
         inner = [n for n in self.tile if n not in (tile, self.vector)]
         moving = [n for n in self.nest.names if n not in (self.vector, tile, *inner, *self.phases.remainders)]
-        rows = Roles.of(self.nest, self.vector).vectors
+        rows = self.roles.vectors
         first = moving[:1] if len(moving) > 1 and not self.phases.remainders else []
         changing = [n for n in moving if n not in first and all(depends(e.indices, n) for e in rows)]
         rest = [n for n in moving if n not in first and n not in changing]
@@ -257,7 +278,7 @@ class Contraction:
             return [*first, *changing, *self.phases.remainders, *rest, self.vector, tile]
         return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
 
-    def _edges(self, arrangement: Arrangement) -> list[Step]:
+    def _ends(self) -> tuple[Ends, ...]:
         """Conditions on positions and phases: tap loops unrolled, first and last tiles made loops of their own.  So are
         the ends of a reduction where conditions hold for some positions of the tile only.
         """
@@ -265,25 +286,25 @@ class Contraction:
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
         conditions = [c for c in self.nest.conditions if any(depends(c, n) for n in speaking)]
         if not conditions:
-            return []
+            return ()
         names = {n for c in conditions for n in free_vars(c)}
         taps = [(s.var, constant_extent(s)) for s in self.nest.inner_loops if s.var in names]
         known = [(n, e) for n, e in taps if e is not None]
         accumulators = prod(self.tile.values()) // self.lanes
         share = 2 ** len(self.phases.remainders)
-        steps: list[Step] = []
+        ends: list[Ends] = []
         if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, UNROLLED_PHASES):
-            steps += [Unroll(n) for n, _ in known]
+            ends += [Ends(n) for n, _ in known]
         else:
-            steps += [p for n, e in known if (p := decided(n, e, conditions, self._inside)) is not None]
+            ends += [Ends(n, at) for n, e in known if (at := decided(n, e, conditions, self._inside))]
         for n in positions:
             tiles = -(-self._extent(n) // self.tile[n])
             cuts: tuple[int, ...] = (1, -1) if tiles > 2 else (1,) if tiles > 1 else ()
             if n not in self._overlapping:
                 cuts = needed(self.nest, n, cuts, self.tile[n])
             if cuts:
-                steps.append(Partition(arrangement.outer[n], cuts))
-        return steps
+                ends.append(Ends(f"{n}.o", cuts))
+        return tuple(ends)
 
     @property
     def _inside(self) -> dict[str, int]:
@@ -299,7 +320,7 @@ def tiled(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
     phases = split_phases(nest, trial)
     if loop in phases.quotients:  # its places take turns: lanes would go along none of them
         return False
-    return Contraction(trial.nest(loop), trial, loop, lanes, phases, machine).run()
+    return Contraction(trial.nest(loop), trial, loop, lanes, machine, phases).take()
 
 
 def tiled_in_wide_panels(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:

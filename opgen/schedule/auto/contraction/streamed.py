@@ -10,16 +10,16 @@ Where positions are too many for that, blocks of vectors are outermost, and the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from opgen.loop.walk import free_vars
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
-from opgen.schedule.auto.copies.panel import rows_in_lanes
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, is_contiguous
+from opgen.schedule.auto.plan import Carried, Cut, Operand, Plan
 from opgen.schedule.cost.calibration import (
     ALL,
     BLOCKS_STREAMED,
@@ -39,20 +39,7 @@ from opgen.schedule.cost.calibration import (
     WIDE,
 )
 from opgen.schedule.cost.memory import STREAMED, Memory
-from opgen.schedule.steps import (
-    Carry,
-    Fill,
-    Flatten,
-    Fuse,
-    Parallel,
-    Partition,
-    Prefetch,
-    Reorder,
-    Split,
-    Step,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import Flatten, Fuse, Prefetch, Reorder, Split, Step, Unroll
 
 
 @dataclass(frozen=True)
@@ -62,7 +49,7 @@ class Streamed(LaneNest):
         """Whether the nest is of this kind."""
         if not self._suits() or self._terms is None or self._vectors is None:
             return False
-        return self._few_bodies() and (self._whole or bool(self._blocked()[0]))
+        return self._few_bodies() and (self._whole or self._waiting)
 
     @property
     def proven(self) -> bool:
@@ -73,11 +60,16 @@ class Streamed(LaneNest):
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {n: self.nest.extent(n) or 1 for n in self.nest.names if n != self.vector}
+        return {n: self._extent(n) for n in self.roles.positions}
 
-    @cached_property
-    def _reductions(self) -> dict[str, int]:
-        return {s.var: constant_extent(s) or 0 for s in self.nest.inner_loops}
+    @property
+    def _reductions(self) -> Mapping[str, int]:
+        return self.roles.counts
+
+    @property
+    def _waiting(self) -> bool:
+        """Whether sums wait while blocks of terms go by."""
+        return len(self._reductions) > 1 or self._terms != self._reductions[self.roles.terms[-1]]
 
     def _suits(self) -> bool:
         """Whether one operand lies in rows along the lanes and is the same for all positions, the others are not along
@@ -99,14 +91,14 @@ class Streamed(LaneNest):
     @property
     def _rows(self) -> int:
         """Bytes of the rows."""
-        width = self.nest.extent(self.vector) or 1
+        width = self.width
         return prod(self._reductions.values()) * width * self.roles.vectors[0].dtype.bytes
 
     @cached_property
     def _in_order(self) -> bool:
         """Whether reading rows is exposed, and no sums wait or the second cache holds them."""
         count, element = prod(self._positions.values()), self.roles.vectors[0].dtype.compute_type.bytes
-        waiting = 0 if self._whole else 2 * count * (self.nest.extent(self.vector) or 1) * element
+        waiting = 0 if self._whole else 2 * count * (self.width) * element
         return self.memory.holds(waiting, 2, ALL) and self._rows_are_exposed
 
     @cached_property
@@ -143,7 +135,7 @@ class Streamed(LaneNest):
 
     def _shared_in(self, vectors: int) -> bool:
         """Whether each thread has as many blocks of so many vectors."""
-        return (self.nest.extent(self.vector) or 1) % (self.machine.cores * vectors * self.lanes) == 0
+        return (self.width) % (self.machine.cores * vectors * self.lanes) == 0
 
     def _room(self, vectors: int) -> int:
         """Positions of a tile for which there are registers, beside its operands."""
@@ -200,32 +192,52 @@ class Streamed(LaneNest):
 
     def take(self) -> bool:
         """In order: blocks of terms outermost; else blocks of vectors."""
-        in_order = self._in_order
-        tile = self._joined()
-        part, rest, block, inner, across, lane = (self.trial.fresh(f"{self.vector}_{n}") for n in "pqoivl")
-        width, vectors = self.nest.extent(self.vector) or 1, self._vectors or 1
-        outer = [] if not self._conditional else list(self._positions)[:-1]
-        carried, cut, terms = self._blocked()
-        around = (part, block, *outer) if in_order else (block,)
-        places, partition = self._split(tile)
-        taken = self.trial.take(
-            Reorder((self.vector, *outer, tile)),
-            *([Split(self.vector, width // self.machine.cores, "exact", part, rest)] if in_order else []),
-            Split(rest if in_order else self.vector, vectors * self.lanes, "exact", block, inner),
-            Split(inner, self.lanes, "exact", across, lane),
-            *cut,
-            Reorder((*around, tile, across, lane)),
-            *(Carry(n, block if in_order else tile) for n in carried),
-            *partition,
-            Reorder((*around[around.index(block) + 1 :], *places[:-1], *terms, places[-1], across, lane)),
-            *(Unroll(n) for n in (places[-1], across, *self._taps)),
-            Vectorize(lane),
+        x, k, (*images, last), rows = self._joined(), self.vector, self.roles.terms, self.roles.vectors[0]
+        shared, vectors, extent = f"{k}.o", (self._vectors or 1) * self.lanes, prod(self._positions.values())
+        cuts: list[Cut] = []
+        if self._in_order:
+            shared = f"{k}.p"
+            cuts.append(Cut(k, self.width // self.machine.cores, shared, f"{k}.q"))
+        cuts.append(Cut(f"{k}.q" if self._in_order else k, vectors, f"{k}.o", f"{k}.i"))
+        order = (*dict.fromkeys((shared, f"{k}.o")), *(self.roles.positions[:-1] if self._conditional else ()))
+        if self._terms != self._reductions[last]:
+            cuts.append(Cut(last, self._terms or 1, f"{last}.o", f"{last}.i"))
+            images, last = [*images, f"{last}.o"], f"{last}.i"
+        tiles, tile = x, x
+        if not self._conditional and extent > self._size:  # the last tile may be smaller
+            tiles, tile, even = f"{x}.o", f"{x}.i", extent % self._size == 0
+            ends = (1,) if even else (1, -1)
+            cuts.append(Cut(x, self._size, tiles, tile, "exact" if even else "guard", ends))
+            order = (*order, tiles)
+        at, around = f"{k}.o" if self._in_order else tiles, images[-1] if images else f"{k}.o"
+        panel = Operand(
+            rows.buffer,
+            "panel",
+            tuple(range(len(rows.indices))),
+            f"{k}.o" if self._in_order else around,
+            "panel",
+            lanes=self.lanes,
+            filled=None if self._conditional else last,
+            wide=True,
         )
-        if not taken or not self._panel(block if in_order else carried[-1], terms[0]):
-            return False
-        if self._whole or (carried and self._waits):
-            self._prefetched(carried[-1] if carried else block, terms[0])
-        return self.trial.take(Parallel(part if in_order else block))
+        names = [self.trial.fresh(n.replace(".", "_")) if "." in n else n for n in (around, last)]
+        taken = self.realised(
+            Plan(
+                "streamed",
+                f"{k}.l",
+                cuts=(*cuts, Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l")),
+                order=order,
+                carried=tuple(Carried(n, at) for n in images),
+                terms=(last,),
+                unrolled=tuple(self._taps),
+                tile=(tile, f"{k}.v"),
+                operands=() if self._in_place else (panel,),
+                threads=(shared,),
+            )
+        )
+        if taken and (self._whole or (images and self._waits)):
+            self._prefetched(*names)
+        return taken
 
     def _joined(self) -> str:
         """The loop of a tile's positions: loops of which no condition speaks are joined."""
@@ -242,26 +254,6 @@ class Streamed(LaneNest):
                 self.trial.take(Fuse(outer, inner, both))
             inner = both
         return inner
-
-    def _split(self, tile: str) -> tuple[tuple[str, ...], list[Step]]:
-        """The loops of tiles and of positions in one, and the steps that make them: the last tile may be smaller."""
-        if self._conditional:
-            return (tile,), []
-        extent, size = prod(self._positions.values()), self._size
-        outer, inner = self.trial.fresh(f"{tile}_o"), self.trial.fresh(f"{tile}_i")
-        if extent <= size:
-            return (tile,), []
-        if extent % size == 0:
-            return (outer, inner), [Split(tile, size, "exact", outer, inner), Partition(outer, (1,))]
-        return (outer, inner), [Split(tile, size, "guard", outer, inner), Partition(outer, (1, -1))]
-
-    def _blocked(self) -> tuple[list[str], list[Step], list[str]]:
-        """The reductions that are carried, the step that makes blocks of the last one, and what is left inside."""
-        *names, last = self._reductions
-        if self._terms == self._reductions[last]:
-            return names, [], [last]
-        outer, inner = self.trial.fresh(f"{last}_o"), self.trial.fresh(f"{last}_i")
-        return [*names, outer], [Split(last, self._terms or 1, "exact", outer, inner)], [inner]
 
     @property
     def _in_place(self) -> bool:
@@ -280,18 +272,6 @@ class Streamed(LaneNest):
         tile = list(self._positions)[-1]
         about = {n for c in self.nest.conditions if depends(c, tile) for n in free_vars(c)}
         return [n for n in self._reductions if n in about]
-
-    def _panel(self, at: str, terms: str) -> bool:
-        """A copy of what a block of terms and vectors reads of the rows, just before its use or by the first tile; none
-        if they are read in place.
-        """
-        if self._in_place:
-            return True
-        name, steps = rows_in_lanes(self.trial, self.roles.vectors[0], at, self.lanes)
-        copied = self.trial.take(*steps)
-        if copied and not self._conditional:
-            self.trial.take(Fill(name, terms))
-        return copied
 
     @property
     def _waits(self) -> bool:

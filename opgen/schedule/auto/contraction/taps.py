@@ -19,7 +19,7 @@ from opgen.schedule.auto.accesses import accesses
 from opgen.schedule.auto.ends import decided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import is_contiguous, loops_of_reuse
-from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan
+from opgen.schedule.auto.plan import Ahead, Carried, Cut, Ends, Operand, Plan
 from opgen.schedule.cost.calibration import KEPT, OPERANDS, POSITIONS, TAP_VECTORS, TURNS, USES_OF_TAPS
 from opgen.schedule.cost.traffic import Access, Loop, region
 
@@ -125,7 +125,8 @@ class Taps(LaneNest):
         at = (*others, f"{first}.o")[0] if self._in_panels else f"{k}.o"  # then threads meet once
         order = tuple(range(len(rows.indices)))
         panel = Operand(rows.buffer, "panel", order, f"{last}.o", "panel", lanes=self.lanes, wide=True)
-        if not self.realised(
+        ends = decided(row, self._extent(row), self.nest.conditions, self._inside)
+        return self.realised(
             Plan(
                 "taps",
                 f"{k}.l",
@@ -142,13 +143,9 @@ class Taps(LaneNest):
                 ahead=(Ahead(rows.buffer, f"{last}.o", row),),
                 operands=(panel,) if self._in_panels else (),
                 threads=(f"{k}.o",) if self._in_panels else (f"{k}.o", *others),
+                ends=(Ends(row, ends),) if ends else (),
             )
-        ):
-            return False
-        ends = decided(row, self._extent(row), self.nest.conditions, self._inside)
-        if ends is not None:
-            self.trial.take(ends)
-        return True
+        )
 
     @property
     def _inside(self) -> dict[str, int]:

@@ -46,9 +46,9 @@ class Marks:
     ready: int
 
 
-def rows_in_lanes(trial: Trial, rows: Load, at: str, lanes: int, unrolled: bool = True) -> tuple[str, list[Step]]:
+def rows_in_lanes(trial: Trial, rows: Load, at: str, lanes: int) -> tuple[str, list[Step]]:
     """A copy of rows in their own order, of what each iteration of a loop `at` reads: its name, and the steps that make
-    it in vectors, those of a row side by side if `unrolled`.  It is in the type that is computed with.
+    it in vectors, those of a row side by side.  It is in the type that is computed with.
     """
     name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
     row = f"{name}_{last}"
