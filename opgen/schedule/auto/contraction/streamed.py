@@ -253,6 +253,8 @@ class Streamed(LaneNest):
             if not self.trial.take(Flatten(outer, inner, both)):
                 self.trial.take(Fuse(outer, inner, both))
             inner = both
+        if inner not in self.trial.nest(self.vector).names:  # what is fused stands apart from the lanes' loop
+            self.trial.take(Reorder((self.vector, inner)))
         return inner
 
     @property
