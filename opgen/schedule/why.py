@@ -40,4 +40,5 @@ def _lines(choice: Choice) -> Iterator[str]:
 
 
 def _priced(candidate: Candidate) -> str:
-    return f"{candidate.plan.kind}: {candidate.price}  {candidate.plan}".rstrip()
+    made = "" if candidate.trial.made is None else f" | {candidate.trial.made}"
+    return f"{candidate.plan.kind}: {candidate.price}  {candidate.plan}{made}".rstrip()

@@ -14,6 +14,7 @@ from opgen.passes.legalize import legalize
 from opgen.schedule.default import default_schedule, scheduled
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.targets import Target
+from opgen.schedule.why import why
 from tests.schedule import kernels
 from tests.schedule.differential import Sizes, assert_same, specialised
 
@@ -90,6 +91,14 @@ def test_a_sum_of_products_gets_a_register_tile() -> None:
         "fuse y, k_o -> y_k_o\n"
         "unroll s\n"
         "partition x_o 1, -1\n"
+    )
+
+
+def test_the_plan_of_a_tile_is_told() -> None:
+    text = why(specialised(kernels.dense(), LAYER), typical())
+    cuts, loops = "x by 14 -> x.o, x.i, k by 32 -> k.o, k.i, k.i by 16 -> k.v, k.l", "order y, k.o, x.o"
+    assert (
+        f" | lanes k.l | cut {cuts} | {loops} | terms r, s, c | tile x.i, k.v | ends s unrolled, x.o 1, -1 | " in text
     )
 
 

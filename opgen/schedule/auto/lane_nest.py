@@ -72,6 +72,7 @@ class LaneNest(ABC):
         except ScheduleError as refusal:
             self.trial.refusal = refusal.message
             return False
+        self.trial.made = plan
         return True
 
     def run(self) -> bool:

@@ -27,6 +27,8 @@ class Trial:
     """Asked after each part that may break."""
     refusal: str = ""
     """Why steps were not taken the last time that some were not."""
+    made: object = None
+    """The plan that a design made of the nest as it was by then, if it did."""
     _measured: Measured = field(default_factory=dict)
 
     def take(self, *steps: Step) -> bool:
