@@ -117,6 +117,11 @@ class Operand:
     filled: Handle | None = None
     wide: bool = False
 
+    @staticmethod
+    def in_rows(buffer: str, rank: int, at: Handle, lanes: int, filled: Handle | None = None) -> Operand:
+        """A panel with dimensions as they are, in vectors, in the type that is computed with."""
+        return Operand(buffer, "panel", tuple(range(rank)), at, "panel", lanes, filled, wide=True)
+
     def __str__(self) -> str:
         where = f"panel at {self.at}" if self.placement == "panel" else "copy"
         return f"{self.buffer} {where} {list(self.order)}"

@@ -58,16 +58,7 @@ class OuterProducts(OuterShape):
         alone = self.groups == 1 and not self.even and self.parts == 1
         filled = self.copied and not alone and not self.others
         rows = self.reads[0]
-        panel = Operand(
-            rows.buffer,
-            "panel",
-            tuple(range(len(rows.indices))),
-            f"{k}.o",
-            "panel",
-            lanes=self.lanes,
-            filled=places[-1] if filled else None,
-            wide=True,
-        )
+        panel = Operand.in_rows(rows.buffer, len(rows.indices), f"{k}.o", self.lanes, places[-1] if filled else None)
         return self.realised(
             Plan(
                 "outer",

@@ -210,16 +210,8 @@ class Streamed(LaneNest):
             cuts.append(Cut(x, self._size, tiles, tile, "exact" if even else "guard", ends))
             order = (*order, tiles)
         at, around = f"{k}.o" if self._in_order else tiles, images[-1] if images else f"{k}.o"
-        panel = Operand(
-            rows.buffer,
-            "panel",
-            tuple(range(len(rows.indices))),
-            f"{k}.o" if self._in_order else around,
-            "panel",
-            lanes=self.lanes,
-            filled=None if self._conditional else last,
-            wide=True,
-        )
+        filled, where = None if self._conditional else last, f"{k}.o" if self._in_order else around
+        panel = Operand.in_rows(rows.buffer, len(rows.indices), where, self.lanes, filled)
         names = [self.trial.fresh(n.replace(".", "_")) if "." in n else n for n in (around, last)]
         taken = self.realised(
             Plan(

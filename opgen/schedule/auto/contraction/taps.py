@@ -123,8 +123,7 @@ class Taps(LaneNest):
         *images, last, row = (s.var for s in self._places)
         others = tuple(n for n in self.nest.names if n not in (k, first, second))
         at = (*others, f"{first}.o")[0] if self._in_panels else f"{k}.o"  # then threads meet once
-        order = tuple(range(len(rows.indices)))
-        panel = Operand(rows.buffer, "panel", order, f"{last}.o", "panel", lanes=self.lanes, wide=True)
+        panel = Operand.in_rows(rows.buffer, len(rows.indices), f"{last}.o", self.lanes)
         ends = decided(row, self._extent(row), self.nest.conditions, self._inside)
         return self.realised(
             Plan(
