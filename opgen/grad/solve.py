@@ -111,6 +111,8 @@ class _Solver:
         """A dimension that stretches: all iterations if the caller gave 1, else the one."""
         if e.actual is None or self._chosen(e) is not None:
             return False
+        if self._stretch_pair(e, e.actual):
+            return True
         if not isinstance(e.subscript, Index) or not self._is_open(e.subscript):
             raise refused("a broadcast dimension can be differentiated only if it is read at a plain index", e.span)
         name, extent = e.subscript.name, self._extents[e.subscript.name]
@@ -121,6 +123,24 @@ class _Solver:
         self._set(name, Conditional(stretched, Index(over), e.target))
         if extent != e.size:
             self._conditions += within(e.target, extent)
+        return True
+
+    def _stretch_pair(self, e: Equation, actual: Expr) -> bool:
+        """The same at a * M + b with b < M: all a and all b, or quotient and remainder."""
+        pair = composite(e.subscript, self._extents)
+        if pair is None or not all(self._is_open(Index(n)) for n in pair):
+            return False
+        high, low = (self._extents[n] for n in pair)
+        divisor = low if self._facts.nonzero(low) else Operation("max", low, ONE)
+        stretched = Operation("==", actual, ONE)
+        ones = Operation("//", e.target, divisor), Operation("%", e.target, divisor)
+        for name, extent, one in zip(pair, (high, low), ones, strict=True):
+            over = f"{name}_all"
+            self._added[over] = Conditional(stretched, extent, ONE)
+            self._set(name, Conditional(stretched, Index(over), one))
+        if not self._facts.same(e.size, Operation("*", high, low)):
+            place = substitute_indices(e.subscript, self._values)
+            self._conditions += [*within(self._values[pair[0]], high), Operation("<", place, e.size)]
         return True
 
     def _choice(self, e: Equation) -> bool:

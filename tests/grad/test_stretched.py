@@ -25,9 +25,13 @@ TEXT = """op A {{
   input b: T[n | 1, m | 1]
   input c: T[p | 1]
   input d: T[l | 1, p | 1]
+  input e: T[pq | 1]
   let l = n + m
+  let pq = p * q
   output y: T[n]
   output w: T[l]
+  output v: T[p, q]
+  v[i, j] = zk[i * q + j] * (e[i * q + j] else 0)
   y[i] = x[i] + (a[i] else 2) * (z[i] else 1) + {first}
   w[j] = {second} * (zk[j] else 1) + sum[h < 2](b[j, h] * c[h]) + sum[g < 2](d[j, g])
 }}
@@ -46,6 +50,7 @@ def term(rng: random.Random, index: str) -> str:
         f"sum[r < 3]({two} * ({one} else 1))",
         f"sum[r < 3 if r != {index}]({two})",
         f"max[r < 3]({two} * ({other} else 2))",
+        f"sum[h < 2, g < 3](a[h * 3 + g] * ({other} else 2)) + sum[h < 3, g < 2](b[{index}, h * 2 + g])",
     ])  # fmt: skip
 
 
@@ -69,16 +74,17 @@ def test_as_if_repeated(seed: int) -> None:
     sizes = {name: rng.randint(*bounds) for name, bounds in RANGES.items()}
     n, m, p, q = (sizes[s] for s in "nmpq")
     full = {"x": (n,), "z": (m,), "k": (q,), "zk": (p * q,), "a": (m,), "b": (n, m), "c": (p,), "d": (n + m, p)}
-    thin = {t: tuple(rng.choice([1, s]) for s in full[t]) if t in "abcd" else full[t] for t in full}
+    full["e"] = (p * q,)
+    thin = {t: tuple(rng.choice([1, s]) for s in full[t]) if t in "abcde" else full[t] for t in full}
     numbers = np.random.default_rng(seed)
     arrays = {t: numbers.standard_normal(thin[t]) for t in full}
     repeated = {t: np.broadcast_to(arrays[t], full[t]).copy() for t in full}
     case, other = Case(module, "A", thin), Case(module, "A", full)
     found, expected = case.call().run(arrays), other.call().run(repeated)
-    for name in ("y", "w"):
+    for name in ("y", "w", "v"):
         np.testing.assert_array_equal(found[name], expected[name], err_msg=f"seed {seed}: {name}\n{program(seed)}")
-    seeds = {f"grad_{name}": numbers.standard_normal(found[name].shape) for name in ("y", "w")}
-    for wrt in "abcdxz":
+    seeds = {f"grad_{name}": numbers.standard_normal(found[name].shape) for name in ("y", "w", "v")}
+    for wrt in "abcdexz":
         got = derivative(case, wrt, {**arrays, **seeds})
         all_of_it = derivative(other, wrt, {**repeated, **seeds})
         axes = tuple(i for i, s in enumerate(thin[wrt]) if s == 1)

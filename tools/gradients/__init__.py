@@ -1,0 +1,1 @@
+"""Gradients of ONNX's operators against finite differences."""
