@@ -40,6 +40,7 @@ __all__ = [
     "batch_normalization_by_statistics",
     "bernoulli",
     "binarizer",
+    "bit_cast",
     "bit_shift",
     "bitwise_and",
     "bitwise_not",
@@ -219,6 +220,8 @@ __all__ = [
     "tan",
     "tanh",
     "tensor_scatter",
+    "tf_idf_vectorizer",
+    "tf_idf_vectorizer_count",
     "thresholded_relu",
     "tile",
     "top_k",
@@ -5966,6 +5969,45 @@ def identity(
     return _identity.single((input,), {}, out)
 
 
+_bit_cast = Generic(_library, "BitCast")
+
+
+def bit_cast(
+    input: TensorLike,
+    *,
+    to: str,
+    out: Array | None = None,
+) -> Array:
+    """The bits of integers and bools as integers of another type of as many bits.
+
+    Args:
+        input: T[dims...]. The elements.
+        to: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64". The type of the
+            results.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: to[dims...]. The same bits.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+
+    Formula:
+        output[i...] = to(input[i...])
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, as unsigned:
+        >>> bit_cast(input=[1, -1], to="uint32").tolist()
+        [1, 4294967295]
+    """
+    return _bit_cast.single((input,), {"to": to}, out)
+
+
 _optional_get_element = Generic(_library, "OptionalGetElement")
 
 
@@ -10263,8 +10305,6 @@ def compress_count(
     Formula:
         at... = normalised(axis, rank(input))...
         along = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
-        rest... = (if count(axis) == 0 then [] else drop(dims, at))...
-        to... = (if count(axis) == 0 then [0] else at)...
         kept[] = sum[j](if condition[j] then int64(1) else 0)
 
     Raises:
@@ -10357,7 +10397,6 @@ def unique_count(
         at... = normalised(axis, rank(X))...
         n = if count(axis) == 0 then prod(dims...) else sum(pick(dims, at)...)
         rest... = (if count(axis) == 0 then [] else drop(dims, at))...
-        to... = (if count(axis) == 0 then [0] else at)...
         width = prod(rest...)
         x[k, c] = X[(if count(axis) == 0 then unravel(k, dims) else place(unravel(c, rest), k, at))...] else 0 where
             k < n, c < width
@@ -10627,6 +10666,135 @@ def non_max_suppression(
     return _non_max_suppression.single(
         (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
         {"center_point_box": center_point_box, "found": found},
+        out,
+    )
+
+
+_tf_idf_vectorizer_count = Generic(_library, "TfIdfVectorizerCount")
+
+
+def tf_idf_vectorizer_count(
+    X: TensorLike,
+    ngram_indexes: TensorLike,
+    pool_int64s: TensorLike,
+    weights: TensorLike | None = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The size `columns` that TfIdfVectorizer has for the same arguments.
+
+    Args:
+        X: T[rows..., n]. The rows.
+        ngram_indexes: int64[grams]. In which column of the result each sequence counts.
+        pool_int64s: int64[pool]. The sequences, one behind the other.
+        weights: float32[weighed], or none. The weights of columns; 1 if they are absent.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        columns: int64[]. The number of columns.
+
+    Types:
+        T: int32, int64
+
+    Formula:
+        rank rows <= 1
+        columns[] = max[g](ngram_indexes[g]) + 1
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a number, and a pair with one between:
+        >>> tf_idf_vectorizer_count(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4]).tolist()
+        2
+    """
+    return _tf_idf_vectorizer_count.single((X, ngram_indexes, pool_int64s, weights), {}, out)
+
+
+_tf_idf_vectorizer = Generic(_library, "TfIdfVectorizer")
+
+
+def tf_idf_vectorizer(
+    X: TensorLike,
+    ngram_indexes: TensorLike,
+    pool_int64s: TensorLike,
+    weights: TensorLike | None = None,
+    *,
+    min_gram_length: int,
+    max_gram_length: int,
+    max_skip_count: int,
+    mode: Literal["TF", "IDF", "TFIDF"],
+    ngram_counts: Integers,
+    columns: int | None = None,
+    out: Array | None = None,
+) -> Array:
+    """How often each of some sequences of numbers is in a row, or its weight.
+
+    The numbers of a sequence may lie 1 to `max_skip_count` + 1 places apart, all alike.
+
+    Args:
+        X: T[rows..., n]. The rows.
+        ngram_indexes: int64[grams]. In which column of the result each sequence counts.
+        pool_int64s: int64[pool]. The sequences, one behind the other.
+        weights: float32[weighed], or none. The weights of columns; 1 if they are absent.
+        min_gram_length: An integer, at least 1. The length of the shortest sequences that count.
+        max_gram_length: An integer, at least 1. The length of the longest ones.
+        max_skip_count: An integer, at least 0. How many places may lie between two numbers of a sequence.
+        mode: One of "TF", "IDF", "TFIDF". How often, the weight of what is there, or the product of both.
+        ngram_counts: Integers. Where the sequences of length 1, 2, ... begin in `pool_int64s`.
+        columns: The number of columns. It is worked out of the elements if it is not given, by an op of its own
+            that runs first.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        Y: float32[rows..., columns]. The counts or weights.
+
+    Types:
+        T: int32, int64
+
+    Formula:
+        rank rows <= 1
+        length... = (positions(count(ngram_counts)) + 1)...
+        many... = ((skip([ngram_counts..., pool], 1) - ngram_counts) // length)...
+        first... = starts(many)...
+        size[g] = int64(if g < first + many then length... else 0) where g < grams
+        begin[g] = int64(if g < first + many then ngram_counts + (g - first) * length... else 0) where g < grams
+        same[i..., g, d, s] = sum[k < count(ngram_counts) if int64(k) < size[g]]( if int64(X[i..., s + k * (d + 1)])
+            == (pool_int64s[begin[g] + int64(k)] else 0) then int64(1) else 0) where i... < rows..., g < grams, d <
+            max_skip_count + 1, s < n
+        found[i..., g] = sum[d < max_skip_count + 1, s < n if same[i..., g, d, s] == size[g] and (d == 0 or size[g]
+            > 1)]( float32(1)) where i... < rows..., g < grams
+        total[i..., c] = float32(0) where i... < rows..., c < columns
+        total[i..., ngram_indexes[g]] add= found[i..., g] if size[g] >= min_gram_length and size[g] <=
+            max_gram_length
+        weight[c] = if present(weights) then (weights[c] else 0) else float32(1) where c < columns
+        Y[i..., c] = if mode == TF then total[i..., c] else if mode == TFIDF then weight[c] * total[i..., c] else if
+            total[i..., c] > 0 then weight[c] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, a number, and a pair with one between:
+        >>> tf_idf_vectorizer(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4], min_gram_length=1, max_gram_length=2, max_skip_count=1, mode="TF", ngram_counts=[0, 1]).tolist()
+        [1.0, 2.0]
+    """
+    if columns is None:
+        columns = counted(tf_idf_vectorizer_count(X, ngram_indexes, pool_int64s, weights), "TfIdfVectorizer", "columns")
+    return _tf_idf_vectorizer.single(
+        (X, ngram_indexes, pool_int64s, weights),
+        {
+            "min_gram_length": min_gram_length,
+            "max_gram_length": max_gram_length,
+            "max_skip_count": max_skip_count,
+            "mode": mode,
+            "ngram_counts": ngram_counts,
+            "columns": columns,
+        },
         out,
     )
 
@@ -12415,6 +12583,15 @@ class prepare:
         return _identity.prepare((input,), {})
 
     @staticmethod
+    def bit_cast(
+        input: TensorLike,
+        *,
+        to: str,
+    ) -> Prepared:
+        """Prepare `bit_cast`."""
+        return _bit_cast.prepare((input,), {"to": to})
+
+    @staticmethod
     def optional_get_element(
         input: TensorLike,
     ) -> Prepared:
@@ -13469,6 +13646,43 @@ class prepare:
         return _non_max_suppression.prepare(
             (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold),
             {"center_point_box": center_point_box, "found": found},
+        )
+
+    @staticmethod
+    def tf_idf_vectorizer_count(
+        X: TensorLike,
+        ngram_indexes: TensorLike,
+        pool_int64s: TensorLike,
+        weights: TensorLike | None = None,
+    ) -> Prepared:
+        """Prepare `tf_idf_vectorizer_count`."""
+        return _tf_idf_vectorizer_count.prepare((X, ngram_indexes, pool_int64s, weights), {})
+
+    @staticmethod
+    def tf_idf_vectorizer(
+        X: TensorLike,
+        ngram_indexes: TensorLike,
+        pool_int64s: TensorLike,
+        weights: TensorLike | None = None,
+        *,
+        min_gram_length: int,
+        max_gram_length: int,
+        max_skip_count: int,
+        mode: Literal["TF", "IDF", "TFIDF"],
+        ngram_counts: Integers,
+        columns: int | None = None,
+    ) -> Prepared:
+        """Prepare `tf_idf_vectorizer`."""
+        return _tf_idf_vectorizer.prepare(
+            (X, ngram_indexes, pool_int64s, weights),
+            {
+                "min_gram_length": min_gram_length,
+                "max_gram_length": max_gram_length,
+                "max_skip_count": max_skip_count,
+                "mode": mode,
+                "ngram_counts": ngram_counts,
+                "columns": columns,
+            },
         )
 
     @staticmethod
@@ -15553,6 +15767,20 @@ class raw_ops:
         )
 
     @staticmethod
+    def BitCast(
+        *,
+        input: TensorLike,
+        to: str,
+        out: Array | None = None,
+    ) -> Array:
+        """See `bit_cast`."""
+        return bit_cast(
+            input,
+            to=to,
+            out=out,
+        )
+
+    @staticmethod
     def OptionalGetElement(
         *,
         input: TensorLike,
@@ -17099,6 +17327,54 @@ class raw_ops:
             score_threshold,
             center_point_box=center_point_box,
             found=found,
+            out=out,
+        )
+
+    @staticmethod
+    def TfIdfVectorizerCount(
+        *,
+        X: TensorLike,
+        ngram_indexes: TensorLike,
+        pool_int64s: TensorLike,
+        weights: TensorLike | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `tf_idf_vectorizer_count`."""
+        return tf_idf_vectorizer_count(
+            X,
+            ngram_indexes,
+            pool_int64s,
+            weights,
+            out=out,
+        )
+
+    @staticmethod
+    def TfIdfVectorizer(
+        *,
+        X: TensorLike,
+        ngram_indexes: TensorLike,
+        pool_int64s: TensorLike,
+        weights: TensorLike | None = None,
+        min_gram_length: int,
+        max_gram_length: int,
+        max_skip_count: int,
+        mode: Literal["TF", "IDF", "TFIDF"],
+        ngram_counts: Integers,
+        columns: int | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `tf_idf_vectorizer`."""
+        return tf_idf_vectorizer(
+            X,
+            ngram_indexes,
+            pool_int64s,
+            weights,
+            min_gram_length=min_gram_length,
+            max_gram_length=max_gram_length,
+            max_skip_count=max_skip_count,
+            mode=mode,
+            ngram_counts=ngram_counts,
+            columns=columns,
             out=out,
         )
 

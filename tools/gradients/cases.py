@@ -18,6 +18,7 @@ DISCRETE = {
     "Bernoulli": "0 or 1, by chance",
     "Binarizer": "0 or 1",
     "DynamicQuantizeLinear": "of steps, in float32 alone",
+    "TfIdfVectorizer": "it counts; its weights are of float32 alone",
     "Unique": "its numbers are of a count that its input decides",
 }
 """Operators that have floats in and out and are left out, with the reason."""

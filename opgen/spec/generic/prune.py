@@ -51,7 +51,7 @@ def _lets(items: Sequence[s.Item]) -> set[str]:
 def _makes(item: s.Item, lets: set[str]) -> Iterator[str]:
     """The names for whose sake alone a declaration stands."""
     match item:
-        case s.LetDecl():
+        case s.LetDecl() | s.PackLet():
             yield from (n.name for n in item.names)
         case s.DefinitionDecl() if item.let or item.target.name in lets:
             yield item.target.name
