@@ -237,6 +237,8 @@ def _choices(attr: s.AttrDecl) -> Sequence[object]:
     if kind == "type" or attr.type.words:
         words = tuple(w.name.name for w in attr.type.words)
         return (*default, *(canonical(w) for w in words)) if kind == "type" else (*default, *words)
+    if kind == "equation":
+        return ("ij->ji", "i->", "...i->...", "ii", "i,i->i", "...i,...i", "i,j,k->kji", "->")
     if kind == "bool":
         return (True, False)
     if attr.type.shape and is_list(attr) and attr.type.shape[0] == ANY:
