@@ -177,6 +177,8 @@ FAN_DIVISOR = 8
 # Threads ------------------------------------------------------------------------------------------------------------
 PARALLEL = 2
 """loops: the most that are fused into the parallel one [not recorded]"""
+TERMS_UNROLLED = 16
+"""terms: of a sum in lanes that is nothing else, the most that are written out [E153]"""
 ROWS_SHARED = 64
 """rows: so many or more are shared among threads whole, rather than vector by vector [E151]"""
 TURNS = 4

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import tails_of
 from opgen.schedule.auto.nests import (
     Nest,
@@ -27,7 +28,7 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.non_temporal import non_temporal_results
 from opgen.schedule.auto.plan import Cut, Plan, Result
 from opgen.schedule.auto.site import Site, lanes_of
-from opgen.schedule.cost.calibration import PARALLEL, ROWS_SHARED
+from opgen.schedule.cost.calibration import PARALLEL, ROWS_SHARED, TERMS_UNROLLED
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Elementwise:
                 lane,
                 cuts=(Cut(vector, lanes, outer, lane, tail),),
                 order=(*others, outer),
+                tile=_few_terms(nest),
                 results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
                 threads=() if shared else (others if whole else (*others, outer))[:most],
                 otherwise=reduces(nest) or tail != tails[0] or (transposed is None and vector != site.roles.lanes),
@@ -99,6 +101,12 @@ def by_owner(kind: str, nest: Nest, loop: str, lanes: int, machine: Machine) -> 
     others = tuple(n for n in nest.names if n != loop)
     cuts = (Cut(loop, share, part, own), Cut(own, lanes, outer, lane))
     return Plan(kind, lane, cuts=cuts, order=(part, *others, outer), threads=(part,))
+
+
+def _few_terms(nest: Nest) -> tuple[str, ...]:
+    """The loops of a sum of few terms, for which a loop would take longer than the terms."""
+    terms = [(s.var, constant_extent(s) or TERMS_UNROLLED + 1) for s in nest.inner_loops]
+    return tuple(n for n, _ in terms) if prod(e for _, e in terms) <= TERMS_UNROLLED else ()
 
 
 def _enough(nest: Nest, loops: tuple[str, ...]) -> bool:
