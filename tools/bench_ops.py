@@ -130,7 +130,7 @@ def _row(row: OpRow, workers: Sequence[Worker], rounds: int) -> Row:
 
 
 def _undisturbed(times: Sequence[float]) -> float:
-    """The time below which a quarter of the samples stay: what else the machine does makes some longer, none shorter."""
+    """The time below which a quarter of the samples stay: what else the machine does makes some longer."""
     return statistics.quantiles(times, n=4)[0] if len(times) > 1 else times[0]
 
 
