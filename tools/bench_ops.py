@@ -3,7 +3,8 @@
 The rows of `tools/bench/op_rows.py`, at sizes of networks and odd ones: ops of `tools/common_ops.op`, and ONNX's of
 `generated/onnx_ops.py`, called as a user calls them.  Beside them the functions that PyTorch has for them
 (`--peer-python`: an interpreter that has it), each in a process of its own.  Prints our speed over PyTorch's row by
-row, worst first, and the geometric mean; without PyTorch, the times alone.
+row, worst first, and the geometric mean; without PyTorch, the times alone.  By one thread it is the time for which the
+process had a processor: what else the machine does lengthens no row.
 """
 
 from __future__ import annotations
@@ -64,13 +65,14 @@ def main(peers: tuple[str, ...], names: tuple[str, ...], threads: int, rounds: i
     if unknown:
         raise click.UsageError(f"unknown op {min(unknown)!r}; there are {', '.join(known)}")
     torch = next((p for p in find(peers).peers if p.title == "PyTorch"), None)
+    clock = "processor" if threads == 1 else "wall"
     workers = [Worker(sys.executable, "ops_worker", threads, str(SPEC), str(MODULE))]
     try:
         if torch is None:
             click.echo("PyTorch is in none of these interpreters; name one that has it by --peer-python", err=True)
         else:
             workers.append(Worker(torch.python, "torch_ops_worker", threads))
-        rows, wrong = _measured([row for row in ROWS if not names or row.op in names], workers, rounds)
+        rows, wrong = _measured([row for row in ROWS if not names or row.op in names], workers, rounds, clock)
     finally:
         for worker in workers:
             worker.close()
@@ -82,13 +84,15 @@ def main(peers: tuple[str, ...], names: tuple[str, ...], threads: int, rounds: i
         sys.exit(1)
 
 
-def _measured(chosen: Sequence[OpRow], workers: Sequence[Worker], rounds: int) -> tuple[list[Row], list[str]]:
+def _measured(
+    chosen: Sequence[OpRow], workers: Sequence[Worker], rounds: int, clock: str
+) -> tuple[list[Row], list[str]]:
     """The rows, and lines on those that cannot be compared."""
     rows: list[Row] = []
     wrong: list[str] = []
     for row in chosen:
         try:
-            rows.append(_row(row, workers, rounds))
+            rows.append(_row(row, workers, rounds, clock))
         except (DifferError, WorkerError) as error:
             wrong.append(f"{row.name}: {error}")
     return rows, wrong
@@ -105,7 +109,7 @@ def _report(rows: Sequence[Row]) -> None:
         click.echo(f"geometric mean of {len(rows)} rows: {mean:.2f}")
 
 
-def _row(row: OpRow, workers: Sequence[Worker], rounds: int) -> Row:
+def _row(row: OpRow, workers: Sequence[Worker], rounds: int, clock: str = "wall") -> Row:
     with tempfile.TemporaryDirectory() as folder:
         results = [Path(folder) / f"{k}.npy" for k in range(len(workers))]
         for worker, result in zip(workers, results, strict=True):
@@ -121,7 +125,7 @@ def _row(row: OpRow, workers: Sequence[Worker], rounds: int) -> Row:
     times: list[list[float]] = [[] for _ in workers]
     for _ in range(rounds):
         for worker, taken in zip(workers, times, strict=True):
-            seconds = worker.ask({"do": "time", "variant": "ops", "samples": 3})["seconds"]
+            seconds = worker.ask({"do": "time", "variant": "ops", "samples": 3, "clock": clock})["seconds"]
             taken += seconds if isinstance(seconds, list) else []
     for worker in workers:
         worker.ask({"do": "forget"})

@@ -38,6 +38,9 @@ MANY = 8
 HALF = 2
 """From so many times as many values as places on there is a heap."""
 
+PAIRS = 64
+"""Of values that are merged before it is asked whether there are more, where their number is not known before."""
+
 DOUBLED = 31
 """Merges from the copy to other memory and back that any row could need: each makes runs 4 times as long."""
 
@@ -366,14 +369,23 @@ def _one_merge(row: _Row, width: _Number, size: Expr) -> Stmt:
     )
     one = (b.when(b.compare("eq", t, pairs.now), pair), *front.read(), *back.read())
     moves = (*front.move(of_front, 1), *back.move(of_back, -1))
-    each = b.block((*one, *moves))
-    if size is not row.size:  # which is not known before
-        each = b.when(b.compare("lt", b.add(t, t), size), each)
-    steps = For(t.name, b.index(0), b.ceildiv(row.size, 2), each, "ordered")
+    steps = _up_to(row, t, size, b.block((*one, *moves)))
     numbers = (low, middle, end, pairs, *front.numbers, *back.numbers)
     start = tuple(n.set(0) for n in numbers if n.buffer.dtype == INT64)
     merged = b.when(b.compare("ge", size, 1), b.block((*start, steps)))  # a row has a last place then
     return b.alloc((n.buffer for n in numbers), merged)
+
+
+def _up_to(row: _Row, t: Var, size: Expr, each: Stmt) -> Stmt:
+    """Something for each pair of `size` values; in blocks as far as they go, where their number is not known before."""
+    if size is row.size:
+        return For(t.name, b.index(0), b.ceildiv(size, 2), each, "ordered")
+    block, place = b.var(row.fresh("block")), b.var(row.fresh("in_block"))
+    here = b.add(b.mul(block, PAIRS), place)
+    inner = Let(t, here, b.when(b.compare("lt", b.add(t, t), size), each))
+    pairs = For(place.name, b.index(0), b.index(PAIRS), inner, "ordered")
+    begun = b.when(b.compare("lt", b.mul(block, 2 * PAIRS), size), pairs)
+    return For(block.name, b.index(0), b.ceildiv(row.size, 2 * PAIRS), begun, "ordered")
 
 
 @dataclass(frozen=True)

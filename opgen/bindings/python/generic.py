@@ -32,6 +32,7 @@ KEPT = 512
 
 Function = Callable[..., Any]
 _NUMBERS = (int, float, list, tuple, np.ndarray, np.generic)
+_SCALARS = frozenset((bool, int, float, str))
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,10 @@ def _frozen(attributes: Mapping[str, object]) -> object:
 def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else (type(value).__name__, value)
+    if not isinstance(value, list | tuple):
+        return type(value).__name__, value
+    kinds = tuple(map(type, value))
+    return (kinds, tuple(value)) if _SCALARS.issuperset(kinds) else tuple(map(_plain, value))
 
 
 # Arguments ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
     {"do": "prepare", "variant", "case", "seed", "offset", "result"} -> {"calls", "seconds", "facts"}
         (`result`: an .npy file, or an .npz file of several results)
     {"do": "time", "variant", "samples"}                -> {"seconds": [one a sample, for one call]}
+        (`"clock": "processor"`: those that the process had a processor for)
     {"do": "forget"}                                    -> {}  (drops the calls that were prepared)
     {"do": "quit"}
 
@@ -149,19 +150,19 @@ class Prepared:
             self.calls *= 2
         self.seconds = seconds
 
-    def _sample(self) -> float:
+    def _sample(self, clock: Callable[[], float] = time.perf_counter) -> float:
         run = self.run
         if self.timed:
             return float(sum(run() for _ in range(self.calls))) / self.calls
-        begin = time.perf_counter()
+        begin = clock()
         for _ in range(self.calls):
             run()
-        return (time.perf_counter() - begin) / self.calls
+        return (clock() - begin) / self.calls
 
-    def samples(self, count: int) -> list[float]:
+    def samples(self, count: int, clock: Callable[[], float] = time.perf_counter) -> list[float]:
         """Seconds for one call, `count` times, after as many calls as a sample has, which warm the caches again."""
         self._sample()
-        return [self._sample() for _ in range(count)]
+        return [self._sample(clock) for _ in range(count)]
 
 
 def answer(library: Library, request: dict[str, Any], state: dict[str, Prepared]) -> dict[str, Any]:
@@ -179,7 +180,8 @@ def answer(library: Library, request: dict[str, Any], state: dict[str, Prepared]
         state[variant] = ready = Prepared(call)
         return {"calls": ready.calls, "seconds": ready.seconds, "facts": call.facts}
     if request["do"] == "time":
-        return {"seconds": state[variant].samples(request["samples"])}
+        clock = time.process_time if request.get("clock") == "processor" else time.perf_counter
+        return {"seconds": state[variant].samples(request["samples"], clock)}
     return {"error": "unknown request " + repr(request["do"])}
 
 
