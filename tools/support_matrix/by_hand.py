@@ -108,11 +108,112 @@ def _step(cell: Cell, from_x: Array, r: Array, rb: Array, h: Array, c: Array, p:
     return sigmoid(o + po * c) * np.tanh(c), c
 
 
+def _one_hot(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Indices are cast to integers first."""
+    indices, depth, values = inputs["i0"].astype(np.int64), _known(cell, 1), inputs["i2"]
+    axis = int(cell.attributes.get("axis", -1))
+    if not indices.ndim or values.shape != (2,) or not -indices.ndim - 1 <= axis <= indices.ndim:
+        raise ValueError("no axis for vectors")
+    places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
+    line = np.arange(depth).reshape([-1 if d == axis % places.ndim else 1 for d in range(places.ndim)])
+    return [np.where(places == line, values[1], values[0])]
+
+
+def _known(cell: Cell, at: int) -> int:
+    """The number that an input is."""
+    given = cell.inputs[at]
+    if given is None or not given.value:
+        raise ValueError("no number")
+    return int(given.value[0])
+
+
+def _global_max(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    x = inputs["i0"]
+    if x.ndim < 2:
+        raise ValueError("no channels")
+    return [x.max(axis=tuple(range(2, x.ndim)), keepdims=True, initial=-np.inf).astype(np.float64)]
+
+
+def _norm(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    x = inputs["i0"].astype(np.float64)
+    p = int(cell.attributes.get("p", 2))
+    sums = (np.abs(x) ** p).sum(axis=int(cell.attributes.get("axis", -1)), keepdims=True)
+    return [np.divide(x, sums ** (1 / p), out=np.zeros_like(x), where=sums != 0)]
+
+
+def _pooled(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Windows over any number of dimensions, one result."""
+    x = inputs["i0"]
+    if cell.outputs > 1 or x.ndim < 3:
+        return None
+    x = x.astype(np.float64) if x.dtype.kind not in "iu" else x.astype(object)
+    space, attrs = x.ndim - 2, cell.attributes
+    taps, strides, dilations = (attrs.get(n) or [1] * space for n in ("kernel_shape", "strides", "dilations"))
+    pads = attrs.get("pads") or [0] * 2 * space
+    each = zip(x.shape[2:], taps, strides, dilations, pads[:space], pads[space:], strict=True)
+    whole = [_windows(cell, *along) for along in each]
+    counts, heads, tails = zip(*whole, strict=True)
+    if min(counts) < 0:
+        raise ValueError("a window larger than the image")
+    found = np.zeros((*x.shape[:2], *counts))
+    for at in np.ndindex(*counts):
+        inside, padded = [], 0
+        for tap in np.ndindex(*taps):
+            place = [a * s + r * d - h for a, s, r, d, h in zip(at, strides, tap, dilations, heads, strict=True)]
+            inside += (
+                [x[(slice(None), slice(None), *place)]]
+                if all(0 <= p < n for p, n in zip(place, x.shape[2:], strict=True))
+                else []
+            )
+            padded += all(p < n + t for p, n, t in zip(place, x.shape[2:], tails, strict=True))
+        found[(slice(None), slice(None), *at)] = _value(cell, inside, padded, x.shape[:2])
+    return [found]
+
+
+def _value(cell: Cell, inside: Sequence[Array], padded: int, shape: tuple[int, ...]) -> Array:
+    """The result of a window with these elements, and so many places in the padded image."""
+    if not inside:
+        raise ValueError("a window in the padding alone")
+    values = np.stack(inside)
+    if cell.operator == "MaxPool":
+        return np.asarray(values.max(axis=0).astype(np.float64))
+    if cell.operator == "LpPool":
+        p = int(cell.attributes.get("p", 2))
+        return np.asarray((np.abs(values) ** p).sum(axis=0) ** (1 / p))
+    return np.asarray(values.sum(axis=0) / (padded if cell.attributes.get("count_include_pad") else len(inside)))
+
+
+def _windows(
+    cell: Cell, size: int, taps: int, stride: int, dilation: int, before: int, after: int
+) -> tuple[int, int, int]:
+    """How many windows there are along a dimension, and how many places are padded before and behind."""
+    extent = (taps - 1) * dilation + 1
+    pad = cell.attributes.get("auto_pad") or "NOTSET"
+    if pad.startswith("SAME"):
+        count = -(-size // stride)
+        total = max(0, (count - 1) * stride + extent - size)
+        head = total // 2 if pad == "SAME_UPPER" else total - total // 2
+        return count, head, total - head
+    if pad == "VALID":
+        before = after = 0
+    places = size + before + after - extent
+    count = places // stride + 1
+    if cell.attributes.get("ceil_mode") and places % stride and count * stride < size + before:
+        count += 1
+    return count, before, after
+
+
 OWN: dict[str, Own] = {
     "Hardmax": _rows,
     "Softmax": _rows,
     "LogSoftmax": _rows,
     "BatchNormalization": _by_statistics,
+    "OneHot": _one_hot,
+    "GlobalMaxPool": _global_max,
+    "LpNormalization": _norm,
+    "MaxPool": _pooled,
+    "AveragePool": _pooled,
+    "LpPool": _pooled,
     "RNN": _recurrent,
     "GRU": _recurrent,
     "LSTM": _recurrent,

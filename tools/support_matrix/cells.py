@@ -200,12 +200,15 @@ class _Plain:
         for variable in self.op.type_variables:
             found[f"type {variable.name}"] = tuple(t.name for t in variable.allowed)
         for attr in self.op.attrs:
-            values: Sequence[object] = (None, *attr.values) if attr.has_default else attr.values
+            values: Sequence[object] = attr.values
             if attr.kind == "bool":
                 values = (True, False)
             elif not attr.values:
                 values = _numbers(attr.kind, attr.minimum, attr.maximum)
-                values = (None, *values) if attr.has_default else values
+            if attr.shape:
+                values = [[value] * attr.shape[0] for value in values]
+            if attr.has_default and attr.kind != "bool":
+                values = (None, *values)
             found[f"attr {attr.name}"] = values
         return found
 

@@ -61,6 +61,13 @@ def _lengths_fit(cell: Cell, arrays: Arrays) -> bool:
     return fits and bool(((lengths >= 0) & (lengths <= shape[time])).all())
 
 
+def _padding(cell: Cell, arrays: Arrays) -> bool:
+    """Whether a window may lie in the padding alone."""
+    pads = _attr(cell, "pads", [0])
+    dilated = any(d > 1 for d in _attr(cell, "dilations", [1])) and bool(cell.attributes.get("ceil_mode"))
+    return len(_shape(cell, 0)) > 2 and (max(pads) >= min(_attr(cell, "kernel_shape", [1])) or dilated)
+
+
 def _layers(cell: Cell, arrays: Arrays) -> bool:
     x, r = _shape(cell, 0), _shape(cell, 2)
     hidden = int(_attr(cell, "hidden_size", r[-1] if r else 0))
@@ -72,8 +79,14 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "LayerNormalization": (lambda c, a: _axis_outside(c, -1) or _stretches(c, a), "scales stretch to the input"),
     "RMSNormalization": (lambda c, a: _axis_outside(c, -1) or _stretches(c, a), "scales stretch to the input"),
     "ScatterND": (lambda c, _: not _updates_fit(c), "updates have the shape that indices and data tell"),
-    "STFT": (lambda _, a: int(a["i1"].reshape(-1)[0]) < 1, "frames are at least 1 apart"),
-    "MelWeightMatrix": (lambda _, a: int(a["i2"].reshape(-1)[0]) < 1, "there is a sample in a second"),
+    "STFT": (
+        lambda c, a: int(a["i1"].reshape(-1)[0]) < 1 or len(_shape(c, 0)) != 3,
+        "signals have three dimensions, and frames are at least 1 apart",
+    ),
+    "MelWeightMatrix": (
+        lambda _, a: int(a["i2"].reshape(-1)[0]) < 1 or a["i3"].reshape(-1)[0] >= a["i4"].reshape(-1)[0],
+        "there is a sample in a second, and the lower edge is below the upper",
+    ),
     "TopK": (lambda c, a: "i1" in a and int(a["i1"].reshape(-1)[0]) < 1, "K is positive"),
     "GridSample": (
         lambda c, _: not DTYPES[_dtype(c, 0)].is_float and c.attributes.get("mode", "linear") != "nearest",
@@ -82,6 +95,14 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "RNN": (_layers, "hidden_size is that of R, and a clip positive"),
     "GRU": (_layers, "hidden_size is that of R, and a clip positive"),
     "LSTM": (_layers, "hidden_size is that of R, and a clip positive"),
+    "MaxPool": (_padding, "a window has an element of the image"),
+    "AveragePool": (_padding, "a window has an element of the image"),
+    "LpPool": (_padding, "a window has an element of the image"),
+    "InstanceNormalization": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
+    "LpNormalization": (lambda c, _: _axis_outside(c, -1), "the axis is one of the tensor"),
+    "GlobalAveragePool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
+    "GlobalMaxPool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
+    "MaxUnpool": (lambda _, a: bool((a["i1"] < 0).any()), "places count from 0"),
     "Cast": (lambda c, a: _beyond(a["i0"], str(c.attributes.get("to"))), "the type has no such number"),
     "CastLike": (lambda c, a: _beyond(a["i0"], _dtype(c, 1)), "the type has no such number"),
     "HannWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
@@ -132,6 +153,12 @@ CHANCE = (
 IN_FLOAT32 = ("Erf", "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
               "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
 """Operators that the reference evaluator, or their definition, computes in float32 in parts."""
+
+
+LEFT_OUT = {
+    "Squeeze": "without axes, which dimensions go is told by sizes, on which forms do not depend: opgen takes all",
+}
+"""What the standard allows and opgen refuses, by operator, with the reason; it is told by a typed error."""
 
 
 def meaningless(cell: Cell, arrays: Arrays) -> str:

@@ -24,20 +24,10 @@ from tools.support_matrix.workers import verdicts
 SPECS = Path(__file__).resolve().parents[2] / "specs" / "onnx" / "onnx_ops.op"
 STRETCH = 20
 """How many neighbouring cells a process judges at a time."""
-KINDS = (
-    "right",
-    "wrong",
-    "no model",
-    "refused",
-    "refused rightly",
-    "accepted",
-    "more types",
-    "no meaning",
-    "not compared",
-)
+FINE = ("right", "refused rightly", "more types", "no meaning", "not compared", "left out")
+"""What a cell may be: `tools.support_matrix.meaning` says what the last ones are."""
+KINDS = (*FINE, "wrong", "refused", "accepted", "no model")
 """What verdicts begin with."""
-FINE = ("right", "refused rightly", "more types", "no meaning", "not compared")
-"""What a cell may be."""
 
 
 def operators(module: Module, names: Sequence[str]) -> list[Version]:
