@@ -251,7 +251,9 @@ class DefinitionChecker:
             if dims is None or read.span is None:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
-                if not reads_values(subscript) and not inside(subscript, dim, self.ranges, self._least):
+                if not reads_values(subscript) and not inside(
+                    subscript, dim, self.ranges, self._least, self.scope.required
+                ):
                     message = f"'{read.tensor}' may be read outside its dimension {axis} ({show(dim)})"
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")
                     break

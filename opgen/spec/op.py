@@ -18,6 +18,7 @@ from opgen.spec.limits import PARTS
 from opgen.spec.measure import fits
 from opgen.spec.names import check_function_name, check_name, snake_case
 from opgen.spec.parse import parse_expression
+from opgen.spec.polynomial import differences
 from opgen.spec.report import Report
 from opgen.spec.resolve import Resolver
 from opgen.spec.scope import Scope
@@ -109,6 +110,7 @@ class OpChecker:
         expected = self._message(item.expected, resolver)
         if condition is None or expected is None:
             return []
+        self.scope.required += differences(condition)
         return [m.Require(condition, blamed, expected, item.span)]
 
     def _message(self, text: s.Text, resolver: Resolver) -> tuple[str | m.Expr, ...] | None:

@@ -6,7 +6,7 @@ An atom is any expression that is not a sum, a product or a number: a dimension,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -130,11 +130,16 @@ def _divide(above: int, above_atoms: Monomial, below: int, below_atoms: Monomial
 
 
 def inside(
-    subscript: m.Expr, extent: m.Expr, ranges: Mapping[str, m.Expr], least: Callable[[m.Expr], int | None]
+    subscript: m.Expr,
+    extent: m.Expr,
+    ranges: Mapping[str, m.Expr],
+    least: Callable[[m.Expr], int | None],
+    required: Sequence[Polynomial] = (),
 ) -> bool:
     """Whether 0 <= subscript < extent is proved for all indices in their ranges.
 
-    `least` gives a lower bound of an atom, or None.  Where there is anything to prove, every range has an element.
+    `least` gives a lower bound of an atom, or None; `required` are not negative in any call.  Where there is anything
+    to prove, every range has an element.
     """
     place = polynomial(subscript)
     above = polynomial(extent) - constant(1) - _bound(place, ranges, least, upper=True)
@@ -145,7 +150,24 @@ def inside(
         known = least(atom)
         return max(1, known or 1) if atom in extents else known
 
-    return _not_negative(above, floor) and _not_negative(below, floor)
+    return _not_negative(below, floor) and any(
+        _not_negative(above - known, floor) for known in (constant(0), *required)
+    )
+
+
+def differences(condition: m.Expr) -> list[Polynomial]:
+    """What is not negative where a condition holds."""
+    if not isinstance(condition, m.Operation):
+        return []
+    if condition.op == "and":
+        return differences(condition.left) + differences(condition.right)
+    if condition.op not in ("<", "<=", ">", ">=", "=="):
+        return []
+    left, right = polynomial(condition.left), polynomial(condition.right)
+    if condition.op == "==":
+        return [right - left, left - right]
+    greater = right - left if condition.op in ("<", "<=") else left - right
+    return [greater - constant(1 if condition.op in ("<", ">") else 0)]
 
 
 def _bound(

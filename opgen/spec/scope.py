@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from opgen.diagnostics import Span
 from opgen.spec import model as m
+from opgen.spec.polynomial import Polynomial
 from opgen.spec.report import Report
 
 
@@ -52,6 +53,8 @@ class Scope:
     constants: dict[str, m.Constant] = field(default_factory=dict)
     stands_for: dict[str, m.Expr] = field(default_factory=dict)
     """Of symbols, the expressions that they are other names of."""
+    required: list[Polynomial] = field(default_factory=list)
+    """What requirements say is not negative."""
 
     def letters(self, layout: str) -> str | None:
         """The letters of a layout attribute in logical order."""

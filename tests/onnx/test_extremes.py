@@ -79,3 +79,17 @@ def test_an_index_outside_is_refused_though_the_result_is_empty() -> None:
     assert model(x, np.int64([[1]])).shape == (1, 0)
     with pytest.raises(ArgumentValueError, match=r"'indices': expected integers from -2 to 1 .* given 2"):
         model(x, np.int64([[2]]))
+
+
+def test_an_element_of_no_place_is_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    taken (float[3] x, int64[n] i) => (float[n] y) { y = GatherElements(x, i) }"""
+    model = opgen.compile(onnx.parser.parse_model(text))
+    x = np.float32([3, 1, 7])
+    assert model(x, np.int64([-1, 0])).tolist() == [7, 3]
+    with pytest.raises(ArgumentValueError, match=r"'indices': expected integers from -3 to 2 .* given 6"):
+        model(x, np.int64([6]))
+    with pytest.raises(opgen.diagnostics.UserError, match="no more along the other dimensions"):
+        opgen.compile(onnx.parser.parse_model(text.replace("[3] x", "[3, 1] x").replace("[n]", "[1, 2]")))(
+            np.ones((3, 1), np.float32), np.int64([[0, 0]])
+        )

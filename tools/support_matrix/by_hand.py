@@ -10,6 +10,8 @@ from tools.support_matrix.cells import Cell
 from tools.support_matrix.nodes import Array
 
 Inputs = Mapping[str, Array]
+EACH = (slice(None), slice(None))
+"""All images and channels."""
 Own = Callable[[Cell, Inputs], "Sequence[Array] | None"]
 """The results of a cell in float64, None where ONNX's evaluator is right."""
 
@@ -157,16 +159,14 @@ def _pooled(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
         raise ValueError("a window larger than the image")
     found = np.zeros((*x.shape[:2], *counts))
     for at in np.ndindex(*counts):
-        inside, padded = [], 0
+        inside: list[Array] = []
+        padded = 0
         for tap in np.ndindex(*taps):
             place = [a * s + r * d - h for a, s, r, d, h in zip(at, strides, tap, dilations, heads, strict=True)]
-            inside += (
-                [x[(slice(None), slice(None), *place)]]
-                if all(0 <= p < n for p, n in zip(place, x.shape[2:], strict=True))
-                else []
-            )
+            if all(0 <= p < n for p, n in zip(place, x.shape[2:], strict=True)):
+                inside.append(x[EACH + tuple(place)])
             padded += all(p < n + t for p, n, t in zip(place, x.shape[2:], tails, strict=True))
-        found[(slice(None), slice(None), *at)] = _value(cell, inside, padded, x.shape[:2])
+        found[EACH + at] = _value(cell, inside, padded, x.shape[:2])
     return [found]
 
 
