@@ -8,7 +8,7 @@ import random
 import pytest
 
 from opgen.spec import model as m
-from opgen.spec.polynomial import digits, inside, polynomial, same
+from opgen.spec.polynomial import differences, digits, inside, polynomial, same
 
 
 def symbol(name: str) -> m.Expr:
@@ -90,3 +90,31 @@ def test_equal_extents() -> None:
     assert same(m.Operation("-", m.Operation("+", n, k), k), n)
     assert not same(n, k)
     assert polynomial(m.Negate(m.Number(3))).terms == {(): -3}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_required_proves_what_is_so(seed: int) -> None:
+    """With a requirement between two sums, what is proved inside is inside wherever that holds."""
+    rng = random.Random(seed)
+    subscript, extent, left, right = (random_linear(rng) for _ in range(4))
+    if any("Index" in repr(side) for side in (left, right)):
+        left, right = symbol("k"), m.Operation(rng.choice("+-"), symbol("n"), m.Number(rng.randint(0, 2)))
+    op = rng.choice(("<", "<=", ">", ">=", "=="))
+    ranges = {"i": symbol("n"), "j": symbol("k")}
+    required = differences(m.Operation(op, left, right))
+    if not inside(subscript, extent, ranges, lambda atom: 0 if isinstance(atom, m.Symbol) else None, required):
+        return
+    holds = {"<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__, "==": int.__eq__}[op]
+    for n, k in itertools.product(range(1, 5), repeat=2):
+        if holds(value(left, {"n": n, "k": k}), value(right, {"n": n, "k": k})):
+            for i, j in itertools.product(range(n), range(k)):
+                values = {"n": n, "k": k, "i": i, "j": j}
+                assert 0 <= value(subscript, values) < value(extent, values), f"seed {seed}"
+
+
+def test_a_requirement_proves_a_read() -> None:
+    read, size = m.Index("i"), symbol("n")
+    required = differences(m.Operation("and", m.Operation("<=", symbol("k"), symbol("n")), symbol("n")))
+    assert not inside(read, size, {"i": symbol("k")}, lambda _: 0)
+    assert inside(read, size, {"i": symbol("k")}, lambda _: 0, required)
+    assert not inside(m.Operation("+", read, m.Number(1)), size, {"i": symbol("k")}, lambda _: 0, required)
