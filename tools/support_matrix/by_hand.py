@@ -203,11 +203,21 @@ def _windows(
     return count, before, after
 
 
+def _integer_product(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Vectors of zero points are one for each row of the first matrix, and each column of the second."""
+    a, b = inputs["i0"].astype(np.int64), inputs["i1"].astype(np.int64)
+    zeros = [inputs[n].astype(np.int64) if n in inputs else np.zeros((), np.int64) for n in ("i2", "i3")]
+    if zeros[0].ndim == 1 and zeros[0].size > 1:
+        zeros[0] = zeros[0][:, None]
+    return [np.matmul(a - zeros[0], b - zeros[1]).astype(np.int32)]
+
+
 OWN: dict[str, Own] = {
     "Hardmax": _rows,
     "Softmax": _rows,
     "LogSoftmax": _rows,
     "BatchNormalization": _by_statistics,
+    "MatMulInteger": _integer_product,
     "OneHot": _one_hot,
     "GlobalMaxPool": _global_max,
     "LpNormalization": _norm,

@@ -34,6 +34,7 @@ VALUES = ("signed", "positive", "few")
 """Of what kind elements are; see `tools.support_matrix.nodes`."""
 MOST = 160
 """Rows for one op at most."""
+EQUATIONS = ("ij->ji", "i->", "ii->i", "...ij->...ji", "ij,jk->ik", "ij,jk", "...ij,...jk->...ik", "i,j,k->kji")
 FLOAT_LISTS = (1.0, 2.0, 0.5, 1.5)
 
 
@@ -236,6 +237,8 @@ def _has(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, variab
 def _choices(attr: s.AttrDecl) -> Sequence[object]:
     """The values of an attribute that are tried; None leaves it out, a tuple is repeated to the length of a list."""
     kind = attr.type.kind.name
+    if kind == "equation":
+        return EQUATIONS
     default: Sequence[object] = () if attr.default is None else (None,)
     if kind == "type" or attr.type.words:
         words = tuple(w.name.name for w in attr.type.words)

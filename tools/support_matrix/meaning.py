@@ -103,6 +103,21 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "GlobalAveragePool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
     "GlobalMaxPool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
     "MaxUnpool": (lambda _, a: bool((a["i1"] < 0).any()), "places count from 0"),
+    "MatMulInteger": (
+        lambda c, _: any(len(_shape(c, at + 2)) == 1 and len(_shape(c, at)) != 2 for at in (0, 1)),
+        "vectors of zero points are those of matrices",
+    ),
+    "Squeeze": (
+        lambda c, _: any(
+            not -len(_shape(c, 0)) <= a < len(_shape(c, 0))
+            for a in (*_attr(c, "axes", ()), *((c.inputs[1].value or ()) if len(c.inputs) > 1 and c.inputs[1] else ()))
+        ),
+        "axes are those of the tensor",
+    ),
+    "Pow": (
+        lambda c, a: not DTYPES[_dtype(c, 0)].is_float and bool((a["i1"].astype(np.float64) < 0).any()),
+        "powers of integers are integers",
+    ),
     "Cast": (lambda c, a: _beyond(a["i0"], str(c.attributes.get("to"))), "the type has no such number"),
     "CastLike": (lambda c, a: _beyond(a["i0"], _dtype(c, 1)), "the type has no such number"),
     "HannWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
@@ -136,6 +151,7 @@ TAKEN = {
     "Neither 'split' input nor 'num_outputs' attribute": "the parts are as many as the results, as before version 18",
     "This number of op outputs should be": "results of training are there if they are asked for",
     "has unsupported type tensor(double)": "it is a type more",
+    "must not be specified for 4D inputs": "1 head is what there is without",
 }
 """What is taken though inference refuses it, and what it means."""
 
@@ -150,7 +166,7 @@ CHANCE = (
 )
 """Operators whose results are told by shape and type alone."""
 
-IN_FLOAT32 = ("Erf", "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
+IN_FLOAT32 = ("Adagrad", "Adam", "Momentum", "Erf", "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
               "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
 """Operators that the reference evaluator, or their definition, computes in float32 in parts."""
 

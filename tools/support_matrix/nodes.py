@@ -18,9 +18,16 @@ Array: TypeAlias = npt.NDArray[Any]
 SCHEMA: Any = onnx.defs.get_schema
 
 
+def named(cell: Cell) -> tuple[str, str]:
+    """The set of operators of a cell's operator, and its name there."""
+    domain, _, name = cell.operator.rpartition(".")
+    return domain, name
+
+
 def schema_of(cell: Cell) -> Any:
     """What the standard declares of a cell's operator."""
-    return SCHEMA(cell.operator, cell.opset)
+    domain, name = named(cell)
+    return SCHEMA(name, cell.opset, domain)
 
 
 def arrays_of(cell: Cell, seed: int) -> dict[str, Array]:
@@ -82,14 +89,15 @@ def model_of(cell: Cell, arrays: Mapping[str, Array]) -> Any:
     while names and not names[-1]:
         names.pop()
     results = [f"o{at}" for at in range(cell.outputs)]
-    node = helper.make_node(cell.operator, names, results, "cell")
+    domain, operator = named(cell)
+    node = helper.make_node(operator, names, results, "cell", domain=domain)
     node.attribute.extend(attributes)
     node.attribute.extend(
         _attribute(schema, name, value) for name, value in cell.attributes.items() if value not in ([], ())
     )  # a list without elements says in a spec that there is none
     outputs = [helper.make_empty_tensor_value_info(name) for name in results]
     graph = helper.make_graph([node], "cell", inputs, outputs, constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", cell.opset)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, cell.opset)], ir_version=10)
 
 
 def _own(schema: Any, given: Given, value: Any, array: Array) -> Any:

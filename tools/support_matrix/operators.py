@@ -35,11 +35,16 @@ def operators(module: Module, names: Sequence[str]) -> list[Version]:
     return [v for v in module.versions if not names or v.op in names or v.name in names]
 
 
+def newest(version: Version) -> int:
+    """The newest version of the set that an operator is of."""
+    domain = version.name.rpartition(".")[0]
+    return int(max(s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain))
+
+
 def judged(names: Sequence[str], seed: int, sample: int | None, jobs: int) -> list[tuple[Cell, str]]:
     """All cells of operators with their verdicts; or of each operator as many as `sample`, those first in its array."""
     module = load(SPECS)
-    newest = onnx.defs.onnx_opset_version()
-    found = [c for v in operators(module, names) for c in cells(module, v, newest, seed, sample or MOST)]
+    found = [c for v in operators(module, names) for c in cells(module, v, newest(v), seed, sample or MOST)]
     with _kernels(), Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("operators", total=len(found))
         said = verdicts(found, lambda c: judge(c, seed), jobs, STRETCH, lambda n: progress.update(task, completed=n))
