@@ -151,6 +151,7 @@ TAKEN = {
     "Neither 'split' input nor 'num_outputs' attribute": "the parts are as many as the results, as before version 18",
     "This number of op outputs should be": "results of training are there if they are asked for",
     "has unsupported type tensor(double)": "it is a type more",
+    "Required attribute 'norm_coefficient'": "it is 0 if it is absent, as of the other optimisers",
     "must not be specified for 4D inputs": "1 head is what there is without",
 }
 """What is taken though inference refuses it, and what it means."""
