@@ -167,7 +167,8 @@ CHANCE = (
 )
 """Operators whose results are told by shape and type alone."""
 
-IN_FLOAT32 = ("Adagrad", "Adam", "Momentum", "Erf", "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
+IN_FLOAT32 = ("Adagrad", "Adam", "Momentum", "Erf",
+              "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
               "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
 """Operators that the reference evaluator, or their definition, computes in float32 in parts."""
 
