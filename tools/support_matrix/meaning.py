@@ -99,6 +99,7 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "AveragePool": (_padding, "a window has an element of the image"),
     "LpPool": (_padding, "a window has an element of the image"),
     "InstanceNormalization": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
+    "GatherElements": (lambda c, _: _axis_outside(c, 0), "the axis is one of the tensor"),
     "LpNormalization": (lambda c, _: _axis_outside(c, -1), "the axis is one of the tensor"),
     "GlobalAveragePool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
     "GlobalMaxPool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
@@ -152,6 +153,7 @@ TAKEN = {
     "This number of op outputs should be": "results of training are there if they are asked for",
     "has unsupported type tensor(double)": "it is a type more",
     "Required attribute 'norm_coefficient'": "it is 0 if it is absent, as of the other optimisers",
+    "training_mode of Dropout must be a scalar": "a list of one is its element",
     "must not be specified for 4D inputs": "1 head is what there is without",
 }
 """What is taken though inference refuses it, and what it means."""
@@ -167,7 +169,7 @@ CHANCE = (
 )
 """Operators whose results are told by shape and type alone."""
 
-IN_FLOAT32 = ("Adagrad", "Adam", "Momentum", "Erf",
+IN_FLOAT32 = ("LinearAttention", "Adagrad", "Adam", "Momentum", "Erf",
               "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
               "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
 """Operators that the reference evaluator, or their definition, computes in float32 in parts."""
