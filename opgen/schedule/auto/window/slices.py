@@ -86,8 +86,9 @@ class Slices(LaneNest):
 
     @cached_property
     def _items(self) -> tuple[str, ...]:
-        """Loops that are an index of everything that is transposed: they stay outside."""
-        return tuple(n for n in self.nest.names if n != self.vector and all(Var(n) in e.indices for e in self.apart))
+        """Loops around that of the lanes that are an index of everything that is transposed: they stay outside."""
+        around = self.nest.names[: self.nest.names.index(self.vector)]
+        return tuple(n for n in around if all(Var(n) in e.indices for e in self.apart))
 
 
 def sliced_loop(nest: Nest) -> str | None:

@@ -22,7 +22,7 @@ from opgen.schedule.cost.calibration import (
     TAPS,
     TERMS_SHARED,
 )
-from opgen.schedule.steps import Parallel, Reorder, Split, Step, Unroll, Vectorize
+from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Step, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ class SumTile(WindowNest):
         long = [t_o if n == tiled else n for n in self._terms]
         rows = [n for n in self._sums if n not in (self.column.result, *self.beside)]
         tile = (*rows, t_i, self.column.result, *self.beside)
+        within = self.roles.terms[self.roles.terms.index(tiled) + 1 :]
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
+            *(Regroup(t_i, n) for n in within),
             *lanes.splits,
             Reorder((*lanes.order, *long, *([lanes.vectors] if self._sums_wait else []), *tile, lanes.lane)),
         ):
             return False
-        copies = self._copies(t_o)
+        copies = self._copies(long[-1])
         if not self.trial.take(*(Unroll(n) for n in tile), Vectorize(lanes.lane), *copies):
             return False
         exact = self._extent(self.vector) % self.lanes == 0
