@@ -11,8 +11,7 @@ from opgen.schedule.auto.cuts import Cut, largest_divisor
 from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.nests import read_bytes, touched_bytes
 from opgen.schedule.auto.window.choice import Tile, TileChoice
-from opgen.schedule.auto.window.lanes import Lanes
-from opgen.schedule.auto.window.nest import WindowNest
+from opgen.schedule.auto.window.nest import Lanes, WindowNest
 from opgen.schedule.cost.calibration import BLOCK_VECTORS, NON_TEMPORAL_WINDOW, TILES_SEARCHED, TURNS
 from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
 
@@ -26,7 +25,7 @@ class ResultTile(WindowNest):
     def tile(self) -> bool:
         lanes = self._lanes
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
-        if not self.trial.take(*steps, *lanes.splits, Reorder((*lanes.order, *self._inner_order(), lanes.lane))):
+        if not self.trial.take(*steps, *lanes.splits, Reorder((*self._around, *self._inner_order(), lanes.lane))):
             return False
         copies = self._copies()
         taps, columns = self._skewed(), self._long()
@@ -66,27 +65,22 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _lanes(self) -> Lanes:
+        vectors, rest = divmod(self.width, self.lanes)
+        return self.split(1 if rest else self._block(vectors))
+
+    @property
+    def _around(self) -> tuple[str, ...]:
         """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
         blocks around them and one by one within where the lines of a row evict each other, or what a tile reads does.
         """
-        fresh = self.trial.fresh
-        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
         around = [n for n in self.nest.names if n not in (self.vector, *self.beside)]
         first = min(around.index(n) for n in self._cuts)
         ahead, tiles = around[:first], [self._outer.get(n, n) for n in around[first:]]
-        width = self._extent(self.vector)
-        if width % self.lanes:
-            return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*ahead, *tiles, v_o), v_l, v_o)
-        block = self._block(width // self.lanes)
-        if block > 1:
-            v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
-            splits = (
-                Split(self.vector, self.lanes * block, "exact", v_b, v_v),
-                Split(v_v, self.lanes, "exact", v_o, v_l),
-            )
-            return Lanes(splits, (*ahead, v_b, *tiles, v_o), v_l, v_o, v_b)
-        order = (*ahead, v_o, *tiles) if self._choice.small else (*ahead, *tiles, v_o)
-        return Lanes((Split(self.vector, self.lanes, "exact", v_o, v_l),), order, v_l, v_o)
+        lanes = self._lanes
+        if lanes.block is not None:
+            return (*ahead, lanes.block, *tiles, lanes.vectors)
+        small = self._choice.small and self.width % self.lanes == 0
+        return (*ahead, lanes.vectors, *tiles) if small else (*ahead, *tiles, lanes.vectors)
 
     def _block(self, vectors: int) -> int:
         """How many vectors are done together, block by block; 1 where there is no need of blocks."""
@@ -151,7 +145,7 @@ class ResultTile(WindowNest):
         apart = {self._outer[n] for n, cut in self._cuts.items() if n == self.column.result or cut.tail != "exact"}
         if self._extent(self.vector) % self.lanes:
             apart.add(self._lanes.vectors)
-        ahead = [n for n in self._lanes.order if n not in apart]
+        ahead = [n for n in self._around if n not in apart]
         counts = {self._outer[n]: cut.count for n, cut in self._cuts.items()}
         counts |= {n: self._extent(n) for n in self.nest.names}
         few = bool(ahead) and counts.get(ahead[0], self.machine.cores) < TURNS * self.machine.cores

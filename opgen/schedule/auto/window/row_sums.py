@@ -8,7 +8,6 @@ its iterations independent: one vector of each sum goes over the whole map, in a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -57,7 +56,7 @@ class RowSums(LaneNest):
         if self._vectors > 1:
             rows.append(Regroup(y_i, vectors))
         others, sums = self._lanes_apart(column.term, partial)
-        outer = [n for n in self._terms if n not in (row.term, column.term)]
+        outer = [n for n in self.roles.counts if n not in (row.term, column.term)]
         order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
         if not self.trial.take(*rows, Reorder(order)):
             return False
@@ -81,7 +80,7 @@ class RowSums(LaneNest):
         there is a tree for each.
         """
         others = [n for n in self.nest.names if n not in self._taps]
-        short = prod(self._terms.values()) // self._width * self._vectors <= TREES
+        short = prod(self.roles.counts.values()) // self._width * self._vectors <= TREES
         block = next((n for n in others if short and self._side_by_side(n)), None)
         if block is not None and self._divided(column, partial, block, others):
             around = [f"{block}_o" if n == block else n for n in others]
@@ -105,7 +104,7 @@ class RowSums(LaneNest):
             Reorder((*around, block, *taps)),
             Split(block, self.lanes, "exact", outer, inner),
             Split(column, self.lanes, "guard" if self._width % self.lanes else "exact", vectors, lane),
-            *(Regroup(n, lane) for n in (vectors, *reversed([n for n in self._terms if n != column]))),
+            *(Regroup(n, lane) for n in (vectors, *reversed([n for n in self.roles.counts if n != column]))),
             Divide(lane, inner, partial, "stack"),
             Permute(partial, (*range(2, len(taps) + 2), 1, 0)),
             Reorder(tuple(sums)),
@@ -148,13 +147,9 @@ class RowSums(LaneNest):
         walks = [w.result for w in (self._row, self._column) if w is not None]
         return tuple(n for n in self.nest.names if n in walks)
 
-    @property
-    def _terms(self) -> Mapping[str, int]:
-        return self.roles.counts
-
     @cached_property
     def _width(self) -> int:
-        return 0 if self._column is None else self._terms[self._column.term]
+        return 0 if self._column is None else self.roles.counts[self._column.term]
 
     @property
     def _vectors(self) -> int:
@@ -178,7 +173,7 @@ class RowSums(LaneNest):
     @cached_property
     def _cut(self) -> Cut:
         """As many rows as share what they read well enough; one by one as they come from memory."""
-        length = self._terms[self._row.term] if self._row is not None else 1
+        length = self.roles.counts[self._row.term] if self._row is not None else 1
         if self.memory.is_far(read_bytes(self.nest)):
             return Cut(length, 1)
         return Cut(length, max(sizes(length, 1, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)))

@@ -8,7 +8,6 @@ that do not stay in registers are fetched for two vectors of a row at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -55,7 +54,7 @@ class RowTile(LaneNest):
         row, fresh = self._row, self.trial.fresh
         steps, x_o, inner, x_l = self._lane_splits()
         order = [n for n in self.nest.names if n != self.vector]
-        taps, tile = list(self._terms), []
+        taps, tile = list(self.roles.counts), []
         high = None if row is None else Cut(self._extent(row.result), self._height(row))
         if row is not None and high is not None:
             y_o, y_i = fresh(f"{row.result}_o"), fresh(f"{row.result}_i")
@@ -102,7 +101,7 @@ class RowTile(LaneNest):
         ahead = order if not apart else order[:-1]
         self.trial.fused_prefix(ahead[: 2 if few < TURNS * self.machine.cores else 1], Parallel)
         if self.vector in self.nest.borders:
-            reach = max(1, (self._terms[column.term] - 1) * abs(column.apart))
+            reach = max(1, (self.roles.counts[column.term] - 1) * abs(column.apart))
             if at := ends_of(self.nest, self.vector, self._across, reach, self._phases):
                 self.trial.take(Partition(x_o, at))
         if apart:
@@ -120,7 +119,7 @@ class RowTile(LaneNest):
         if high is None or row is None or high.count == 1:
             return ()
         bounded = row.result in self.nest.borders
-        reach = row.reach(self._terms[row.term])
+        reach = row.reach(self.roles.counts[row.term])
         if self._conflicts or self._filled:
             return high.border(reach)
         if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
@@ -134,7 +133,7 @@ class RowTile(LaneNest):
 
     @property
     def _many(self) -> bool:
-        return prod(self._terms.values()) + RESULTS_CONFLICTING >= self.machine.registers
+        return prod(self.roles.counts.values()) + RESULTS_CONFLICTING >= self.machine.registers
 
     @property
     def _filled(self) -> bool:
@@ -144,7 +143,9 @@ class RowTile(LaneNest):
             return False
         if max(abs(row.step), abs(column.step)) > 1:
             return False
-        return self._many and prod(self._terms.values()) + ROWS_BESIDE_TAPS + ROW_OPERANDS < self.machine.registers
+        return (
+            self._many and prod(self.roles.counts.values()) + ROWS_BESIDE_TAPS + ROW_OPERANDS < self.machine.registers
+        )
 
     @property
     def _sliced(self) -> bool:
@@ -166,10 +167,6 @@ class RowTile(LaneNest):
     @cached_property
     def _phases(self) -> int:
         return self.nest.phases.get(self.vector, 1)
-
-    @property
-    def _terms(self) -> Mapping[str, int]:
-        return self.roles.counts
 
     @cached_property
     def _width(self) -> int:
@@ -196,8 +193,8 @@ class RowTile(LaneNest):
         own = [w.term for w in (self._row, self._column) if w is not None]
         if self._phases > LANE_STEP or self._extent(self.vector) % self._phases:
             return False
-        few = 0 < prod(self._terms.values()) <= TAPS
-        return few and own == list(self._terms)[: len(own)]
+        few = 0 < prod(self.roles.counts.values()) <= TAPS
+        return few and own == list(self.roles.counts)[: len(own)]
 
     def _height(self, row: Walk) -> int:
         """Rows of a tile: each that is read serves as many as it can."""
@@ -218,8 +215,8 @@ class RowTile(LaneNest):
         if abs(row.step) > 1 or self.nest.phases:
             return True
         vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
-        read = (ROWS_STREAMED + self._terms[row.term] - 1) / ROWS_STREAMED
-        loads = vectors * read * prod(e for n, e in self._terms.items() if n != row.term)
+        read = (ROWS_STREAMED + self.roles.counts[row.term] - 1) / ROWS_STREAMED
+        loads = vectors * read * prod(e for n, e in self.roles.counts.items() if n != row.term)
         return self.memory.seconds(touched) > STRADDLED_LINES * loads / self.execution.loads
 
     # Copies -----------------------------------------------------------------------------------------
@@ -229,8 +226,8 @@ class RowTile(LaneNest):
         moving = {self.vector} | ({self._row.result} if self._row is not None else set())
         reads = dict.fromkeys(self.nest.summed)
         beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        columns = 0 if self._column is None else self._terms[self._column.term]
-        needed = prod(self._terms.values()) + RESULTS_CONFLICTING + columns
+        columns = 0 if self._column is None else self.roles.counts[self._column.term]
+        needed = prod(self.roles.counts.values()) + RESULTS_CONFLICTING + columns
         if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
             return []
         return stage_in_registers(self.trial, beside[0], around[-1])

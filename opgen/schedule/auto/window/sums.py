@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -11,8 +10,7 @@ from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
 from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
 from opgen.schedule.auto.ends import set_apart
 from opgen.schedule.auto.nests import depends, read_bytes
-from opgen.schedule.auto.window.lanes import Lanes
-from opgen.schedule.auto.window.nest import WindowNest
+from opgen.schedule.auto.window.nest import Lanes, WindowNest
 from opgen.schedule.cost.calibration import (
     COPIED_BESIDE,
     COPIED_VECTORS,
@@ -35,7 +33,7 @@ class SumTile(WindowNest):
         cut, lanes = self._cut, self._lanes
         tiled = self.column.term
         t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
-        long = [t_o if n == tiled else n for n in self._terms]
+        long = [t_o if n == tiled else n for n in self.roles.counts]
         rows = [n for n in self._sums if n not in (self.column.result, *self.beside)]
         tile = (*rows, t_i, self.column.result, *self.beside)
         within = self.roles.terms[self.roles.terms.index(tiled) + 1 :]
@@ -43,46 +41,39 @@ class SumTile(WindowNest):
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *(Regroup(t_i, n) for n in within),
             *lanes.splits,
-            Reorder((*lanes.order, *long, *([lanes.vectors] if self._sums_wait else []), *tile, lanes.lane)),
+            Reorder((*self._around, *long, *([lanes.vectors] if self._sums_wait else []), *tile, lanes.lane)),
         ):
             return False
         copies = self._copies(long[-1])
         if not self.trial.take(*(Unroll(n) for n in tile), Vectorize(lanes.lane), *copies):
             return False
         exact = self._extent(self.vector) % self.lanes == 0
-        self.trial.fused_prefix([n for n in lanes.order if n != lanes.vectors or exact][:1], Parallel)
+        self.trial.fused_prefix([n for n in self._around if n != lanes.vectors or exact][:1], Parallel)
         set_apart(self.trial, self.nest, self.column, t_o, cut)
         return True
-
-    @property
-    def _terms(self) -> Mapping[str, int]:
-        return self.roles.counts
 
     @cached_property
     def _cut(self) -> Cut:
         """As many terms as leave registers for what they read; 4 are enough to share that."""
-        length = self._terms[self.column.term]
+        length = self.roles.counts[self.column.term]
         room = max(1, self.machine.registers - SUM_OPERANDS - self._kept)
         most = min(room, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)
         return Cut(length, max(sizes(length, 1, most)))
 
     @cached_property
     def _lanes(self) -> Lanes:
-        """Vectors outermost; in blocks where the lines of a row evict each other."""
-        fresh = self.trial.fresh
-        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
+        return self.split(self._block)
+
+    @property
+    def _around(self) -> tuple[str, ...]:
+        """Vectors outermost; in blocks where the lines of a row evict each other; within, where they are not whole."""
+        lanes = self._lanes
         others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
-        width = self._extent(self.vector)
-        if width % self.lanes:
-            return Lanes((Split(self.vector, self.lanes, "overlap", v_o, v_l),), (*others, v_o), v_l, v_o)
-        whole = Split(self.vector, self.lanes, "exact", v_o, v_l)
-        block = self._block
-        if block == 1:
-            return Lanes((whole,), (v_o, *others), v_l, v_o)
-        v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
-        blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
-        order = (v_b, *others) if self._sums_wait else (v_b, v_o, *others)
-        return Lanes((blocks, replace(whole, loop=v_v)), order, v_l, v_o, v_b)
+        if self.width % self.lanes:
+            return (*others, lanes.vectors)
+        if lanes.block is None:
+            return (lanes.vectors, *others)
+        return (lanes.block, *others) if self._sums_wait else (lanes.block, lanes.vectors, *others)
 
     @cached_property
     def _block(self) -> int:
@@ -124,7 +115,7 @@ class SumTile(WindowNest):
         """
         if self.memory.is_far(self._bytes):
             return True
-        terms = prod(self._terms.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
+        terms = prod(self.roles.counts.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
         computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
         return not self._held and self.memory.seconds(self._bytes) > computing
 
