@@ -41,7 +41,7 @@ class SumTile(WindowNest):
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *(Regroup(t_i, n) for n in within),
             *lanes.splits,
-            Reorder((*self._around, *long, *([lanes.vectors] if self._sums_wait else []), *tile, lanes.lane)),
+            Reorder((*self._around, *long, *tile, lanes.lane)),
         ):
             return False
         copies = self._copies(long[-1])
@@ -73,7 +73,7 @@ class SumTile(WindowNest):
             return (*others, lanes.vectors)
         if lanes.block is None:
             return (lanes.vectors, *others)
-        return (lanes.block, *others) if self._sums_wait else (lanes.block, lanes.vectors, *others)
+        return (lanes.block, lanes.vectors, *others)
 
     @cached_property
     def _block(self) -> int:
@@ -120,15 +120,6 @@ class SumTile(WindowNest):
         return not self._held and self.memory.seconds(self._bytes) > computing
 
     @property
-    def _sums_wait(self) -> bool:
-        """Whether a block's vectors are done one after the other within a tile, the sums in memory: what they read lies
-        together, and the lines of one row are held at once.  Else what a block reads is copied.
-        """
-        if self._block == 1 or self._held:
-            return False
-        return self._cut.size >= TERMS_SHARED and self._columns + self._cut.size <= self._lines
-
-    @property
     def _columns(self) -> int:
         return self.column.places(self._extent(self.column.result), self._cut.size)
 
@@ -157,12 +148,12 @@ class SumTile(WindowNest):
         steps: list[Step] = []
         reads = list(dict.fromkeys(self.nest.summed))
         beside = [e for e in reads if not any(depends(e.indices, n) for n in self._sums)]
-        if self._lanes.block is not None and self._conflicts and not self._sums_wait:
+        if self._lanes.block is not None and self._conflicts:
             for load in (e for e in reads if e not in beside or not self._held):
                 most = self.memory.usable(2, COPIED_BESIDE)
                 steps += stage_on_stack(self.trial, load, self._lanes.block, self.vector, self.lanes, most)
         in_memory = bool(steps) and not self._held
-        if in_memory or self._sums_wait or self._cut.tail != "exact" or len(beside) != 1:
+        if in_memory or self._cut.tail != "exact" or len(beside) != 1:
             return steps
         if self._kept + self._cut.size + ROW_OPERANDS > self.machine.registers:
             return steps
