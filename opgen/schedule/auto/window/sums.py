@@ -81,9 +81,6 @@ class SumTile(WindowNest):
         vectors, rest = divmod(self._extent(self.vector), self.lanes)
         if rest:
             return 1
-        if self._far:
-            room = int(self.memory.usable(1)) // (self._kept * self.machine.vector_bytes)
-            return largest_divisor(vectors, max(1, min(vectors // self.machine.cores, room)))
         return largest_divisor(vectors, COPIED_VECTORS) if self._conflicts and not self._in_place else 1
 
     @property
@@ -107,17 +104,6 @@ class SumTile(WindowNest):
     def _held(self) -> bool:
         """Whether all that is read stays in the second cache, where lines far apart are as good as neighbours."""
         return self.memory.holds(self._bytes, 2, KEPT_WINDOW)
-
-    @cached_property
-    def _far(self) -> bool:
-        """Whether what is read comes from afar, and what lies together had better be read together: always from memory,
-        and from the last cache if that takes longer than the arithmetic, the sums loaded and stored for each tile.
-        """
-        if self.memory.is_far(self._bytes):
-            return True
-        terms = prod(self.roles.counts.values()) * prod(self._extent(n) for n in self.nest.names) / self.lanes
-        computing = terms * (1 + 1 / self._cut.size) / self.machine.fma_per_second
-        return not self._held and self.memory.seconds(self._bytes) > computing
 
     @property
     def _columns(self) -> int:
