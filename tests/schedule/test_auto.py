@@ -304,17 +304,6 @@ def test_sums_of_what_the_second_cache_holds(size: int, channels: int) -> None:
     assert "stage grad_output at=x_o space=register" in copied
 
 
-@pytest.mark.parametrize("size", [14, 28])
-def test_sums_of_what_comes_from_afar(size: int) -> None:
-    """With little arithmetic, vectors that lie together are read together, the sums in memory; in blocks, where the
-    first cache does not hold the sums of all.
-    """
-    slow = replace(typical(), l2=Cache(1 << 14, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, 10e9), cores=1)
-    text = assert_scheduled_is_the_same(image_call("filter", size, 1040, 2), size, slow)
-    assert "reorder c_b, y, x_o, c_o" in text
-    assert "c_b" not in assert_scheduled_is_the_same(image_call("filter", size, 16, 2), size)
-
-
 NARROW = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 25, 16, 64, 1e9))
 """A machine on which nearly everything comes from afar."""
 
