@@ -2232,7 +2232,7 @@ def gather_elements(
         rank before = axis of data
         rank rows = axis of data
         output[b..., j, a...] = data[b..., if indices[b..., j, a...] < 0 then indices[b..., j, a...] + n else
-            indices[b..., j, a...], a...] else 0
+            indices[b..., j, a...], a...]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -3994,7 +3994,7 @@ def layer_normalization(
     *,
     axis: int | None = -1,
     epsilon: float | None = 1e-05,
-    stash_type: int | None = 1,
+    stash_type: str | None = "float32",
     results: int | None = None,
     out: Array | tuple[Array, ...] | None = None,
 ) -> Array | tuple[Array, ...]:
@@ -4002,20 +4002,20 @@ def layer_normalization(
 
     Args:
         X: T[before..., row...]. The values.
-        Scale: T[row... | 1]. What elements are multiplied with, then.
-        B: T[row... | 1], or none. What is added to them, then.
+        Scale: T[([before..., row...])... | 1]. What elements are multiplied with, then.
+        B: T[([before..., row...])... | 1], or none. What is added to them, then.
         axis: An integer. The first of the dimensions that are normalised together. The default is -1.
         epsilon: A number. Added to the variance. The default is 1e-05.
-        stash_type: An integer. The type in which is computed: float32 or larger. Accepted for source compatibility;
-            it has no effect.
+        stash_type: One of "float32", "bfloat16". The type of means and deviations; what is computed is float32 or
+            larger. The default is "float32".
         results: How many results are wanted; as many as are not optional if it is not given.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
     Returns:
         Y: T[before..., row...]. The normalised values.
-        Mean: T[before..., repeat(1, rank(row))...], or none. The means.
-        InvStdDev: T[before..., repeat(1, rank(row))...], or none. 1 over the roots of the variances.
+        Mean: stash_type[before..., repeat(1, rank(row))...], or none. The means.
+        InvStdDev: stash_type[before..., repeat(1, rank(row))...], or none. 1 over the roots of the variances.
 
     Types:
         T: float16, bfloat16, float32, float64
@@ -4026,10 +4026,10 @@ def layer_normalization(
         mean[b...] = sum[j... < row...](X[b..., j...]) / T(number)
         variance[b...] = sum[j... < row...]((X[b..., j...] - mean[b...]) * (X[b..., j...] - mean[b...])) / T(number)
         scale[b...] = 1 / sqrt(variance[b...] + epsilon)
-        Y[b..., j...] = (X[b..., j...] - mean[b...]) * scale[b...] * Scale[j...] + (if present(B) then B[j...] else
-            0)
-        Mean[b..., repeat(0, rank(row))...] = mean[b...]
-        InvStdDev[b..., repeat(0, rank(row))...] = scale[b...]
+        Y[b..., j...] = (X[b..., j...] - mean[b...]) * scale[b...] * Scale[b..., j...] + (if present(B) then B[b...,
+            j...] else 0)
+        Mean[b..., repeat(0, rank(row))...] = stash_type(mean[b...])
+        InvStdDev[b..., repeat(0, rank(row))...] = stash_type(scale[b...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -4061,7 +4061,7 @@ def rms_normalization(
 
     Args:
         X: T[before..., row...]. The values.
-        scale: T[row... | 1]. What elements are multiplied with, then.
+        scale: T[([before..., row...])... | 1]. What elements are multiplied with, then.
         axis: An integer. The first of the dimensions that are normalised together. The default is -1.
         epsilon: A number. Added to the mean square. The default is 1e-05.
         stash_type: An integer. The type in which is computed: float32 or larger. Accepted for source compatibility;
@@ -4079,7 +4079,7 @@ def rms_normalization(
         rank before = axis of X
         number = prod(row...)
         square[b...] = sum[j... < row...](X[b..., j...] * X[b..., j...]) / T(number)
-        Y[b..., j...] = X[b..., j...] / sqrt(square[b...] + epsilon) * scale[j...]
+        Y[b..., j...] = X[b..., j...] / sqrt(square[b...] + epsilon) * scale[b..., j...]
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9740,27 +9740,27 @@ def grid_sample(
         corner = if align_corners then 1 else 0
         most[d] = if d == axis then int64(size)... else int64(0) where d < count(axis)
         span[d] = G(most[d] - corner) where d < count(axis)
-        raw[n, o..., d] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
+        raw[n, d, o...] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
             (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
-        asked[n, o..., d] = if reach == 1 then round(raw[n, o..., d]) else raw[n, o..., d]
-        far[n, o..., d] = rem(abs(asked[n, o..., d] - G(corner - 1) / 2), max(2 * span[d], 1))
-        place[n, o..., d] = if G(corner - 1) / 2 <= asked[n, o..., d] and asked[n, o..., d] <= G(corner - 1) / 2 +
-            span[d] or padding_mode == zeros then asked[n, o..., d] else if padding_mode == border then
-            min(max(asked[n, o..., d], 0), G(most[d] - 1)) else if far[n, o..., d] <= span[d] then G(corner - 1) / 2
-            + far[n, o..., d] else G(corner - 1) / 2 + 2 * span[d] - far[n, o..., d]
-        near[n, o..., d, r] = int64(floor(place[n, o..., d])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
-        wave[n, o..., d, r] = near[n, o..., d, r] % max(2 * (most[d] - corner), 1)
-        tap[n, o..., d, r] = if padding_mode == zeros then near[n, o..., d, r] else if padding_mode == border then
-            min(max(near[n, o..., d, r], 0), most[d] - 1) else if wave[n, o..., d, r] < most[d] then wave[n, o...,
-            d, r] else 2 * most[d] - 1 - corner - wave[n, o..., d, r]
-        apart[n, o..., d, r] = abs(place[n, o..., d] - floor(place[n, o..., d]) - G(r - (reach // 2 - 1))) where r <
+        asked[n, d, o...] = if reach == 1 then round(raw[n, d, o...]) else raw[n, d, o...]
+        far[n, d, o...] = rem(abs(asked[n, d, o...] - G(corner - 1) / 2), max(2 * span[d], 1))
+        place[n, d, o...] = if G(corner - 1) / 2 <= asked[n, d, o...] and asked[n, d, o...] <= G(corner - 1) / 2 +
+            span[d] or padding_mode == zeros then asked[n, d, o...] else if padding_mode == border then
+            min(max(asked[n, d, o...], 0), G(most[d] - 1)) else if far[n, d, o...] <= span[d] then G(corner - 1) / 2
+            + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
+        near[n, d, r, o...] = int64(floor(place[n, d, o...])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
+        wave[n, d, r, o...] = near[n, d, r, o...] % max(2 * (most[d] - corner), 1)
+        tap[n, d, r, o...] = if padding_mode == zeros then near[n, d, r, o...] else if padding_mode == border then
+            min(max(near[n, d, r, o...], 0), most[d] - 1) else if wave[n, d, r, o...] < most[d] then wave[n, d, r,
+            o...] else 2 * most[d] - 1 - corner - wave[n, d, r, o...]
+        apart[n, d, r, o...] = abs(place[n, d, o...] - floor(place[n, d, o...]) - G(r - (reach // 2 - 1))) where r <
             reach
-        weight[n, o..., d, r] = if reach == 2 then 1 - apart[n, o..., d, r] else if r == 1 or r == 2 then (1.25 *
-            apart[n, o..., d, r] - 2.25) * apart[n, o..., d, r] * apart[n, o..., d, r] + 1 else ((-0.75 * apart[n,
-            o..., d, r] + 3.75) * apart[n, o..., d, r] - 6) * apart[n, o..., d, r] + 3
-        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, o..., axis, 0] else 0)...] else 0)
-            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, o..., axis, r]...] else 0) *
-            T(prod(weight[n, o..., axis, r]...)))
+        weight[n, d, r, o...] = if reach == 2 then 1 - apart[n, d, r, o...] else if r == 1 or r == 2 then (1.25 *
+            apart[n, d, r, o...] - 2.25) * apart[n, d, r, o...] * apart[n, d, r, o...] + 1 else ((-0.75 * apart[n,
+            d, r, o...] + 3.75) * apart[n, d, r, o...] - 6) * apart[n, d, r, o...] + 3
+        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, axis, 0, o...] else 0)...] else 0)
+            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, axis, r, o...]...] else 0) *
+            T(prod(weight[n, axis, r, o...]...)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9816,27 +9816,27 @@ def grid_sample_of_images(
         corner = if align_corners then 1 else 0
         most[d] = if d == axis then int64(size)... else int64(0) where d < count(axis)
         span[d] = G(most[d] - corner) where d < count(axis)
-        raw[n, o..., d] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
+        raw[n, d, o...] = if align_corners then ((grid[n, o..., count(axis) - 1 - d] else 0) + 1) / 2 * span[d] else
             (((grid[n, o..., count(axis) - 1 - d] else 0) + 1) * span[d] - 1) / 2
-        asked[n, o..., d] = if reach == 1 then round(raw[n, o..., d]) else raw[n, o..., d]
-        far[n, o..., d] = rem(abs(asked[n, o..., d] - G(corner - 1) / 2), max(2 * span[d], 1))
-        place[n, o..., d] = if G(corner - 1) / 2 <= asked[n, o..., d] and asked[n, o..., d] <= G(corner - 1) / 2 +
-            span[d] or padding_mode == zeros then asked[n, o..., d] else if padding_mode == border then
-            min(max(asked[n, o..., d], 0), G(most[d] - 1)) else if far[n, o..., d] <= span[d] then G(corner - 1) / 2
-            + far[n, o..., d] else G(corner - 1) / 2 + 2 * span[d] - far[n, o..., d]
-        near[n, o..., d, r] = int64(floor(place[n, o..., d])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
-        wave[n, o..., d, r] = near[n, o..., d, r] % max(2 * (most[d] - corner), 1)
-        tap[n, o..., d, r] = if padding_mode == zeros then near[n, o..., d, r] else if padding_mode == border then
-            min(max(near[n, o..., d, r], 0), most[d] - 1) else if wave[n, o..., d, r] < most[d] then wave[n, o...,
-            d, r] else 2 * most[d] - 1 - corner - wave[n, o..., d, r]
-        apart[n, o..., d, r] = abs(place[n, o..., d] - floor(place[n, o..., d]) - G(r - (reach // 2 - 1))) where r <
+        asked[n, d, o...] = if reach == 1 then round(raw[n, d, o...]) else raw[n, d, o...]
+        far[n, d, o...] = rem(abs(asked[n, d, o...] - G(corner - 1) / 2), max(2 * span[d], 1))
+        place[n, d, o...] = if G(corner - 1) / 2 <= asked[n, d, o...] and asked[n, d, o...] <= G(corner - 1) / 2 +
+            span[d] or padding_mode == zeros then asked[n, d, o...] else if padding_mode == border then
+            min(max(asked[n, d, o...], 0), G(most[d] - 1)) else if far[n, d, o...] <= span[d] then G(corner - 1) / 2
+            + far[n, d, o...] else G(corner - 1) / 2 + 2 * span[d] - far[n, d, o...]
+        near[n, d, r, o...] = int64(floor(place[n, d, o...])) + int64(r) - max(reach // 2 - 1, 0) where r < reach
+        wave[n, d, r, o...] = near[n, d, r, o...] % max(2 * (most[d] - corner), 1)
+        tap[n, d, r, o...] = if padding_mode == zeros then near[n, d, r, o...] else if padding_mode == border then
+            min(max(near[n, d, r, o...], 0), most[d] - 1) else if wave[n, d, r, o...] < most[d] then wave[n, d, r,
+            o...] else 2 * most[d] - 1 - corner - wave[n, d, r, o...]
+        apart[n, d, r, o...] = abs(place[n, d, o...] - floor(place[n, d, o...]) - G(r - (reach // 2 - 1))) where r <
             reach
-        weight[n, o..., d, r] = if reach == 2 then 1 - apart[n, o..., d, r] else if r == 1 or r == 2 then (1.25 *
-            apart[n, o..., d, r] - 2.25) * apart[n, o..., d, r] * apart[n, o..., d, r] + 1 else ((-0.75 * apart[n,
-            o..., d, r] + 3.75) * apart[n, o..., d, r] - 6) * apart[n, o..., d, r] + 3
-        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, o..., axis, 0] else 0)...] else 0)
-            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, o..., axis, r]...] else 0) *
-            T(prod(weight[n, o..., axis, r]...)))
+        weight[n, d, r, o...] = if reach == 2 then 1 - apart[n, d, r, o...] else if r == 1 or r == 2 then (1.25 *
+            apart[n, d, r, o...] - 2.25) * apart[n, d, r, o...] * apart[n, d, r, o...] + 1 else ((-0.75 * apart[n,
+            d, r, o...] + 3.75) * apart[n, d, r, o...] - 6) * apart[n, d, r, o...] + 3
+        Y[n, c, o...] = if reach == 1 or not is_float(T) then (X[n, c, (tap[n, axis, 0, o...] else 0)...] else 0)
+            else sum[r... < repeat(reach, rank(X) - 2)...]( (X[n, c, tap[n, axis, r, o...]...] else 0) *
+            T(prod(weight[n, axis, r, o...]...)))
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -11063,7 +11063,9 @@ def blackman_window(
     Formula:
         period = if periodic then size else max(1, size - 1)
         turn[i] = 6.283185307179586 * float64(i) / float64(period) where i < size
-        output[i] = output_datatype(0.42 - 0.5 * cos(turn[i]) + 0.08 * cos(2 * turn[i]))
+        taper[i] = 0.42 - 0.5 * cos(turn[i]) + 0.08 * cos(2 * turn[i])
+        output[i] = if is_integer(output_datatype) then output_datatype(float32(taper[i])) else
+            output_datatype(taper[i])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -12169,7 +12171,7 @@ class prepare:
         *,
         axis: int | None = -1,
         epsilon: float | None = 1e-05,
-        stash_type: int | None = 1,
+        stash_type: str | None = "float32",
         results: int | None = None,
     ) -> Prepared | PreparedSeveral:
         """Prepare `layer_normalization`."""
@@ -15072,7 +15074,7 @@ class raw_ops:
         B: TensorLike | None = None,
         axis: int | None = -1,
         epsilon: float | None = 1e-05,
-        stash_type: int | None = 1,
+        stash_type: str | None = "float32",
         results: int | None = None,
         out: Array | tuple[Array, ...] | None = None,
     ) -> Array | tuple[Array, ...]:
