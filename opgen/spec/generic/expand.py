@@ -420,10 +420,10 @@ class Expander:
             return
         condition = self.evaluator.one(item.condition, None)
         decided = known_condition(condition)
-        if decided is None:
+        if decided is None and not _always(condition):
             argument = s.Ident(item.argument.span, self._blamed(blamed))
             yield s.RequireDecl(item.span, condition, argument, message(self.evaluator, item.expected))
-        elif not decided:
+        elif decided is False:
             raise CallError(self.call.op.name, blamed, spoken(self.evaluator, item.expected), self._shown(blamed))
 
     def _blamed(self, name: str) -> str:
@@ -445,6 +445,15 @@ class Expander:
 def fixed(variable: str) -> str:
     """What stands among what is known for a type variable that is one type in this form."""
     return f"type {variable}"
+
+
+def _always(condition: s.Expression) -> bool:
+    """Whether a condition compares names with themselves, as that of sizes does that are not given but found."""
+    if not isinstance(condition, s.Binary):
+        return False
+    if condition.op == "and":
+        return _always(condition.left) and _always(condition.right)
+    return condition.op == "==" and isinstance(condition.left, s.Named) and condition.left == condition.right
 
 
 def _atom(tree: s.Expression) -> bool:
