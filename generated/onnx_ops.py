@@ -10679,6 +10679,7 @@ def tf_idf_vectorizer_count(
     pool_int64s: TensorLike,
     weights: TensorLike | None = None,
     *,
+    ngram_counts: Integers,
     out: Array | None = None,
 ) -> Array:
     """The size `columns` that TfIdfVectorizer has for the same arguments.
@@ -10688,6 +10689,7 @@ def tf_idf_vectorizer_count(
         ngram_indexes: int64[grams]. In which column of the result each sequence counts.
         pool_int64s: int64[pool]. The sequences, one behind the other.
         weights: float32[weighed], or none. The weights of columns; 1 if they are absent.
+        ngram_counts: Integers, at least 0. Where the sequences of length 1, 2, ... begin in `pool_int64s`.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -10699,6 +10701,8 @@ def tf_idf_vectorizer_count(
 
     Formula:
         rank rows <= 1
+        length... = (positions(count(ngram_counts)) + 1)...
+        many... = ((skip([ngram_counts..., pool], 1) - ngram_counts) // length)...
         columns[] = max[g](ngram_indexes[g]) + 1
 
     Raises:
@@ -10707,10 +10711,12 @@ def tf_idf_vectorizer_count(
         ArgumentMemoryError: A result too large for this machine.
 
     Example, a number, and a pair with one between:
-        >>> tf_idf_vectorizer_count(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4]).tolist()
+        >>> tf_idf_vectorizer_count(X=[3, 5, 4, 3], ngram_indexes=[1, 0], pool_int64s=[3, 3, 4], ngram_counts=[0, 1]).tolist()
         2
     """
-    return _tf_idf_vectorizer_count.single((X, ngram_indexes, pool_int64s, weights), {}, out)
+    return _tf_idf_vectorizer_count.single(
+        (X, ngram_indexes, pool_int64s, weights), {"ngram_counts": ngram_counts}, out
+    )
 
 
 _tf_idf_vectorizer = Generic(_library, "TfIdfVectorizer")
@@ -10743,7 +10749,7 @@ def tf_idf_vectorizer(
         max_gram_length: An integer, at least 1. The length of the longest ones.
         max_skip_count: An integer, at least 0. How many places may lie between two numbers of a sequence.
         mode: One of "TF", "IDF", "TFIDF". How often, the weight of what is there, or the product of both.
-        ngram_counts: Integers. Where the sequences of length 1, 2, ... begin in `pool_int64s`.
+        ngram_counts: Integers, at least 0. Where the sequences of length 1, 2, ... begin in `pool_int64s`.
         columns: The number of columns. It is worked out of the elements if it is not given, by an op of its own
             that runs first.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
@@ -10760,13 +10766,14 @@ def tf_idf_vectorizer(
         length... = (positions(count(ngram_counts)) + 1)...
         many... = ((skip([ngram_counts..., pool], 1) - ngram_counts) // length)...
         first... = starts(many)...
+        skips = min(max_skip_count + 1, max(n, 1))
         size[g] = int64(if g < first + many then length... else 0) where g < grams
         begin[g] = int64(if g < first + many then ngram_counts + (g - first) * length... else 0) where g < grams
         same[i..., g, d, s] = sum[k < count(ngram_counts) if int64(k) < size[g]]( if int64(X[i..., s + k * (d + 1)])
             == (pool_int64s[begin[g] + int64(k)] else 0) then int64(1) else 0) where i... < rows..., g < grams, d <
-            max_skip_count + 1, s < n
-        found[i..., g] = sum[d < max_skip_count + 1, s < n if same[i..., g, d, s] == size[g] and (d == 0 or size[g]
-            > 1)]( float32(1)) where i... < rows..., g < grams
+            skips, s < n
+        found[i..., g] = sum[d < skips, s < n if same[i..., g, d, s] == size[g] and (d == 0 or size[g] >
+            1)](float32(1)) where i... < rows..., g < grams
         total[i..., c] = float32(0) where i... < rows..., c < columns
         total[i..., ngram_indexes[g]] add= found[i..., g] if size[g] >= min_gram_length and size[g] <=
             max_gram_length
@@ -10784,7 +10791,11 @@ def tf_idf_vectorizer(
         [1.0, 2.0]
     """
     if columns is None:
-        columns = counted(tf_idf_vectorizer_count(X, ngram_indexes, pool_int64s, weights), "TfIdfVectorizer", "columns")
+        columns = counted(
+            tf_idf_vectorizer_count(X, ngram_indexes, pool_int64s, weights, ngram_counts=ngram_counts),
+            "TfIdfVectorizer",
+            "columns",
+        )
     return _tf_idf_vectorizer.single(
         (X, ngram_indexes, pool_int64s, weights),
         {
@@ -13656,9 +13667,13 @@ class prepare:
         ngram_indexes: TensorLike,
         pool_int64s: TensorLike,
         weights: TensorLike | None = None,
+        *,
+        ngram_counts: Integers,
     ) -> Prepared:
         """Prepare `tf_idf_vectorizer_count`."""
-        return _tf_idf_vectorizer_count.prepare((X, ngram_indexes, pool_int64s, weights), {})
+        return _tf_idf_vectorizer_count.prepare(
+            (X, ngram_indexes, pool_int64s, weights), {"ngram_counts": ngram_counts}
+        )
 
     @staticmethod
     def tf_idf_vectorizer(
@@ -17339,6 +17354,7 @@ class raw_ops:
         ngram_indexes: TensorLike,
         pool_int64s: TensorLike,
         weights: TensorLike | None = None,
+        ngram_counts: Integers,
         out: Array | None = None,
     ) -> Array:
         """See `tf_idf_vectorizer_count`."""
@@ -17347,6 +17363,7 @@ class raw_ops:
             ngram_indexes,
             pool_int64s,
             weights,
+            ngram_counts=ngram_counts,
             out=out,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from opgen.cli.arguments import Arguments, integers, names_known, type_name
 from opgen.diagnostics import UserError
@@ -76,7 +77,7 @@ class Form:
         """Says what a call of the op needs, if something is missing."""
         needed = self.missing()
         if needed:
-            example = " ".join(f"{option} {text}" for option, text in first_example(self.op))
+            example = " ".join(f"{option} {quote(text)}" for option, text in first_example(self.op))
             such = f"; such a call is {example}" if example else ""
             message = f"'{self.op.name}' is generic: its kernels are those of calls"
             listed = " ".join(f"{option} {name}=..." for option, name in needed)

@@ -342,6 +342,11 @@ def test_a_generic_op_without_a_call_is_shown_as_declared(here: Run) -> None:
             "'Concat' is generic: its kernels are those of calls, and this one lacks --shape inputs=... --attr "
             "axis=...; such a call is --shape inputs=1,2 --shape inputs=1,2 --attr axis=0",
         ),
+        (
+            ["Einsum"],
+            "'Einsum' is generic: its kernels are those of calls, and this one lacks --shape Inputs=... --attr "
+            "equation=...; such a call is --shape Inputs=2,2 --shape Inputs=2 --attr 'equation=ij,j->i'",
+        ),
         (["Add", "--shape", "A=2,?", "--shape", "B=2"], "--shape: the sizes of all inputs are open (?,?), or none are"),
         (["Add", "--shape", "A=2", "--shape", "A=2", "--shape", "B=2"], "--shape A is given twice"),
         (["Add", "--shape", "C=2"], "--shape C=2: no such name 'C'; there is A, B"),
@@ -355,7 +360,12 @@ def test_a_generic_op_without_a_call_is_shown_as_declared(here: Run) -> None:
     ],
 )  # fmt: skip
 def test_calls_of_generic_ops_that_are_wrong(here: Run, arguments: list[str], message: str) -> None:
-    family = {"Softmax": "onnx/normalisation", "Concat": "onnx/movement", "Conv2D": "nn_ops"}
+    family = {
+        "Softmax": "onnx/normalisation",
+        "Concat": "onnx/movement",
+        "Conv2D": "nn_ops",
+        "Einsum": "onnx/contraction",
+    }
     specs = ROOT / f"specs/{family.get(arguments[0], 'onnx/pointwise')}.op"
     result = here("inspect", *arguments, "--specs", specs)
     assert (result.returncode, result.stdout) == (1, "")

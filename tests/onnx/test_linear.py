@@ -32,6 +32,7 @@ def test_determinants(size: int) -> None:
 SUMS: dict[str, tuple[tuple[int, ...], ...]] = {
     "": ((),),
     "ba": ((2, 3),),
+    "ba->b...a": ((2, 3),),
     "ii->i": ((3, 3),),
     "ijij": ((2, 3, 2, 3),),
     "...ii->...i": ((2, 3, 3),),
@@ -64,6 +65,7 @@ MISTAKES = {
     "ij->jk": "argument 'equation': expected 'k' of the result in a term before '->', given 'ij->jk'",
     "ij->jj": "argument 'equation': expected each letter of the result once, given 'ij->jj'",
     "i1": "argument 'equation': expected letters and at most one '...' in each term, given 'i1'",
+    "ij - > ji": "argument 'equation': expected letters and at most one '...' in each term, given 'ij - > ji'",
     "a->b->c": "argument 'equation': expected letters and at most one '...' in each term, given 'a->b->c'",
     "ii": "argument 'x_0': expected dimension 1 to be 2 (i_size), given shape [2, 3]",
 }

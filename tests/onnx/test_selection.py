@@ -154,3 +154,41 @@ def test_what_takes_their_results() -> None:
         np.testing.assert_allclose(y, np.exp(x[x != 0]), rtol=1e-6)
         np.testing.assert_allclose(s, x.sum(), rtol=1e-6)
         assert np.array_equal(r, np.arange(np.count_nonzero(x)))
+
+
+GRAMS = {"ngram_counts": [0, 1], "ngram_indexes": [0, 1], "pool_int64s": [3, 3, 4], "weights": [1.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ngram_indexes": [0]}, "argument 'ngram_indexes': expected one for each sequence"),
+        ({"weights": [1.0]}, "argument 'weights': expected one for each sequence"),
+        ({"ngram_counts": [1, 0]}, "argument 'pool_int64s': expected whole sequences"),
+        ({"ngram_counts": [0, 2]}, "argument 'pool_int64s': expected whole sequences"),
+        ({"ngram_counts": [0, 9]}, "argument 'pool_int64s': expected whole sequences"),
+    ],
+)
+def test_sequences_that_do_not_fit(given: dict[str, list[int]], message: str) -> None:
+    lists = {name: np.array(value) for name, value in (GRAMS | given).items()}
+    with pytest.raises(ArgumentError, match=message):
+        count_grams(lists, skips=1)
+
+
+def test_numbers_of_a_sequence_as_far_apart_as_may_be() -> None:
+    lists = {name: np.array(value) for name, value in GRAMS.items()}
+    assert count_grams(lists, skips=10**9).tolist() == [1, 1]
+
+
+def count_grams(lists: dict[str, Any], skips: int) -> Any:
+    return ops.tf_idf_vectorizer(
+        np.array([3, 5, 4]),
+        lists["ngram_indexes"],
+        lists["pool_int64s"],
+        lists["weights"].astype(np.float32),
+        min_gram_length=1,
+        max_gram_length=2,
+        max_skip_count=skips,
+        mode="TF",
+        ngram_counts=lists["ngram_counts"].tolist(),
+    )

@@ -51,8 +51,8 @@ def told(tensor: s.Item, name: str) -> bool:
     """Whether the dimensions of a tensor are those that an attribute tells."""
     if not isinstance(tensor, s.TensorDecl | s.SeveralDecl) or len(tensor.dims) != 1:
         return False
-    size = tensor.dims[0].size
-    return isinstance(size, s.Named) and size.name == name
+    dim = tensor.dims[0]
+    return isinstance(dim.size, s.Named) and dim.size.name == name and dim.broadcast is None and not dim.each
 
 
 def written_out(call: Call) -> Call:
@@ -99,7 +99,7 @@ def _terms(call: Call, name: str, count: int) -> tuple[list[Letters], Letters]:
     def wrong(expected: str) -> CallError:
         return CallError(call.op.name, name, expected, repr(text))
 
-    left, arrow, right = re.sub(r"\s", "", text).partition("->")
+    left, arrow, right = (part.replace(" ", "") for part in text.partition("->"))
     if left.count(",") + 1 != count or count > MOST:
         raise wrong(f"an equation of {plural(count, 'term')}" if count <= MOST else f"at most {MOST} terms")
     terms = [_letters(term) for term in left.split(",")]
@@ -112,6 +112,8 @@ def _terms(call: Call, name: str, count: int) -> tuple[list[Letters], Letters]:
     for term in (*terms, result):
         if "" in term or term.count(_REST) > 1:
             raise wrong("letters and at most one '...' in each term")
+    if _REST not in found:
+        result = tuple(letter for letter in result if letter != _REST)  # there are no dimensions that it stands for
     if len(set(result)) < len(result):
         raise wrong("each letter of the result once")
     missing = next((c for c in result if c not in found), None)

@@ -19,7 +19,9 @@ def _opens(item: s.Item) -> bool:
             return True
         case s.TensorDecl() if item.optional:
             return True
-        case s.AttrDecl() if item.type.kind.name == "type" or not all(e.isdigit() for e in _written(item)):
+        case s.AttrDecl() if item.type.kind.name in ("type", "equation") or not all(
+            e.isdigit() for e in _written(item)
+        ):
             return True
         case s.AlgorithmDecl():
             return is_generic(item.items)
