@@ -114,10 +114,11 @@ def _divisible(e: Expr) -> Expr:
 
 
 def _sum(terms: Iterator[Expr]) -> Expr:
-    total: Expr = b.index(0)
-    for term in terms:
-        total = b.add(total, term)
-    return total
+    """A sum in pairs: one after the other, the terms of hundreds of nests would be an expression of that depth."""
+    left: list[Expr] = [b.index(0), *terms]
+    while len(left) > 1:
+        left = [b.add(*left[at : at + 2]) if at + 1 < len(left) else left[at] for at in range(0, len(left), 2)]
+    return left[0]
 
 
 def _cost(e: Expr) -> int:
