@@ -11,16 +11,7 @@ from opgen.spec.arguments import CallError
 from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit
 from opgen.spec.generic.trees import parts
 from opgen.spec.generic.types import QUESTIONS, Narrowed
-from opgen.spec.generic.values import (
-    Mistake,
-    binary,
-    boolean,
-    choice,
-    integer,
-    known_condition,
-    known_integer,
-    unary,
-)
+from opgen.spec.generic.values import Mistake, binary, boolean, choice, integer, known_condition, known_integer, unary
 from opgen.spec.generic.world import World
 from opgen.spec.text import plural
 
@@ -226,7 +217,7 @@ class Evaluator:
         """The dimensions of size 1 of an input."""
         if isinstance(tree, s.Named) and tree.name in self.world.units:
             return self.world.units[tree.name]
-        raise Mistake("this is an input, in a list that `let p... =` names", tree.span)
+        raise Mistake("'units' takes an input, in a list that `let p... =` names", tree.span)
 
     def misfit(self, message: str, tree: s.Expression, span: Span) -> Exception:
         """Lists that do not fit each other: the mistake of a call if it told one of them, else of the spec."""
