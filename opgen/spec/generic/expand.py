@@ -420,7 +420,7 @@ class Expander:
             return
         condition = self.evaluator.one(item.condition, None)
         decided = known_condition(condition)
-        if decided is None and not _always(condition):
+        if decided is None and not _is_reflexive(condition):
             argument = s.Ident(item.argument.span, self._blamed(blamed))
             yield s.RequireDecl(item.span, condition, argument, message(self.evaluator, item.expected))
         elif decided is False:
@@ -447,12 +447,12 @@ def fixed(variable: str) -> str:
     return f"type {variable}"
 
 
-def _always(condition: s.Expression) -> bool:
+def _is_reflexive(condition: s.Expression) -> bool:
     """Whether a condition compares names with themselves, as that of sizes does that are not given but found."""
     if not isinstance(condition, s.Binary):
         return False
     if condition.op == "and":
-        return _always(condition.left) and _always(condition.right)
+        return _is_reflexive(condition.left) and _is_reflexive(condition.right)
     return condition.op == "==" and isinstance(condition.left, s.Named) and condition.left == condition.right
 
 

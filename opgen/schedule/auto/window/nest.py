@@ -56,9 +56,13 @@ class Lanes:
 class WindowNest(LaneNest):
     @property
     def legal(self) -> bool:
-        """Whether no operand is broadcast to all lanes, and all walks that there are have sizes that are known."""
+        """Whether no operand is broadcast to all lanes, all walks that there are have sizes that are known, and their
+        results do not lie between those of neighbouring lanes.
+        """
         known = self.roles.is_sum and all(self.roles.counts.values())
-        return self.lanes > 1 and known and self.roles.is_window and bool(self._walks)
+        if not (self.lanes > 1 and known and self.roles.is_window and self._walks):
+            return False
+        return not any(w.result in self.beside for w in self._walks)
 
     def take(self) -> bool:
         """All steps, on a copy of what lanes would read with strides where that is read again and again."""
