@@ -8,6 +8,7 @@ from math import prod
 
 from opgen.dtypes import INT32
 from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Binary, Block, Buffer, Cast, Expr, For, Kernel, Load, Stmt, Store
 from opgen.loop.walk import (
     free_vars,
@@ -21,7 +22,7 @@ from opgen.loop.walk import (
 )
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import before_nest, require_fresh, require_loops, with_body
+from opgen.schedule.loops import before_nest, buffer_at, require_fresh, require_loops, with_body
 
 _ZERO = b.const(0, INT32)
 
@@ -58,7 +59,7 @@ def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     sums = []
     for name, of, by in ((first, left, right), (second, right, left)):
         if by.added != _ZERO:
-            sums.append(_Sum.of(name, of.read, around, terms))
+            sums.append(_Sum.of(kernel, name, of.read, around, terms))
             start = b.add(start, b.mul(by.added, sums[-1].here))
     if not sums:
         raise _refusal(loop, "nothing is added to a factor")
@@ -125,12 +126,19 @@ class _Sum:
     terms: list[For]
 
     @staticmethod
-    def of(name: str, read: Load, around: list[For], terms: list[For]) -> _Sum:
-        used = {n for i in read.indices for n in free_vars(i)}
+    def of(kernel: Kernel, name: str, read: Load, around: list[For], terms: list[For]) -> _Sum:
+        used = {n for e in (*read.indices, *(s.start for s in terms)) for n in free_vars(e)}
         along = [s for s in around if s.var in used]
         known = all(constant_extent(s) is not None and s.start == b.index(0) for s in along)
         if not known or not used <= {s.var for s in (*along, *terms)}:
             raise _refusal(terms[0].var, f"how many sums of '{read.buffer}' there are is not known")
+        context = Context.of(kernel)
+        for s in (*along, *terms):
+            context = context.with_loop(s.var, s.start, s.stop)
+        shape = buffer_at(kernel, read.buffer, terms[0]).shape
+        for i, size in zip(read.indices, shape, strict=True):
+            if not (context.proves(b.compare("ge", i, 0)) and context.proves(b.compare("lt", i, size))):
+                raise _refusal(terms[0].var, f"without the conditions around, reads of '{read.buffer}' may lie outside")
         return _Sum(name, read, along, terms)
 
     @property

@@ -14,10 +14,8 @@ from opgen.loop.walk import (
     free_vars,
     loads,
     map_stmt,
-    operands,
     parts,
     stores,
-    walk_expr,
     with_parts,
 )
 from opgen.lower.finite import unless_finite
@@ -62,7 +60,7 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     names = suffixed_names(nest, name)
     counters = [f"{name}_{kind}{d}" for kind in ("", "zero_") for d in range(len(source.shape))]
     require_fresh(kernel, "pad", [name, *counters, *names.values()])
-    found = _Pad(kernel, source, tuple(dict.fromkeys(dimensions)), name)
+    found = _Pad(kernel, source, tuple(dict.fromkeys(dimensions)), name, own)
     padded = found.apply(nest)
     if not found.spared:
         raise ScheduleError(f"pad {buffer}: no sum of products with it is under a condition that zeros would spare")
@@ -88,8 +86,10 @@ def _replaced(s: Stmt, old: Stmt, new: Stmt) -> Stmt:
 class _Pad:
     """Where a nest reads a buffer, in the dimensions that are padded."""
 
-    def __init__(self, kernel: Kernel, source: Buffer, dimensions: tuple[int, ...], name: str) -> None:
+    def __init__(self, kernel: Kernel, source: Buffer, dimensions: tuple[int, ...], name: str, own: set[str]) -> None:
         self.kernel, self.source, self.dimensions, self.name = kernel, source, dimensions, name
+        self.own = own
+        """The buffers of the nest, which there are not yet where the copy is made."""
         self.ends = {d: (0, self._size(d)) for d in dimensions}
         self.spared = False
         self.beyond: Expr | None = None
@@ -163,7 +163,9 @@ class _Pad:
         if s.value.type.dtype.is_float:
             return b.const(0.0, self.source.dtype) if _factor(s, self.source.name, self._inputs) else None
         zero = _zero_point(s, self.source)
-        return zero if zero is None or not any(free_vars(i) for e in walk_expr(zero) for i in operands(e)) else None
+        if isinstance(zero, Load) and (zero.buffer in self.own or any(map(free_vars, zero.indices))):
+            return None
+        return zero
 
     @property
     def _inputs(self) -> set[str]:
@@ -284,7 +286,7 @@ def _subtracted(e: Expr, source: Buffer) -> Expr | None:
     match e:
         case Cast(operand=Load(mask=None) as read) if read.buffer == source.name:
             return b.const(0, source.dtype)
-        case Binary("sub", Cast(operand=Load(mask=None) as read), Cast(operand=Load() as zero)):
+        case Binary("sub", Cast(operand=Load(mask=None) as read), Cast(operand=Load(mask=None) as zero)):
             alike = read.buffer == source.name and zero.dtype == source.dtype and e.left.type == e.right.type
             return zero if alike and zero.buffer != source.name else None
     return None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from opgen.loop.nodes import Binary, Const, Kernel, Store
+from opgen.loop.parse import parse_kernel
 from opgen.loop.walk import map_stmt
 from opgen.runtime import diagnosis, sharing, specialize, toolchain, tuned, tuner
 from opgen.runtime.kernel import CompiledKernel
@@ -137,11 +138,20 @@ def test_a_given_schedule_is_tried_first(monkeypatch: pytest.MonkeyPatch, ratio:
     assert (found.schedule == given) == better
 
 
+ROWS = """
+kernel doubled(x: float32[64, 256]) -> (y: float32[64, 256]):
+  for i in 0..64:
+    for j in 0..256:
+      y[i, j] = x[i, j] + x[i, j]
+"""
+"""Rows that any machine's default schedule shares out."""
+
+
 @pytest.mark.parametrize(("worth", "parallel"), [(0.0, True), (1.0, False)])
 def test_schedules_are_timed_by_as_many_threads_as_calls_take(
     monkeypatch: pytest.MonkeyPatch, worth: float, parallel: bool
 ) -> None:
-    given = kernel()
+    given = parse_kernel(ROWS)
     monkeypatch.setattr(sharing, "WORTH_SHARING", worth)
     assert specialize.build(given).parallel == parallel
     built: list[bool] = []

@@ -75,7 +75,9 @@ def _instruction(fn: Function, total: Value, left: Value, right: Value) -> Value
 def _bytes(fn: Function, total: Value, left: Value, right: Value) -> Value:
     """sum + four products of a byte without a sign by a signed one."""
     lanes, text = total.type.lanes, total.text
-    if fn.module.target.has_quads and lanes in _REGISTERS:
+    target = fn.module.target
+    registers = _REGISTERS if target.has("avx512vnni") else _REGISTERS[:2]  # avxvnni has none of 512 bits
+    if target.has_quads and lanes in registers:
         name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
         symbol = fn.module.declare(name, f"{text} @{name}({text}, {text}, {text})")
         call = f"call {text} {symbol}({total.typed}, {left.typed}, {right.typed})"
