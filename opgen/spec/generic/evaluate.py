@@ -417,9 +417,6 @@ class Evaluator:
                 return self.world.ranks[name]
             if self.world.present.get(name) is False:
                 return 0
-            count = self.length_of(name)
-            if count is not None:
-                return count
         count = None if argument is tree else self.length(argument)
         if count is None:
             raise Mistake(f"'{tree.function.name}' takes a tensor, a pack or a list", tree.span)
@@ -427,14 +424,15 @@ class Evaluator:
 
     def _present(self, tree: s.Call) -> s.Expression:
         argument = tree.arguments[0] if len(tree.arguments) == 1 else None
-        if isinstance(argument, s.Named) and argument.name in self.world.present:
-            return boolean(self.world.present[argument.name], tree.span)
-        attribute = self.world.attributes.get(argument.name) if isinstance(argument, s.Named) else None
-        if attribute is not None and attribute.length is not None:
-            return boolean(attribute.length > 0, tree.span)
-        if isinstance(argument, s.Named) and argument.name in self.world.given:
-            return boolean(self.world.given[argument.name], tree.span)
-        if isinstance(argument, s.Named) and attribute is not None:
+        if not isinstance(argument, s.Named):
+            return tree
+        attribute = self.world.attributes.get(argument.name)
+        length = None if attribute is None else attribute.length
+        given = self.world.given.get(argument.name) if length is None else length > 0
+        given = self.world.present.get(argument.name, given)
+        if given is not None:
+            return boolean(given, tree.span)
+        if attribute is not None:
             self.world.left.add(argument.name)
         return tree
 
@@ -457,9 +455,8 @@ class Evaluator:
         """The word that an enumeration, or an element of a list of words, is: itself where it is open."""
         name = tree.name if isinstance(tree, s.Named) else tree.owner.name if isinstance(tree, s.Subscripted) else ""
         attribute = self.world.attributes.get(name)
-        if attribute is None or not attribute.decl.type.words:
-            return None
-        return self.one(tree, at)
+        words = attribute is not None and attribute.decl.type.words
+        return self.one(tree, at) if words else None
 
     def _choice(self, tree: s.Choice, at: int | None) -> s.Expression:
         condition = self.one(tree.condition, at)
