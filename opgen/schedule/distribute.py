@@ -37,8 +37,9 @@ def distribute(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
                * (int32(y[k, j]) + q)             acc += int32(x[i, k]) * int32(y[k, j])
 
     `loop` is the outermost one of the sum.  What is added must be the same for all terms, and no term may be under a
-    condition (`pad` takes it away).  Where nothing is added to a factor, the other one is not summed by itself.  Sums
-    of int32 are the same in any order.
+    condition (`pad` takes it away).  Sums of a factor are made for all iterations of the loops around, also where a
+    condition skips the products, so its reads must lie inside without it.  Where nothing is added to a factor, the
+    other one is not summed by itself.  Sums of int32 are the same in any order.
     """
     require_loops(kernel, "distribute", [loop])
     found = [s for s in loops_in(kernel.body) if s.var == loop]

@@ -42,7 +42,8 @@ def pad(kernel: Kernel, buffer: str, dimensions: Sequence[int], name: str) -> Ke
     Only `dimensions` of the input are padded; other conditions stay.  Zero times infinity is no number, where a term
     that is left out is none: the nest runs once more as it was, its names with `name` behind, unless all elements of
     the other factors are finite.  Sums that are -0 may become +0.  Of integers neither is so; where a zero point is
-    subtracted from each element, `int32(x[i]) - int32(zero[])`, the copy has that zero point beyond its ends.
+    subtracted from each element, `int32(x[i]) - int32(zero[])`, the copy has that zero point beyond its ends; it must
+    be there before the nest.
     """
     known = {i.name: i for i in kernel.inputs}
     if buffer not in known:
