@@ -9,6 +9,7 @@ from opgen.diagnostics import InternalError
 from opgen.spec.model import (
     Apply,
     AttrValue,
+    BitCast,
     Conditional,
     Convert,
     Element,
@@ -72,7 +73,7 @@ class Printer(ABC):
                 return self.conditional(e), CONDITIONAL
             case FunctionCall():
                 return self.call(e), ATOM
-            case Apply() | Convert() | Read() | Element() | Reduce():
+            case Apply() | Convert() | BitCast() | Read() | Element() | Reduce():
                 return self.mathematics(e), ATOM
 
     def operation(self, e: Operation) -> tuple[str, int]:
@@ -93,7 +94,7 @@ class Printer(ABC):
         """`min`, `max`, `ceildiv` and `pow`."""
         return f"{e.op}({self.text(e.left)}, {self.text(e.right)})"
 
-    def mathematics(self, e: Apply | Convert | Read | Element | Reduce) -> str:
+    def mathematics(self, e: Apply | Convert | BitCast | Read | Element | Reduce) -> str:
         """What only mathematics has."""
         raise InternalError(f"{type(e).__name__} is no expression of the shape language")
 

@@ -6,6 +6,7 @@ from opgen.bindings.expressions import Printer
 from opgen.spec.model import (
     Apply,
     AttrValue,
+    BitCast,
     Conditional,
     Convert,
     Definition,
@@ -63,7 +64,7 @@ class Formula(Printer):
     def call(self, e: FunctionCall) -> str:
         return f"{e.function}({', '.join(self.argument(a) for a in e.arguments)})"
 
-    def mathematics(self, e: Apply | Convert | Read | Element | Reduce) -> str:
+    def mathematics(self, e: Apply | Convert | BitCast | Read | Element | Reduce) -> str:
         match e:
             case Element():
                 return f"{e.constant.name}[{', '.join(self.text(i) for i in e.indices)}]"
@@ -71,6 +72,8 @@ class Formula(Printer):
                 return f"{e.function}({self.text(e.argument)})"
             case Convert():
                 return f"{e.to}({self.text(e.operand)})"
+            case BitCast():
+                return f"bit_cast({e.to}, {self.text(e.operand)})"
             case Read():
                 read = f"{e.tensor}[{', '.join(self.text(i) for i in e.indices)}]"
                 return read if e.outside is None else f"({read} else {self.text(e.outside)})"

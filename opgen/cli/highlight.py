@@ -28,7 +28,7 @@ SPEC_KEYWORDS = (
 )
 _LISTS = [*LISTS, *SINGLE, *PREDICATES, "rank", "count"]
 SPEC_FUNCTIONS = " ".join(
-    ["sum prod max min ascending descending ceildiv pow present", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS, *_LISTS]
+    ["sum prod max min ascending descending ceildiv pow present bit_cast", *SCALAR_FUNCTIONS, *PAIR_FUNCTIONS, *_LISTS]
 )
 SPEC_TYPES = " ".join([*ALIASES, *DTYPES, "int", "enum"])
 LOOP_KEYWORDS = "kernel for in if else let alloc barrier input output assume param"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.grad.algebra import ONE, ZERO, add, choose, divide, mul, negate, sub
 from opgen.grad.types import Types, may_vary, type_of
-from opgen.spec.model import Apply, Conditional, Convert, Expr, Negate, Number, Operation, Read
+from opgen.spec.model import Apply, BitCast, Conditional, Convert, Expr, Negate, Number, Operation, Read
 from opgen.spec.walk import reads
 
 
@@ -56,6 +56,8 @@ def contributions(value: Expr, seed: Expr, around: Surroundings) -> Iterator[Con
             yield from contributions(value.operand, negate(seed), around)
         case Convert():
             yield from _converted(value, seed, around)
+        case BitCast():
+            return  # the bits of a number do not vary with it: they jump
         case Conditional():
             yield from _either(value.condition, value.if_true, value.if_false, seed, around)
         case Apply():

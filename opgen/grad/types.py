@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opgen.dtypes import BOOL, INT64, lookup
-from opgen.spec.model import PREDICATES, Apply, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
+from opgen.spec.model import PREDICATES, Apply, BitCast, Conditional, Convert, Expr, Negate, Operation, Read, Reduce
 
 Types = Mapping[str, str]
 """The type (a type variable or a scalar type) of each tensor."""
@@ -16,7 +16,7 @@ def type_of(e: Expr, types: Types) -> str | None:
     match e:
         case Read():
             return types[e.tensor]
-        case Convert():
+        case Convert() | BitCast():
             return e.to
         case Negate():
             return type_of(e.operand, types)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from opgen.grad.algebra import ZERO
 from opgen.spec.model import (
     Apply,
+    BitCast,
     Conditional,
     Convert,
     Definition,
@@ -40,7 +41,7 @@ def _unbounded(e: Expr, infinite: Collection[str]) -> bool:
     match e:
         case Apply():
             return e.function in _UNBOUNDED
-        case Operation(op="pow"):
+        case Operation(op="pow") | BitCast():
             return True
         case Operation(op="/" | "%" | "rem"):
             return not _is_count(e.right)

@@ -157,7 +157,7 @@ def _typed(e: m.Expr, dtype: str) -> m.Expr:
 def _has_type(e: m.Expr) -> bool:
     """Whether something in a value tells its type: numbers take that of what they are combined with."""
     match e:
-        case m.Read() | m.Convert():
+        case m.Read() | m.Convert() | m.BitCast():
             return True
         case m.Operation("==" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or") | m.Not():
             return True

@@ -254,7 +254,7 @@ class _Settling:
                     for a in e.arguments
                 )
                 return replace(e, arguments=arguments)
-            case m.Convert():
+            case m.Convert() | m.BitCast():
                 return replace(e, to=self._type(e.to))
             case _:
                 return folded(e)

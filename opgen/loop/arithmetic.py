@@ -302,6 +302,12 @@ def cast_scalar(x: object, source: DType, target: DType) -> object:
     return bool(made) if target.kind == "bool" else made
 
 
+def bits_scalar(x: object, source: DType, target: DType) -> object:
+    """The bits of one element as another type of as many; integers come and go as Python ints."""
+    made = np.array([x], dtype=NUMPY[source.name]).view(NUMPY[target.name])[0]
+    return int(made) if target.is_int else made
+
+
 def _low_bits(x: Array, target: DType) -> Array:
     """Integers, of which the lowest bits are kept."""
     spare = 8 - target.digits

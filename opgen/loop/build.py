@@ -12,6 +12,7 @@ from opgen.loop.nodes import (
     Barrier,
     Binary,
     BinaryOp,
+    BitCast,
     Block,
     Buffer,
     Cast,
@@ -200,6 +201,13 @@ def select(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
 
 def cast(dtype: DType, e: Expr) -> Expr:
     return e if e.type.dtype == dtype else Cast(Type(dtype, e.type.lanes), e)
+
+
+def bit_cast(dtype: DType, e: Expr) -> Expr:
+    """The bits of a value as another type of as many; of integers that is what a cast does."""
+    if e.type.dtype == dtype or (dtype.is_int and e.type.dtype.is_int):
+        return cast(dtype, e)
+    return BitCast(Type(dtype, e.type.lanes), e)
 
 
 def block(statements: Iterable[Stmt]) -> Stmt:

@@ -4,9 +4,9 @@ A `Kernel` is a function of typed buffers and scalar parameters whose body is a 
 The interpreter (`opgen.loop.interpret`) is the definition; this page says the same in words.
 
 Types.  A `Type` is a scalar type and a number of lanes; one lane is a scalar.  Index arithmetic is int64.  Operands
-    of a binary operation, comparison, select or call have the same type; only `Cast`, `Broadcast`, `Ramp` and
-    `Shuffle` change one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected, shuffled,
-    cast and paired, nothing else.
+    of a binary operation, comparison, select or call have the same type; only `Cast`, `BitCast`, `Broadcast`,
+    `Ramp` and `Shuffle` change one.  There is no arithmetic on float16 or bfloat16: they are loaded, stored, selected,
+    shuffled, cast and paired, nothing else.
 Integers.  Signed ones are two's complement; arithmetic wraps, of all types modulo 2**bits.  Unsigned ones are ordered,
     divided and converted as what they are: numbers from 0 to 2**bits - 1.  `abs` of the least signed integer, and its
     quotient by -1, are that integer.  `floordiv` rounds towards minus infinity and `mod` has the sign of the divisor;
@@ -26,7 +26,8 @@ Floats.  IEEE 754, round to nearest even, denormals kept, one rounding for each 
     even) and abs are exact; exp, log, tanh, erf, pow, sin, cos and atan may differ in their last bits from one platform
     to another, and between interpreter and kernels.
 Casts.  Float to float rounds to nearest even; a NaN stays a NaN.  Float to integer truncates, saturates, and takes NaN
-    to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.
+    to 0.  Integer to integer wraps.  To bool is `!= 0`; from bool gives 0 or 1.  `BitCast` keeps the bits as they are,
+    those of a NaN too: between integers, float32 and float64 of as many bits.
 Order.  Statements run in order.  Expressions have no effects; `and`, `or`, `select` evaluate all their operands (an
     access inside them must be in bounds by itself; an `If` guards, a select does not).
 Buffers.  Row-major, dense, `shape` elements a dimension.  Every index must be in bounds on every lane that is not
@@ -187,6 +188,14 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
+class BitCast:
+    """The bits of a value as one of another type of as many bits, lane by lane."""
+
+    type: Type
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A scalar function, lane by lane; all operands have the type of the result."""
 
@@ -283,7 +292,21 @@ class Load:
 
 
 Expr: TypeAlias = (
-    Const | Var | Unary | Binary | Compare | Select | Cast | Call | Word | Dot | Broadcast | Ramp | Shuffle | Load
+    Const
+    | Var
+    | Unary
+    | Binary
+    | Compare
+    | Select
+    | Cast
+    | BitCast
+    | Call
+    | Word
+    | Dot
+    | Broadcast
+    | Ramp
+    | Shuffle
+    | Load
 )
 
 

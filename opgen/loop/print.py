@@ -15,6 +15,7 @@ from opgen.loop.nodes import (
     Alloc,
     Barrier,
     Binary,
+    BitCast,
     Block,
     Broadcast,
     Buffer,
@@ -42,7 +43,7 @@ from opgen.loop.nodes import (
     Var,
     Word,
 )
-from opgen.loop.syntax import ATOM, LEVELS, PRECEDENCE, SUFFIX_OF, TOKENS, is_plain_name
+from opgen.loop.syntax import ATOM, BIT_CAST, LEVELS, PRECEDENCE, SUFFIX_OF, TOKENS, is_plain_name
 
 INDENT = "    "
 
@@ -232,6 +233,8 @@ def _expr(e: Expr, scope: _Scope) -> str:
             return _call("select", (e.condition, e.if_true, e.if_false), scope)
         case Cast():
             return _call(str(e.type), (e.operand,), scope)
+        case BitCast():
+            return _call(f"{BIT_CAST}{e.type}", (e.operand,), scope)
         case Call():
             return _call(e.function, e.arguments, scope)
         case Word():

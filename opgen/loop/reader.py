@@ -15,6 +15,7 @@ from opgen.loop import build as b
 from opgen.loop.nodes import (
     Barrier,
     Binary,
+    BitCast,
     Block,
     Broadcast,
     Buffer,
@@ -46,6 +47,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.syntax import (
     BINARY_BY_TOKEN,
+    BIT_CAST,
     CALLED,
     COMPARE_BY_TOKEN,
     FUNCTIONS,
@@ -313,11 +315,11 @@ class Reader:
         return Const(int(sign + digits), type)
 
     def call(self, word: Token, arguments: list[Node], tree: Node) -> Expr:
-        """A function, a cast, `min`, `max`, `select`, `pair`, `quad`, `dot`, `broadcast`, `ramp` or `shuffle`."""
+        """A function, a cast (of numbers or bits), or one of `_ARGUMENTS` and `shuffle`."""
         if word == "shuffle":
             return self.shuffle(arguments, tree)
         takes = _ARGUMENTS | {f: n for f, (_, n) in FUNCTIONS.items()}
-        type = parse_type(word)
+        type = parse_type(word.removeprefix(BIT_CAST))
         if type is None and word not in takes:
             self.mistake("loop-function", f"there is no function '{word}'", word, did_you_mean(word, takes))
             return Const(0)
@@ -332,7 +334,7 @@ class Reader:
             return Broadcast(made[0], lanes) if word == "broadcast" else Ramp(made[0], made[1], lanes)
         made = [self.expr(a) for a in arguments]
         if type is not None:
-            return Cast(type, made[0])
+            return BitCast(type, made[0]) if word.startswith(BIT_CAST) else Cast(type, made[0])
         if word in CALLED:
             return Binary(BINARY_BY_TOKEN[word], made[0], made[1])
         match str(word):

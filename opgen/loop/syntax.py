@@ -72,6 +72,9 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
 }
 """The scalar functions and how many arguments each takes."""
 
+BIT_CAST = "bit_cast_"
+"""What stands before the type in `bit_cast_float32x16(x)`."""
+
 SUFFIXES = {
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",

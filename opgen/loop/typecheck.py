@@ -9,6 +9,7 @@ from opgen.dtypes import BFLOAT16, BOOL, FLOAT32, INT8, INT32, INT64, UINT8, DTy
 from opgen.loop.nodes import (
     INDEX,
     Binary,
+    BitCast,
     Broadcast,
     Buffer,
     Call,
@@ -116,6 +117,8 @@ def _own_problems(e: Expr, names: Declarations) -> Iterator[str]:
         case Cast():
             if e.type.lanes != e.operand.type.lanes:
                 yield f"'{print_expr(e)}' changes the number of lanes from {e.operand.type.lanes}"
+        case BitCast():
+            yield from _bit_cast(e)
         case Call():
             yield from _call(e)
         case Word():
@@ -186,6 +189,17 @@ def _call(e: Call) -> Iterator[str]:
         yield f"'{print_expr(e)}' has {len(e.arguments)} arguments; {e.function} takes {wanted}"
     else:
         yield from _operation(e.function, e.arguments, e)
+
+
+def _bit_cast(e: BitCast) -> Iterator[str]:
+    source, target = e.operand.type, e.type
+    if source.lanes != target.lanes:
+        yield f"'{print_expr(e)}' changes the number of lanes from {source.lanes}"
+    if source.dtype.bits != target.dtype.bits:
+        yield f"'{print_expr(e)}' takes {target.dtype.bits} bits from the {source.dtype.bits} of {source.dtype}"
+    for dtype in dict.fromkeys((source.dtype, target.dtype)):
+        if dtype == BOOL or dtype.is_stored:
+            yield f"'{print_expr(e)}': bit_cast is not for {dtype}"
 
 
 def _lanes(lanes: int, of: tuple[Expr, ...], e: Expr) -> Iterator[str]:

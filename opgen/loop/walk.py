@@ -10,6 +10,7 @@ from opgen.loop.nodes import (
     Alloc,
     Barrier,
     Binary,
+    BitCast,
     Block,
     Broadcast,
     Buffer,
@@ -50,7 +51,7 @@ def _none(_: object) -> tuple[()]:
 _BOTH = attrgetter("left", "right")
 
 
-def _single(e: Unary | Cast | Broadcast) -> tuple[Expr, ...]:
+def _single(e: Unary | Cast | BitCast | Broadcast) -> tuple[Expr, ...]:
     return (e.operand,)
 
 
@@ -65,6 +66,7 @@ _OPERANDS: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
     Call: attrgetter("arguments"),
     Unary: _single,
     Cast: _single,
+    BitCast: _single,
     Broadcast: _single,
     Select: attrgetter("condition", "if_true", "if_false"),
     Word: attrgetter("parts"),
@@ -103,6 +105,8 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
             return Unary(e.op, new[0])
         case Cast():
             return Cast(e.type, new[0])
+        case BitCast():
+            return BitCast(e.type, new[0])
         case Broadcast():
             return Broadcast(new[0], e.lanes)
         case Select():

@@ -24,6 +24,7 @@ from opgen.spec.model import (
     PREDICATES,
     Apply,
     AttrValue,
+    BitCast,
     Conditional,
     Convert,
     Element,
@@ -106,7 +107,7 @@ class Mathematics:
                 return self.type_of(e.if_true) or self.type_of(e.if_false)
             case Apply():
                 return BOOL if e.function in PREDICATES else self.type_of(e.argument)
-            case Convert():
+            case Convert() | BitCast():
                 return self.compute_type(e.to)
             case Read():
                 return self._tensors[e.tensor].buffer.dtype.compute_type
@@ -140,6 +141,9 @@ class Mathematics:
                 return applied(e.function, self.value(e.argument, want, scope))
             case Convert():
                 return self._convert(e, want, scope)
+            case BitCast():
+                given = self.value(e.operand, self.type_of(e.operand) or want, scope)
+                return b.cast(want, b.bit_cast(self.compute_type(e.to), given))
             case Read():
                 return self._read(e, scope)
             case Element():

@@ -7,6 +7,7 @@ from opgen.loop import build as b
 from opgen.loop.nodes import (
     Binary,
     BinaryOp,
+    BitCast,
     Broadcast,
     Call,
     Cast,
@@ -79,6 +80,10 @@ def select(condition: Expr, if_true: Expr, if_false: Expr, lanes: int) -> Expr:
 
 def cast(e: Cast, operand: Expr) -> Expr:
     return fold(Cast(Type(e.type.dtype, operand.type.lanes), operand))
+
+
+def bit_cast(e: BitCast, operand: Expr) -> Expr:
+    return BitCast(Type(e.type.dtype, operand.type.lanes), operand)
 
 
 def call(function: Function, arguments: tuple[Expr, ...], lanes: int) -> Expr:

@@ -28,6 +28,7 @@ from opgen.loop.nodes import (
     Alloc,
     Barrier,
     Binary,
+    BitCast,
     Block,
     Broadcast,
     Buffer,
@@ -317,6 +318,8 @@ class _Vectorizer:
                 return fold(Unary(e.op, self.expr(e.operand, scope)))
             case Cast():
                 return v.cast(e, self.expr(e.operand, scope))
+            case BitCast():
+                return v.bit_cast(e, self.expr(e.operand, scope))
             case Binary():
                 return self._binary(e, scope)
             case Compare():

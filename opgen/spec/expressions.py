@@ -210,6 +210,15 @@ class Convert:
 
 
 @dataclass(frozen=True, slots=True)
+class BitCast:
+    """The bits of an element as one of a scalar type, or type variable, of as many bits; no type of memory alone."""
+
+    to: str
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """An element of an input or of a `let` tensor, in logical dimension order.
 
@@ -304,6 +313,7 @@ Expr: TypeAlias = (
     | FunctionCall
     | Apply
     | Convert
+    | BitCast
     | Read
     | Element
     | Reduce

@@ -31,6 +31,7 @@ PAIR_FUNCTIONS: dict[str, m.Operator] = {
 }  # fmt: skip
 """Functions of two elements; `min`, `max` and `pow` are of integers of shapes, too."""
 
+BIT_CAST = "bit_cast"
 _OF_INTEGERS = ("//", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right")
 """Operations that only elements of integer types have."""
 _LARGEST = {"float32": 2**128 - 2**103, "float64": 2**1024 - 2**970}
@@ -262,6 +263,8 @@ class MathResolver(Resolver):
         target = self._cast_target(name)
         if name in PAIR_FUNCTIONS:
             return self._pair(PAIR_FUNCTIONS[name], tree)
+        if name == BIT_CAST:
+            return self._bit_cast(tree)
         if target is None and name not in SCALAR_FUNCTIONS:
             return super()._call(tree)
         if len(tree.arguments) != 1:
@@ -285,6 +288,44 @@ class MathResolver(Resolver):
         left, right = map(self.resolve, tree.arguments)
         return None if left is None or right is None else self.arithmetic(op, left, right, tree.span)
 
+    def _bit_cast(self, tree: s.Call) -> Typed | None:
+        """`bit_cast(to, x)`: the bits of an element as those of another type."""
+        if len(tree.arguments) != 2:
+            message = f"{BIT_CAST} takes a type and an element, {plural(len(tree.arguments), 'argument')} given"
+            self.report.add("S021", message, tree.span)
+            return None
+        named, argument = tree.arguments[0], self.resolve(tree.arguments[1])
+        to = self._cast_target(named.name) if isinstance(named, s.Named) else None
+        if to is None:
+            help = f"{BIT_CAST}(int32, x), or a type variable"
+            self.report.add("S013", f"{BIT_CAST} takes the name of a type first", named.span, help)
+            return None
+        if argument is None or not self._as_many_bits(argument.kind, to, tree):
+            return None
+        return Typed(m.BitCast(to, argument.expr, tree.span), to)
+
+    def _as_many_bits(self, kind: Kind, to: str, tree: s.Call) -> bool:
+        """Whether two kinds are of types between which bits are cast, all of as many bits; notes what is not so."""
+        if kind in (INT, NUMBER, REAL):
+            message = f"{BIT_CAST} takes an element, found {self.describe(kind)}"
+            self.report.add("S020", message, tree.arguments[1].span, "cast it, as in int32(...)")
+            return False
+        widths: dict[int, str] = {}
+        for name, span in ((kind, tree.arguments[1].span), (to, tree.arguments[0].span)):
+            variable = self.scope.type_variables.get(name)
+            for d in variable.allowed if variable else (DTYPES[name],):
+                which = d.name if variable is None else f"{d}, which {name} may be"
+                if d.kind == "bool" or d.is_stored:
+                    message = f"{BIT_CAST} is for integers of 8 to 64 bits, float32 and float64, found {which}"
+                    self.report.add("S020", message, span)
+                    return False
+                widths.setdefault(d.bits, which if variable is None else f"{which},")
+        if len(widths) > 1:
+            (bits, first), (other, second) = list(widths.items())[:2]
+            message = f"{BIT_CAST} takes types of as many bits: {first} has {bits} and {second} has {other}"
+            self.report.add("S020", message, tree.span)
+        return len(widths) == 1
+
     @staticmethod
     def _unsigned(tree: s.Expression) -> Typed | None:
         """A literal beyond int64 that a uint64 holds: it stands in such a cast only."""
@@ -299,6 +340,7 @@ class MathResolver(Resolver):
             *SHAPE_FUNCTIONS,
             *SCALAR_FUNCTIONS,
             *PAIR_FUNCTIONS,
+            BIT_CAST,
             *self.scope.type_variables,
             *DTYPES,
             "present",

@@ -96,6 +96,8 @@ class Expressions:
                 return call(e.function, (self.of(e.argument),))
             case m.Convert():
                 return call(e.to, (self.of(e.operand),))
+            case m.BitCast():
+                return call("bit_cast", (named(e.to), self.of(e.operand)))
             case m.Read():
                 outside = None if e.outside is None else self.of(e.outside)
                 return s.Subscripted(NOWHERE, ident(e.tensor), self.all(e.indices), outside)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from opgen.spec.model import (
     Apply,
+    BitCast,
     Conditional,
     Convert,
     Element,
@@ -31,7 +32,7 @@ def operands(e: Expr) -> tuple[Expr, ...]:
     match e:
         case Operation():
             return (e.left, e.right)
-        case Negate() | Not() | Convert():
+        case Negate() | Not() | Convert() | BitCast():
             return (e.operand,)
         case Conditional():
             return (e.condition, e.if_true, e.if_false)
@@ -59,7 +60,7 @@ def with_operands(e: Expr, new: tuple[Expr, ...]) -> Expr:
     match e:
         case Operation():
             return replace(e, left=new[0], right=new[1])
-        case Negate() | Not() | Convert():
+        case Negate() | Not() | Convert() | BitCast():
             return replace(e, operand=new[0])
         case Conditional():
             return replace(e, condition=new[0], if_true=new[1], if_false=new[2])

@@ -15,6 +15,7 @@ from opgen.loop.nodes import (
     Barrier,
     Binary,
     BinaryOp,
+    BitCast,
     Block,
     Broadcast,
     Buffer,
@@ -96,6 +97,7 @@ def expressions(draw: st.DrawFn, scope: Scope, type: Type, depth: int = 3) -> Ex
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         return draw(st.sampled_from(leaves) | constants(type) if leaves else constants(type))
     shapes = ["select", "cast"]
+    shapes += ["bit_cast"] if type.dtype.compute == type.dtype.name and type.dtype != BOOL else []
     shapes += ["binary"] * 3 + ["unary"] if type.dtype.compute == type.dtype.name else []
     shapes += ["compare"] if type.dtype == BOOL else []
     shapes += ["call"] if type.dtype.name in ("float32", "float64") else []
@@ -121,6 +123,9 @@ def _compound(draw: st.DrawFn, shape: str, scope: Scope, type: Type, depth: int)
             return Select(some(Type(BOOL, draw(st.sampled_from((1, type.lanes))))), some(type), some(type))
         case "cast":
             return Cast(type, some(Type(draw(st.sampled_from(SCALARS)), type.lanes)))
+        case "bit_cast":
+            alike = [d for d in SCALARS if d.bits == type.dtype.bits and d.compute == d.name and d != BOOL]
+            return BitCast(type, some(Type(draw(st.sampled_from(alike)), type.lanes)))
         case "call":
             function, arity = draw(st.sampled_from(list(FUNCTIONS.values())))
             return Call(function, tuple(some(type) for _ in range(arity)))

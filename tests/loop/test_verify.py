@@ -105,6 +105,14 @@ PROBLEMS = [
     ),
     ("let u: int32 = 3000000000i32\npass", "the constant 3000000000 does not fit int32 (in the body)"),
     ("let u: int64x4 = int64x4(n)\npass", "'int64x4(n)' changes the number of lanes from 1 (in the body)"),
+    (
+        "let u: int64 = bit_cast_int64(a)\npass",
+        "'bit_cast_int64(a)' takes 64 bits from the 32 of float32 (in the body)",
+    ),
+    (
+        "let u: float16 = bit_cast_float16(h[0])\npass",
+        "'bit_cast_float16(h[0])': bit_cast is not for float16 (in the body)",
+    ),
     ("let u: float32x4 = ramp(a, a, 4)\npass", "'ramp(a, a, 4)' is a ramp of float32, not of integers (in the body)"),
     (
         "let u: int64x2 = shuffle(ramp(n, 1, 2), ramp(n, 1, 2), 0, 4)\npass",

@@ -139,8 +139,8 @@ class Evaluator:
                 return self._read(e, scope)
             case m.Reduce():
                 return self._reduce(e, scope)
-            case m.Element():
-                raise NotImplementedError("elements of constants")
+            case m.BitCast() | m.Element():
+                raise NotImplementedError("casts of bits, and elements of constants")
 
     def _operation(self, e: m.Operation, scope: Scope) -> Value:
         a = self.value(e.left, scope)

@@ -39,6 +39,14 @@ def conversion(use: Use, source: DType, target: DType, value: Code) -> Code:
     return _to_float(use, source, target, value)
 
 
+def bits(use: Use, source: DType, target: DType, value: Code) -> Code:
+    """The bits of the value, of type `source`, as a `target` of as many bits."""
+    if source.is_float == target.is_float:
+        return conversion(use, source, target, value)
+    interval = full_interval(target) if target.is_int else None
+    return _call(use, f"{VALUE_TYPES[target]}_of_bits_of_{VALUE_TYPES[source]}", value, interval)
+
+
 def _to_integer(use: Use, source: DType, target: DType, value: Code) -> Code:
     if source.is_float:
         return _call(use, f"{VALUE_TYPES[target]}_from_{VALUE_TYPES[source]}", value, full_interval(target))

@@ -45,6 +45,12 @@ static inline double __longlong_as_double(long long bits) {
     return value;
 }
 
+static inline long long __double_as_longlong(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 namespace emulation {
 
 enum Status { OK = 0, DIVERGENT_BARRIER = 1, NO_MEMORY = 2 };

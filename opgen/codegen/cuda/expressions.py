@@ -28,13 +28,14 @@ from opgen.codegen.cuda.code import (
     infix,
     within,
 )
-from opgen.codegen.cuda.conversions import conversion
+from opgen.codegen.cuda.conversions import bits, conversion
 from opgen.codegen.cuda.names import Names
 from opgen.codegen.cuda.types import VALUE_TYPES, literal
 from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, FLOAT32, INT64, DType
 from opgen.loop.nodes import (
     Binary,
+    BitCast,
     Broadcast,
     Buffer,
     Call,
@@ -105,6 +106,8 @@ class ExpressionPrinter:
                 return self._select(e, lane)
             case Cast():
                 return conversion(self.scope.use, e.operand.type.dtype, e.type.dtype, self.code(e.operand, lane))
+            case BitCast():
+                return bits(self.scope.use, e.operand.type.dtype, e.type.dtype, self.code(e.operand, lane))
             case Call():
                 return self._call(e, lane)
             case Word() | Dot():

@@ -98,6 +98,16 @@ def _saturating() -> dict[str, Helper]:
     return table
 
 
+def _of_bits() -> dict[str, Helper]:
+    table: dict[str, Helper] = {}
+    for f, bits, signed in (("f32", "float_as_int", "i32"), ("f64", "double_as_longlong", "i64")):
+        made, _, taken = bits.partition("_as_")
+        for t in (signed, f"u{signed[1:]}"):
+            table[f"{t}_of_bits_of_{f}"] = Helper(t, f"{f} x", f"return ({t})__{bits}(x);")
+            table[f"{f}_of_bits_of_{t}"] = Helper(f, f"{t} n", f"return __{taken}_as_{made}(({signed})n);")
+    return table
+
+
 _CONVERSIONS = {
     "f32_from_bf16": Helper("f32", "bf16 h", "return __int_as_float((i32)((u32)h << 16));"),
     "f32_from_f16": Helper(
@@ -164,7 +174,7 @@ return (f64)((n & ~0xfffULL) | ((n & 0xfffULL) != 0 ? 0x800ULL : 0));""",
     ),
 }
 
-HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _CONVERSIONS | small_conversions()
+HELPERS: dict[str, Helper] = _arithmetic() | _saturating() | _of_bits() | _CONVERSIONS | small_conversions()
 
 
 def render_helpers(used: Iterable[str]) -> list[str]:

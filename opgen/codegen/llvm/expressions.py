@@ -21,6 +21,7 @@ from opgen.diagnostics import InternalError
 from opgen.dtypes import BOOL, DType
 from opgen.loop.nodes import (
     Binary,
+    BitCast,
     Broadcast,
     Call,
     Cast,
@@ -71,6 +72,8 @@ def evaluate(fn: Function, e: Expr) -> Value:
             return _broadcast(fn, e)
         case Cast():
             return _cast(fn, e)
+        case BitCast():
+            return _bit_cast(fn, e)
         case Select():
             return _select(fn, e)
         case Compare():
@@ -182,6 +185,15 @@ def _cast(fn: Function, e: Cast) -> Value:
     if value.type.lanes != e.type.lanes:
         raise InternalError(f"a cast from {value.type} to {e.type}")
     return conversions.convert(fn, value, e.type.dtype)
+
+
+def _bit_cast(fn: Function, e: BitCast) -> Value:
+    value, text = fn.value(e.operand), value_type(e.type)
+    if value.type.lanes != e.type.lanes or value.type.dtype.bits != e.type.dtype.bits:
+        raise InternalError(f"a cast of bits from {value.type} to {e.type}")
+    if value.text == text:
+        return Value(value.ref, e.type, text)
+    return Value(fn.writer.pure("bits", f"bitcast {value.typed} to {text}"), e.type, text)
 
 
 def _broadcast(fn: Function, e: Broadcast) -> Value:

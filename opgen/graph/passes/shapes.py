@@ -14,7 +14,7 @@ from opgen.graph.edit import edited
 from opgen.graph.nodes import Graph, Node, Op, op_of
 from opgen.graph.passes.base import Pass, Report
 from opgen.spec.environment import AttrStored
-from opgen.spec.model import Algorithm, Convert, Definition, Expr, OpSpec, SizeOf, Sizes, Tensor
+from opgen.spec.model import Algorithm, BitCast, Convert, Definition, Expr, OpSpec, SizeOf, Sizes, Tensor
 from opgen.spec.visit import everything_in
 from opgen.spec.walk import transform
 
@@ -101,7 +101,7 @@ def _algorithm(algorithm: Algorithm, types: Mapping[str, str]) -> Algorithm:
 
 def _definitions(given: tuple[Definition, ...], types: Mapping[str, str]) -> tuple[Definition, ...]:
     def typed(e: Expr) -> Expr:
-        return replace(e, to=types[e.to]) if isinstance(e, Convert) and e.to in types else e
+        return replace(e, to=types[e.to]) if isinstance(e, Convert | BitCast) and e.to in types else e
 
     return tuple(replace(d, dtype=types.get(d.dtype, d.dtype), value=transform(typed, d.value)) for d in given)
 

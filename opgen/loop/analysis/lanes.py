@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opgen.loop import build as b
-from opgen.loop.nodes import INDEX, Broadcast, Cast, Const, Expr, Ramp, Shuffle, Type, Var
+from opgen.loop.nodes import INDEX, BitCast, Broadcast, Cast, Const, Expr, Ramp, Shuffle, Type, Var
 from opgen.loop.walk import operands, with_operands
 
 
@@ -26,6 +26,8 @@ def per_lane(e: Expr) -> Expr:
             return e if e.type.lanes == 1 else Const(e.value, Type(e.type.dtype))
         case Cast() if e.type.lanes > 1:
             return Cast(Type(e.type.dtype), per_lane(e.operand))
+        case BitCast() if e.type.lanes > 1:
+            return BitCast(Type(e.type.dtype), per_lane(e.operand))
         case Var() | Shuffle() if e.type.lanes > 1:
             return e
     return with_operands(e, tuple([per_lane(o) for o in operands(e)]))

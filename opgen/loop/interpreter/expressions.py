@@ -20,6 +20,7 @@ from opgen.loop import arithmetic
 from opgen.loop.arithmetic import NUMPY, cast_lanes
 from opgen.loop.nodes import (
     Binary,
+    BitCast,
     Broadcast,
     Call,
     Cast,
@@ -85,6 +86,7 @@ NAMESPACE: dict[str, object] = {
     "greatest_lanes": arithmetic.greatest_lanes,
     "cast_scalar": arithmetic.cast_scalar,
     "cast_lanes": arithmetic.cast_lanes,
+    "bits_scalar": arithmetic.bits_scalar,
     "quotient": arithmetic.quotient,
     "remainder": arithmetic.remainder,
     "shifted_left": arithmetic.shifted_left,
@@ -172,6 +174,8 @@ class ExpressionWriter:
                 return self._select(e, names)
             case Cast():
                 return self._cast(e, names)
+            case BitCast():
+                return self._bit_cast(e, names)
             case Call():
                 return self._call(e, names)
             case Word():
@@ -313,6 +317,13 @@ class ExpressionWriter:
         if target.name == "bfloat16" and source.name == "float32":
             return f"bfloat16({operand.text})"
         return None
+
+    def _bit_cast(self, e: BitCast, names: Names) -> Code:
+        operand, source, target = self.text(e.operand, names), e.operand.type.dtype, e.type.dtype
+        bounds = limits(target) if target.is_int else (0, 0)
+        if e.type.lanes > 1:
+            return Code(f"{operand}.view({self._dtype(target)})", *bounds)
+        return Code(f"bits_scalar({operand}, {self.constant(source)}, {self.constant(target)})", *bounds)
 
     # Memory ---------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
 from opgen.spec.generic.lists import LISTS, SINGLE, List, Misfit
 from opgen.spec.generic.trees import parts
-from opgen.spec.generic.types import QUESTIONS, Narrowed
+from opgen.spec.generic.types import QUESTIONS, Narrowed, of_types
 from opgen.spec.generic.values import Mistake, binary, boolean, choice, integer, known_condition, known_integer, unary
 from opgen.spec.generic.world import World
 from opgen.spec.text import plural
@@ -389,8 +389,7 @@ class Evaluator:
             return self._fold(tree, arguments)
         if name in _KNOWN and len(arguments) == 2 and all(known_integer(a) is not None for a in arguments):
             return binary(name, arguments[0], arguments[1], tree.span)
-        function = s.Ident(tree.function.span, world.types.get(name, name))
-        return s.Call(tree.span, function, arguments)
+        return of_types(tree, arguments, world.types)
 
     def _fold(self, tree: s.Call, arguments: List) -> s.Expression:
         name = tree.function.name

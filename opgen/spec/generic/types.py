@@ -43,6 +43,19 @@ QUESTIONS = frozenset({*PREDICATES, SAME})
 """The functions whose arguments are names of types."""
 
 
+BIT_CAST = "bit_cast"
+"""The function whose first argument is the name of a type: `bit_cast(to, x)`."""
+
+
+def of_types(tree: s.Call, arguments: tuple[s.Expression, ...], settled: Mapping[str, str]) -> s.Call:
+    """A call of expanded arguments: types that the form fixes, as those of attributes, stand for their names."""
+    if tree.function.name == BIT_CAST and arguments and isinstance(arguments[0], s.Named):
+        to = s.Named(arguments[0].span, settled.get(arguments[0].name, arguments[0].name))
+        arguments = (to, *arguments[1:])
+    function = s.Ident(tree.function.span, settled.get(tree.function.name, tree.function.name))
+    return s.Call(tree.span, function, arguments)
+
+
 @dataclass
 class Narrowed:
     """Answers for the types of one call.  `types` are those of variables and attributes by name; `asked` are the
