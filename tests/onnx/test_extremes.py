@@ -93,3 +93,14 @@ def test_an_element_of_no_place_is_refused() -> None:
         opgen.compile(onnx.parser.parse_model(text.replace("[3] x", "[3, 1] x").replace("[n]", "[1, 2]")))(
             np.ones((3, 1), np.float32), np.int64([[0, 0]])
         )
+
+
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+def test_the_place_of_a_nan_is_one_of_the_row(operator: str) -> None:
+    x = np.array([[1, np.nan, 3, np.nan], [2, 2, 2, 2]], np.float32)
+    for last, wanted in ((0, [1, 0]), (1, [3, 3])):
+        node = onnx.helper.make_node(operator, ["x"], ["y"], axis=1, keepdims=0, select_last_index=last)
+        values = [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 4])]
+        graph = onnx.helper.make_graph([node], "places", values, [onnx.helper.make_empty_tensor_value_info("y")])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+        np.testing.assert_array_equal(opgen.compile(model)(x), wanted)
