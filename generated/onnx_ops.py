@@ -5978,12 +5978,12 @@ def bit_cast(
     to: str,
     out: Array | None = None,
 ) -> Array:
-    """The bits of integers and bools as integers of another type of as many bits.
+    """The bits of numbers and bools as numbers of another type of as many bits.
 
     Args:
         input: T[dims...]. The elements.
-        to: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64". The type of the
-            results.
+        to: One of "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64".
+            The type of the results.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -5991,10 +5991,10 @@ def bit_cast(
         output: to[dims...]. The same bits.
 
     Types:
-        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64
 
     Formula:
-        output[i...] = to(input[i...])
+        output[i...] = if is_bool(T) then to(input[i...]) else bit_cast(to, input[i...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -6004,6 +6004,10 @@ def bit_cast(
     Example, as unsigned:
         >>> bit_cast(input=[1, -1], to="uint32").tolist()
         [1, 4294967295]
+
+    Example, floats as integers:
+        >>> bit_cast(input=[1.0, -0.0], to="int32").tolist()
+        [1065353216, -2147483648]
     """
     return _bit_cast.single((input,), {"to": to}, out)
 
@@ -8722,7 +8726,7 @@ def arg_max(
     select_last_index: bool | None = False,
     out: Array | None = None,
 ) -> Array:
-    """The place of the largest element along a dimension.
+    """The place of the largest element along a dimension; of the first or last NaN, if there is one.
 
     Args:
         data: T[before..., n, after...]. The tensor.
@@ -8742,8 +8746,10 @@ def arg_max(
     Formula:
         rank before = axis of data
         best[b..., a...] = max[j](data[b..., j, a...])
-        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...]](int64(j))
-        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...] or data[b..., j, a...] != data[b..., j,
+            a...]]( int64(j))
+        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...] or data[b..., j, a...] != data[b..., j,
+            a...]]( int64(j))
         reduced[b..., repeat(0, if keepdims then 1 else 0)..., a...] = if select_last_index then last[b..., a...]
             else first[b..., a...]
 
@@ -8770,7 +8776,7 @@ def arg_min(
     select_last_index: bool | None = False,
     out: Array | None = None,
 ) -> Array:
-    """The place of the smallest element along a dimension.
+    """The place of the smallest element along a dimension; of the first or last NaN, if there is one.
 
     Args:
         data: T[before..., n, after...]. The tensor.
@@ -8790,8 +8796,10 @@ def arg_min(
     Formula:
         rank before = axis of data
         best[b..., a...] = min[j](data[b..., j, a...])
-        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...]](int64(j))
-        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...]](int64(j))
+        first[b..., a...] = min[j if data[b..., j, a...] == best[b..., a...] or data[b..., j, a...] != data[b..., j,
+            a...]]( int64(j))
+        last[b..., a...] = max[j if data[b..., j, a...] == best[b..., a...] or data[b..., j, a...] != data[b..., j,
+            a...]]( int64(j))
         reduced[b..., repeat(0, if keepdims then 1 else 0)..., a...] = if select_last_index then last[b..., a...]
             else first[b..., a...]
 
