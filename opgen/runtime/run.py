@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opgen.diagnostics import InternalError
+from opgen.dtypes import BOOL
 from opgen.loop import build as b
 from opgen.loop.nodes import Binary, Buffer, Compare, Const, Expr, Kernel, Select, Unary, Var
+from opgen.loop.print import print_expr
 from opgen.loop.walk import map_expr
 from opgen.runtime.address import address
 from opgen.runtime.buffers import empty_aligned, numpy_dtype, poison
@@ -30,6 +32,8 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
         match node:
             case Var() if node.type == b.index(0).type and node.name in parameters:
                 return b.index(int(parameters[node.name]))
+            case Var() if node.type.dtype == BOOL and node.name in parameters:
+                return Const(bool(parameters[node.name]), node.type)
             case Binary(op="and"):
                 return b.both(node.left, node.right)
             case Binary(op="or"):
@@ -46,7 +50,7 @@ def evaluate(e: Expr, parameters: Mapping[str, int | float]) -> int:
 
     result = map_expr(fold, e)
     if not isinstance(result, Const):
-        raise InternalError(f"no integer comes of {e} with parameters {sorted(parameters)}")
+        raise InternalError(f"no integer comes of {print_expr(e)} with parameters {sorted(parameters)}")
     return int(result.value)
 
 
