@@ -17,6 +17,7 @@ DISCRETE = {
     "Arange": "its numbers are of a count that its inputs decide",
     "Bernoulli": "0 or 1, by chance",
     "Binarizer": "0 or 1",
+    "BitCast": "bits, not values",
     "DynamicQuantizeLinear": "of steps, in float32 alone",
     "TfIdfVectorizer": "it counts; its weights are of float32 alone",
     "Unique": "its numbers are of a count that its input decides",
