@@ -19,7 +19,7 @@ from opgen.onnx.functions import (
     opsets,
     schema_of,
 )
-from opgen.onnx.interface import spec_of
+from opgen.onnx.interface import each_of, spec_of
 from opgen.onnx.order import ordered, outer_names
 from opgen.onnx.package import newest, onnx
 from opgen.onnx.repeats import BODY, given_types, is_repeat, repeat_of, result_types
@@ -147,8 +147,8 @@ class _Inside:
             self._function(step, shared.local[function], function, {})
         elif version is None:
             shared.malformed.append(step.complaint(f"the model does not say which opset of '{of}' it is of"))
-        elif (op := (found := spec_of(shared.module, of, step.node.op_type, version))[0]) is not None:
-            for one in one_at_a_time(shared, step, op, found[1]):
+        elif (op := spec_of(shared.module, of, step.node.op_type, version)) is not None:
+            for one in one_at_a_time(shared, step, op, each_of(shared.module, of, step.node.op_type, version)):
                 self.calls += call_of(shared, one, op, self.constants)
             self._infer(step, version, of)
         elif set(step.attributes) == set(_SIDES) and len(step.inputs) == 1:

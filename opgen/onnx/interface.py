@@ -56,13 +56,20 @@ class MisfitError(Exception):
     """An attribute that does not fit what the spec says of it; the text is the reason."""
 
 
-def spec_of(module: Module, domain: str, name: str, version: int) -> tuple[Op | None, str]:
-    """The op of an operator of a domain in a version of it, or None; the input from which on it takes one of several
-    tensors at a time, or "".
-    """
-    full = f"{domain}.{name}" if domain else name
-    held = module.holding(full, version)
-    return module.by_version(full, version), "" if held is None else held.each
+def spec_of(module: Module, domain: str, name: str, version: int) -> Op | None:
+    """The op of an operator of a domain in a version of it, or None."""
+    return module.by_version(_full(domain, name), version)
+
+
+def each_of(module: Module, domain: str, name: str, version: int) -> str:
+    """The input from which on the op of an operator takes one of the node's several tensors at a time; "" if none."""
+    held = module.holding(_full(domain, name), version)
+    return "" if held is None else held.each
+
+
+def _full(domain: str, name: str) -> str:
+    """What specs call an operator: one of ONNX's own domain by its name alone."""
+    return f"{domain}.{name}" if domain else name
 
 
 def interface(op: Op) -> Interface:

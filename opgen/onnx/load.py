@@ -97,7 +97,7 @@ def _needs_types(proto: Any, module: Module, versions: dict[str, int]) -> bool:
 def _some_without(nodes: Iterable[Any], module: Module, versions: dict[str, int]) -> bool:
     for node in nodes:
         of = domain(node.domain)
-        if of in versions and spec_of(module, of, node.op_type, versions[of])[0] is None:
+        if of in versions and spec_of(module, of, node.op_type, versions[of]) is None:
             return True
         if any(_some_without(graph.node, module, versions) for graph in graphs_in(node)):
             return True

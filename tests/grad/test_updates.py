@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ op Zeros {
 
 
 @pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> object:
+def changed(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     path = tmp_path_factory.mktemp("specs") / "changed.op"
     path.write_text(SPEC)
     return opgen.load(path)
@@ -103,27 +104,27 @@ def test_updates(name: str, wrt: str) -> None:
 
 
 @pytest.mark.parametrize("wrt", ["x", "v"])
-def test_a_chain_of_updates(changed: object, wrt: str) -> None:
+def test_a_chain_of_updates(changed: ModuleType, wrt: str) -> None:
     rng = np.random.default_rng(SEED)
     arguments = {"x": rng.standard_normal((5, 4)), "ids": rng.integers(0, 5, 7), "v": rng.standard_normal((7, 4))}
-    _assert_slopes(changed.changed, arguments, wrt)  # type: ignore[attr-defined]
+    _assert_slopes(changed.changed, arguments, wrt)
 
 
 @pytest.mark.parametrize("wrt", ["x", "v"])
-def test_products_with_zeros(changed: object, wrt: str) -> None:
+def test_products_with_zeros(changed: ModuleType, wrt: str) -> None:
     """One factor of 0, and two: what is multiplied is not divided out."""
     v = np.array([0.0, 2.0, 3.0, 0.0, 0.0, 5.0])
     arguments = {"x": np.array([1.5, 2.5, 0.0, 7.0]), "ids": np.array([0, 0, 1, 1, 1, 2]), "v": v}
-    _assert_slopes(changed.zeros, arguments, wrt)  # type: ignore[attr-defined]
+    _assert_slopes(changed.zeros, arguments, wrt)
 
 
 @pytest.mark.parametrize("wrt", ["x", "v"])
 @pytest.mark.parametrize("of", ["x", "v"])
-def test_second_derivatives_of_products_with_zeros(changed: object, of: str, wrt: str) -> None:
+def test_second_derivatives_of_products_with_zeros(changed: ModuleType, of: str, wrt: str) -> None:
     v = np.array([0.0, 2.0, 3.0, 0.0, 5.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0])
     ids = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
     arguments = {"x": np.array([1.5, 0.0, 2.5, 7.0]), "ids": ids, "v": v, "grad_y": np.array([1.0, -2.0, 3.0, 4.0])}
-    _assert_slopes(opgen.gradient(changed.zeros, wrt=of), arguments, wrt)  # type: ignore[attr-defined]
+    _assert_slopes(opgen.gradient(changed.zeros, wrt=of), arguments, wrt)
 
 
 def test_the_last_set_counts() -> None:

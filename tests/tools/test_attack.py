@@ -18,6 +18,7 @@ from tools.attack.__main__ import main
 from tools.attack.campaign import Campaign
 from tools.attack.finding import FoundError, Target
 from tools.attack.targets import TARGETS
+from tools.attack.targets.language import Language
 
 SEED = 22
 ROOT = Path(__file__).parents[2]
@@ -33,9 +34,9 @@ def test_nothing_gives_way(name: str) -> None:
 
 
 def test_every_construct_of_the_language_is_among_what_is_mutated(tmp_path: Path) -> None:
-    target = TARGETS["language"](tmp_path)
+    target = Language(tmp_path)
     target.prepare()
-    texts = [shared + op for shared, op, _ in target.cases]  # type: ignore[attr-defined]
+    texts = [shared + op for shared, op, _ in target.cases]
     constructs = (r" (add|mul|max|min|set)= ", r"(as|des)cending\[", r"\[t - 1,", r"^  count ", r"^op Attention ",
                   r"philox", r"^  static ", r"^inputs|  inputs ", r"^  rank ", r"^  algorithm ", r"^  constant ",
                   r"^  gradient of ", r"^  sizes ", r"^function ", r"^fragment ", r" layout ")  # fmt: skip

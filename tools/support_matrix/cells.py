@@ -34,7 +34,10 @@ VALUES = ("signed", "positive", "few")
 """Of what kind elements are; see `tools.support_matrix.nodes`."""
 MOST = 160
 """Rows for one op at most."""
-EQUATIONS = ("ij->ji", "i->", "ii->i", "...ij->...ji", "ij,jk->ik", "ij,jk", "...ij,...jk->...ik", "i,j,k->kji")
+EQUATIONS = (
+    *("->", "ij->ji", "i->", "ii", "ii->i", "...i->...", "...ij->...ji"),
+    *("ij,jk->ik", "ij,jk", "i,i->i", "...i,...i", "...ij,...jk->...ik", "i,j,k->kji"),
+)
 FLOAT_LISTS = (1.0, 2.0, 0.5, 1.5)
 
 
@@ -159,7 +162,8 @@ class _Generic:
                 if is_list(attr) and attr.type.shape[0] == ANY:
                     found[attr.name.name] = list(LISTS[int(value[0])](sample.rank))
                     continue
-                length = len(replace(sample, attributes=found).value(attr))  # type: ignore[arg-type]
+                asked = replace(sample, attributes=found).value(attr)
+                length = len(asked) if isinstance(asked, list | tuple) else 1
                 found[attr.name.name] = [value[k % len(value)] for k in range(length)]
             else:
                 found[attr.name.name] = value
@@ -243,8 +247,6 @@ def _choices(attr: s.AttrDecl) -> Sequence[object]:
     if kind == "type" or attr.type.words:
         words = tuple(w.name.name for w in attr.type.words)
         return (*default, *(canonical(w) for w in words)) if kind == "type" else (*default, *words)
-    if kind == "equation":
-        return ("ij->ji", "i->", "...i->...", "ii", "i,i->i", "...i,...i", "i,j,k->kji", "->")
     if kind == "bool":
         return (True, False)
     if attr.type.shape and is_list(attr) and attr.type.shape[0] == ANY:
@@ -261,7 +263,8 @@ def _numbers(kind: str, low: float | None, high: float | None) -> Sequence[int |
     """A few numbers within bounds."""
     tried: Sequence[int | float] = (1.0, 0.5, -1.5, 0.0) if kind == "float" else (1, 2, 3, 0, -1, -2)
     fitting = [v for v in tried if (low is None or v >= low) and (high is None or v <= high)]
-    return fitting or [low if kind == "float" else int(low or 0)]  # type: ignore[list-item]
+    least = low or 0.0
+    return fitting or [least if kind == "float" else int(least)]
 
 
 def _list(which: int, rank: int) -> tuple[int, ...]:

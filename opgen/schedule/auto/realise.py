@@ -71,7 +71,7 @@ class _Realiser:
         for operand in plan.operands:
             if operand.placement == "panel":
                 self._packed(operand)
-        self._turned_results()
+        self._transpose_results()
         self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
         self.trial.take(
             *(Partition(self._name(e.loop), e.at) if e.at else Unroll(self._name(e.loop)) for e in plan.ends)
@@ -119,7 +119,7 @@ class _Realiser:
         for cut in plan.cuts:
             if cut.tail == "overlap" or cut.apart:
                 self._sorted()
-                self._turned_results()
+                self._transpose_results()
             if cut.apart:
                 self._carry()
             self._cut(cut)
@@ -209,7 +209,7 @@ class _Realiser:
         if operand.filled is not None:
             self.trial.take(Fill(name, self._name(operand.filled)))
 
-    def _turned_results(self) -> None:
+    def _transpose_results(self) -> None:
         """The results in rows that are transposed as they are copied out, unless that is done."""
         for result in self.plan.results:
             if result.at is not None and result not in self._done:
