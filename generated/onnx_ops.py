@@ -6002,8 +6002,8 @@ def bit_cast(
         ArgumentMemoryError: A result too large for this machine.
 
     Example, as unsigned:
-        >>> bit_cast(input=[1, -1], to="uint32").tolist()
-        [1, 4294967295]
+        >>> bit_cast(input=[1.0, -1.0], to="uint32").tolist()
+        [1065353216, 3212836864]
 
     Example, floats as integers:
         >>> bit_cast(input=[1.0, -0.0], to="int32").tolist()

@@ -420,9 +420,10 @@ class Expander:
             return
         condition = self.evaluator.one(item.condition, None)
         decided = known_condition(condition)
-        if decided is None and not _is_reflexive(condition):
+        open_part = _without_reflexive(condition) if decided is None else None
+        if open_part is not None:
             argument = s.Ident(item.argument.span, self._blamed(blamed))
-            yield s.RequireDecl(item.span, condition, argument, message(self.evaluator, item.expected))
+            yield s.RequireDecl(item.span, open_part, argument, message(self.evaluator, item.expected))
         elif decided is False:
             raise CallError(self.call.op.name, blamed, spoken(self.evaluator, item.expected), self._shown(blamed))
 
@@ -447,13 +448,17 @@ def fixed(variable: str) -> str:
     return f"type {variable}"
 
 
-def _is_reflexive(condition: s.Expression) -> bool:
-    """Whether a condition compares names with themselves, as that of sizes does that are not given but found."""
+def _without_reflexive(condition: s.Expression) -> s.Expression | None:
+    """A condition without its parts that compare a name with itself, as those of sizes do that are not given but found;
+    None if nothing is left.
+    """
     if not isinstance(condition, s.Binary):
-        return False
+        return condition
     if condition.op == "and":
-        return _is_reflexive(condition.left) and _is_reflexive(condition.right)
-    return condition.op == "==" and isinstance(condition.left, s.Named) and condition.left == condition.right
+        left, right = _without_reflexive(condition.left), _without_reflexive(condition.right)
+        return dataclasses.replace(condition, left=left, right=right) if left and right else left or right
+    same = condition.op == "==" and isinstance(condition.left, s.Named) and condition.left == condition.right
+    return None if same else condition
 
 
 def _atom(tree: s.Expression) -> bool:
