@@ -86,7 +86,6 @@ KINDS: Mapping[str, tuple[Call, Machine, str]] = {
     "pairs": (conv((1, 6, 8, 16), 32, dtype="bfloat16"), replace(WIDE, pairs=True), "pair c"),
     "outer products": (slope((1, 12, 12, 48), 64), WIDE, "vectorize k_l"),
     "outer products in blocks": (slope((1, 12, 28, 128), 128), WIDE, "carry"),
-    "scalar rows": (rows((1, 7, 7, 320), 320), ROWS, "transpose products_transposed"),
     "windows": (depthwise((1, 8, 14, 32)), WIDE, "vectorize c_l"),
     "windows along rows": (depthwise((1, 9, 20, 8), order="NCHW"), WIDE, "vectorize x_l"),
 }

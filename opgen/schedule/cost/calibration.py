@@ -224,8 +224,6 @@ PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
 MAP_TILES = ((3, 8), (3, 4))
 """vectors by scalars: of tiles over maps, the largest that registers hold [E073]"""
-SCALAR_ROW_TILES = ((3, 8), (4, 6), (2, 8), (3, 4))
-"""vectors of places by results: as few loads as possible for as many multiply-adds [E088]"""
 TAP_VECTORS = (1, 2, 4)
 """vectors: of tiles of taps [E085]"""
 WIDE = 4
@@ -245,8 +243,6 @@ BLOCKS = (4, 7, 8, 14, 16, 32, 64, 128, 256, 512)
 """iterations: sizes tried for blocks of a loop [not recorded]"""
 BLOCKS_STREAMED = (256, 128, 64, 32, 16)
 """terms: sizes tried for blocks of streamed rows [E068]"""
-BLOCKS_TRANSPOSED = (96, 64, 48, 32, 24, 16, 8)
-"""results: sizes tried for what is transposed of each place together [E088]"""
 PLANS_TRIED = 4
 """plans: tried before the one that needs no estimate [not recorded]"""
 UNROLLED = 96
@@ -273,14 +269,8 @@ PAIRS_WAITING = 32
 """pairs: the fewest of a block, or sums that wait are exposed [E129]"""
 LEFT_OVER_MAPS = 1 / 20
 """share of positions: the most that whole blocks may leave over [E073]"""
-LEFT_OVER_PLACES = 1 / 16
-"""share of places: the most that whole vectors may leave over [E088]"""
 WHOLE_TILES = 3 / 4
 """share of results: that whole tiles must make [E101]"""
-TABLE_LARGER = 2
-"""factor: how many times as large as all else the table must be [E088]"""
-CHAINS = 4
-"""vectors: of partial sums for a place that is left over; other results are under way, too [E088]"""
 
 # Copies: how often what is copied must be read ----------------------------------------------------------------------
 USES = 4

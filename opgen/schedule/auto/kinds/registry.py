@@ -14,7 +14,6 @@ from opgen.schedule.auto.contraction.prepared import (
     wide_sums_even_of_pairs,
 )
 from opgen.schedule.auto.contraction.products import Products
-from opgen.schedule.auto.contraction.scalar_rows import ScalarRows
 from opgen.schedule.auto.contraction.streamed import Streamed
 from opgen.schedule.auto.contraction.taps import Taps
 from opgen.schedule.auto.kinds.columns import Columns
@@ -42,7 +41,6 @@ from opgen.schedule.auto.window.sum_blocks import SumBlocks
 from opgen.schedule.auto.window.sums import SumTile
 
 TILES: tuple[Kind, ...] = (
-    Contracted("scalar_rows", ScalarRows),
     Contracted("products", Products, (as_given, wide_scalars)),
     InParts(),
     Contracted("outer_pairs", OuterPairs),
