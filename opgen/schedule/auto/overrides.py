@@ -18,7 +18,7 @@ class Override:
 
 COPIES = ("columns", "packed")
 WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
-TILES = ("products", "ragged", "outer_pairs", "streamed", "taps", "pairs", "outer", "nest")
+TILES = ("products", "ragged", "outer_pairs", "streamed", "pairs", "outer", "nest")
 CONTRACTIONS = ("transposed_maps", *TILES)
 WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
 OF_ANY_SIZE = ("pieces", "transposed", "elementwise", "rows", "whole", *COPIES)

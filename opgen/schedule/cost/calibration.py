@@ -224,8 +224,6 @@ PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
 MAP_TILES = ((3, 8), (3, 4))
 """vectors by scalars: of tiles over maps, the largest that registers hold [E073]"""
-TAP_VECTORS = (1, 2, 4)
-"""vectors: of tiles of taps [E085]"""
 WIDE = 4
 """vectors: of a tile where there are registers for as many scalars and more [E089]"""
 NARROW = 2
@@ -281,8 +279,6 @@ USES_NOT_SUMMED = 2
 """reads of each element: as `USES`, where nothing is summed up [not recorded]"""
 USES_OF_PANEL = 128
 """places: that a panel must serve [E054]"""
-USES_OF_TAPS = 64
-"""scalars: that a panel must serve [E090]"""
 TILES_OF_PANEL = 8
 """tiles of scalars: that a panel must serve [E084]"""
 TILES_OF_ALIGNED = 16

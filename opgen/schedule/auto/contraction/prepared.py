@@ -100,25 +100,14 @@ def unpacked(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 def wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
     """Narrow scalars in a wide copy; but for those that are taken in pairs."""
-    return None if _in_pairs(site, machine) else _wide_scalars(site, machine, loop)
+    if machine.pairs and all(e.dtype == BFLOAT16 for e in site.roles.operands):
+        return None
+    return site.once(("wide scalars", loop), lambda: _widened(site, machine, loop))
 
 
 def wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """Narrow scalars in a wide copy, and sums that wait in wide results; but for those that are taken in pairs."""
-    return None if _in_pairs(site, machine) else wide_sums_even_of_pairs(site, machine, loop)
-
-
-def wide_sums_even_of_pairs(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    """As wide sums, of all narrow types."""
+    """The same, and sums that wait in wide results."""
     return site.once(("wide sums", loop), lambda: _wide_sums(site, machine, loop))
-
-
-def _in_pairs(site: Site, machine: Machine) -> bool:
-    return machine.pairs and all(e.dtype == BFLOAT16 for e in site.roles.operands)
-
-
-def _wide_scalars(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    return site.once(("wide scalars", loop), lambda: _widened(site, machine, loop))
 
 
 def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
@@ -136,7 +125,7 @@ def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 
 def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
-    scalars = _wide_scalars(site, machine, loop)
+    scalars = wide_scalars(site, machine, loop)
     if scalars is None:
         return None
     found, result = scalars.forked(), site.nest.results[0].buffer

@@ -11,11 +11,9 @@ from opgen.schedule.auto.contraction.prepared import (
     unpacked,
     wide_scalars,
     wide_sums,
-    wide_sums_even_of_pairs,
 )
 from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.contraction.streamed import Streamed
-from opgen.schedule.auto.contraction.taps import Taps
 from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
@@ -45,7 +43,6 @@ TILES: tuple[Kind, ...] = (
     InParts(),
     Contracted("outer_pairs", OuterPairs),
     Contracted("streamed", Streamed, (wide_sums, unpacked)),
-    Contracted("taps", Taps, (wide_sums_even_of_pairs, unpacked)),
     InPairs(),
     Contracted("outer", OuterProducts, (wide_sums, packed)),
     Tiled(),
