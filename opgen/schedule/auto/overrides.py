@@ -18,7 +18,7 @@ class Override:
 
 COPIES = ("columns", "packed")
 WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
-TILES = ("products", "ragged", "outer_pairs", "streamed", "pairs", "outer", "nest")
+TILES = ("products", "ragged", "streamed", "pairs", "outer", "nest")
 CONTRACTIONS = ("transposed_maps", *TILES)
 WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
 OF_ANY_SIZE = ("pieces", "transposed", "elementwise", "rows", "whole", *COPIES)
@@ -36,7 +36,6 @@ OVERRIDES: tuple[Override, ...] = (
     Override("row_sums", ("few", "flat", *WINDOWS[2:]), "E077"),
     Override("transposed_maps", TILES, "E093"),
     Override("products", ("nest",), "E054"),
-    Override("outer_pairs", ("pairs",), "E129"),
     Override("streamed", ("outer", "nest"), "E068"),
     Override("outer", ("nest",), "E084"),
     Override("pairs", ("pairs", "outer", "nest"), "E034"),

@@ -94,10 +94,6 @@ FAR_READS = 2
 """second caches: of reads that come from afar again and again [E114]"""
 OWN_SUMS = 4
 """part of the second cache: for sums of a thread's own [E111]"""
-TABLE_PAIRS = 1 / 4
-"""share of the second cache: for the results of a thread [E129]"""
-BLOCK_PAIRS = 1 / 2
-"""share of the second cache: for the pairs of a block [E129]"""
 PANEL_IN_PARTS = 1 / 8
 """share of the second cache: from which a panel takes room from what else waits there [E062]"""
 PANEL_LARGE = 1 / 4
@@ -216,10 +212,6 @@ PRODUCT_POSITIONS = 6
 """scalars: of a tile of 24 sums, with 10 loads for as many multiply-adds [E054]"""
 PRODUCT_VECTORS = 4
 """vectors: of that tile [E054]"""
-PAIR_SCALARS = 8
-"""scalars: of a tile of 16 sums of pairs, with 10 loads for as many products [E129]"""
-PAIR_VECTORS = 2
-"""vectors: of that tile [E129]"""
 PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
 MAP_TILES = ((3, 8), (3, 4))
@@ -263,8 +255,6 @@ PACKED_TERMS = 8
 """terms: the fewest of a sum for which it pays to pack what is read [not recorded]"""
 PLACES_WAITING = 64
 """places: the fewest of a block, or results that wait are exposed [E084]"""
-PAIRS_WAITING = 32
-"""pairs: the fewest of a block, or sums that wait are exposed [E129]"""
 LEFT_OVER_MAPS = 1 / 20
 """share of positions: the most that whole blocks may leave over [E073]"""
 WHOLE_TILES = 3 / 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from opgen.schedule.auto.contraction.flat import Flat
 from opgen.schedule.auto.contraction.outer import OuterProducts
-from opgen.schedule.auto.contraction.outer_pairs import OuterPairs
 from opgen.schedule.auto.contraction.prepared import (
     as_given,
     packed,
@@ -41,7 +40,6 @@ from opgen.schedule.auto.window.sums import SumTile
 TILES: tuple[Kind, ...] = (
     Contracted("products", Products, (as_given, wide_scalars)),
     InParts(),
-    Contracted("outer_pairs", OuterPairs),
     Contracted("streamed", Streamed, (wide_sums, unpacked)),
     InPairs(),
     Contracted("outer", OuterProducts, (wide_sums, packed)),
