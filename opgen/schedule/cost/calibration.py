@@ -109,8 +109,6 @@ PANEL_SHORT = 1 / 3
 [not recorded]"""
 PANEL_TERMS = 32
 """part of the second cache: for a panel of a block of terms, where arithmetic hides reading it from there [E107]"""
-ROWS_OF_MAPS = 6
-"""part of the second cache: for a block's rows, which are read tile by tile [E073]"""
 SCALAR_LINES = 7 / 8
 """share of the first cache's lines: for scalars that conflict with each other [E132]"""
 SWEPT = 4
@@ -179,8 +177,6 @@ ROWS_SHARED = 64
 """rows: so many or more are shared among threads whole, rather than vector by vector [E151]"""
 TURNS = 4
 """iterations for each core: shared evenly enough, if their number is no multiple of that of the cores [not recorded]"""
-FLAT_TURNS = 2
-"""blocks for each core: as `TURNS`, of products over maps [not recorded]"""
 PARTS = 16
 """parts: the most that have sums of their own, added up at the end [E091]"""
 PLAN_SHARED = 64
@@ -214,8 +210,6 @@ PRODUCT_VECTORS = 4
 """vectors: of that tile [E054]"""
 PAIR_BYTES = 4
 """bytes: of two bfloat16, and of their sum [not recorded]"""
-MAP_TILES = ((3, 8), (3, 4))
-"""vectors by scalars: of tiles over maps, the largest that registers hold [E073]"""
 WIDE = 4
 """vectors: of a tile where there are registers for as many scalars and more [E089]"""
 NARROW = 2
@@ -255,8 +249,6 @@ PACKED_TERMS = 8
 """terms: the fewest of a sum for which it pays to pack what is read [not recorded]"""
 PLACES_WAITING = 64
 """places: the fewest of a block, or results that wait are exposed [E084]"""
-LEFT_OVER_MAPS = 1 / 20
-"""share of positions: the most that whole blocks may leave over [E073]"""
 WHOLE_TILES = 3 / 4
 """share of results: that whole tiles must make [E101]"""
 

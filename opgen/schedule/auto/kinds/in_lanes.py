@@ -38,19 +38,18 @@ def along_steps(site: Site, machine: Machine) -> Iterator[str]:
 @dataclass(frozen=True)
 class InLanes:
     """`made` takes the steps; `loops`: those of a nest that lanes may go along.  Lanes are no more than the loop has
-    iterations, unless vectors are `full` in any case, or `masked`: as long as half of them and more are at work, as
-    masks cost less than a second vector.
+    iterations, unless vectors are `masked`: as long as half of them and more are at work, as masks cost less than a
+    second vector.
     """
 
     name: str
     made: type[LaneNest]
     loops: Callable[[Site, Machine], Iterator[str]]
-    full: bool = False
     masked: bool = False
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
         for loop in self.loops(site, machine):
-            lanes = lanes_of(site.nest, machine, None if self.full or self.masked else site.nest.extent(loop), loop)
+            lanes = lanes_of(site.nest, machine, None if self.masked else site.nest.extent(loop), loop)
             while self.masked and lanes >= 2 * max(1, site.roles.extents[loop] // site.roles.phases.get(loop, 1)):
                 lanes //= 2
             made = self.made(site.nest, site.trial.fork(), loop, lanes, machine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from opgen.schedule.auto.contraction.flat import Flat
 from opgen.schedule.auto.contraction.outer import OuterProducts
 from opgen.schedule.auto.contraction.prepared import (
     as_given,
@@ -68,7 +67,6 @@ KINDS: tuple[Kind, ...] = (
     InLanes("sum_steps", SumTile, along_steps),
     InLanes("row_sums", RowSums, along_terms, masked=True),
     FewResults(),
-    InLanes("flat", Flat, along_results, full=True),
     InLanes("window_rows", RowTile, along_results, masked=True),
     InLanes("slices", Slices, along_slices),
     OnTransposedMaps(),
