@@ -104,11 +104,6 @@ PANEL_ALL_PLACES = 1 / 4
 """share of the second cache: for a panel of all places [E092]"""
 PANEL_STREAMED = 1 / 16
 """share of the second cache: for the panel of a block of places, where one unit multiplies and adds [E110]"""
-PANEL_SHORT = 1 / 3
-"""share of the first cache: for a panel of a block of terms, where arithmetic does not hide reading it from the second
-[not recorded]"""
-PANEL_TERMS = 32
-"""part of the second cache: for a panel of a block of terms, where arithmetic hides reading it from there [E107]"""
 SCALAR_LINES = 7 / 8
 """share of the first cache's lines: for scalars that conflict with each other [E132]"""
 SWEPT = 4
@@ -243,8 +238,6 @@ IN_PLACE_TERMS = 64
 """terms: the most of a block whose rows tiles read where they are [E107]"""
 PREFETCHED_TERMS = (4, 2)
 """terms: for each line that is prefetched [E089]"""
-PREFETCHED_PANEL_TERMS = 4
-"""terms: as `PREFETCHED_TERMS`, of the next panel [E043]"""
 PACKED_TERMS = 8
 """terms: the fewest of a sum for which it pays to pack what is read [not recorded]"""
 PLACES_WAITING = 64

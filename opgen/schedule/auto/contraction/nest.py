@@ -7,7 +7,7 @@ what they read (`orders.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
@@ -18,7 +18,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.copies.prepare import Phases, elements, split_phases
+from opgen.schedule.auto.copies.prepare import Phases, split_phases
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.lane_nest import LaneNest
@@ -30,11 +30,8 @@ from opgen.schedule.cost.calibration import (
     ALL,
     BLOCKS,
     FAR_READS,
-    FEW_POSITIONS,
     FUSED_SHARED,
     LOOPS_OF_TERMS,
-    PANEL_SHORT,
-    PANEL_TERMS,
     PANELS_ALIKE,
     PLANS_TRIED,
     UNROLLED,
@@ -100,7 +97,7 @@ class Contraction(LaneNest):
         if not self._rule.in_rows and self.vector in ranked[0].loops and not self._again(ranked[0]):
             best = ranked[0]
             ranked = sorted(ranked, key=lambda p: not self._panels(p, best))
-        return [*self._short(ranked, known), *ranked[:PLANS_TRIED], plain]
+        return [*ranked[:PLANS_TRIED], plain]
 
     def _waiting(self, plain: Order, extents: Sequence[tuple[str, int | None]]) -> list[Order]:
         """Blocks of terms outermost, sums in results meanwhile, where terms are too many to be near: the second cache
@@ -122,29 +119,6 @@ class Contraction(LaneNest):
         if not held or size <= room * count:
             return [Order(plain.loops, (first,))]
         return [Order(plain.loops, (first, second), Block(second, max(held)))]
-
-    def _short(self, ranked: Sequence[Order], reductions: Mapping[str, int]) -> list[Order]:
-        """Vectors outermost, and blocks of terms whose panels the first cache holds, where rows come transposed from
-        beyond the second one for few positions: no panel is written to the second cache then, or little beside all else
-        there where one unit multiplies and adds.
-        """
-        rows = {e.buffer: e.dtype.bytes for e in self.roles.vectors}
-        positions = prod(self._extent(n) for n in self.nest.names) // self._extent(self.vector)
-        best = next((p for p in ranked if p.loops[:1] == (self.vector,) and p.block is None), None)
-        if best is None or len(best.loops) < 2 or positions > FEW_POSITIONS or not self._carries or len(rows) != 1:
-            return []
-        ((buffer, element),), terms = rows.items(), [*reductions][-1]
-        given = {i.name for i in self.trial.kernel.inputs}
-        if buffer in given or self.memory.holds(elements(self.nest, buffer) * element, 2, ALL):
-            return []
-        room = self.machine.l2.size // PANEL_TERMS
-        if not self.execution.hides_loads:
-            room = int(self.memory.usable(1, PANEL_SHORT))
-        fit = room // (self.tile[self.vector] * element)
-        size = max((n for n in range(1, fit + 1) if reductions[terms] % n == 0), default=1)
-        if size < self.lanes or size == reductions[terms]:
-            return []
-        return [Order(best.loops, tuple(reductions), Block(terms, size), inside=1)]
 
     def _again(self, order: Order) -> bool:
         """Whether tiles read what vectors do often enough for a panel in each iteration of the loops around these."""

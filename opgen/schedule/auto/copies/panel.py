@@ -26,7 +26,6 @@ from opgen.schedule.cost.calibration import (
     PANEL_LARGE,
     PANEL_OVERLAP,
     PANEL_PIECE,
-    PREFETCHED_PANEL_TERMS,
     TURNS,
 )
 from opgen.schedule.cost.memory import Memory
@@ -70,27 +69,10 @@ def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str
 
 
 def panelled_vectors(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
-    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays; where terms
-    are in blocks inside of that, one for each of these, while what the next of the former reads is prefetched.
-    """
-    tile = trial.steps[marks.ready :]
-    split = next((s for s in tile if isinstance(s, Split) and s.loop == vector), None)
-    if split is None or split.tail != "exact":
-        return
-    block = next((s for s in loops_in(trial.kernel.body) if s.var == split.outer), None)
-    within = set() if block is None else {s.var for s in loops_in(block.body)}
-    carried = {s.loop for s in tile if isinstance(s, Carry)} & within
-    terms = next((s for s in tile if isinstance(s, Split) and s.outer in carried), None)
-    if terms is None:
+    """Replace the copy of an input by panels, one for each block of the tile along `vector`, if that pays."""
+    split = next((s for s in trial.steps[marks.ready :] if isinstance(s, Split) and s.loop == vector), None)
+    if split is not None and split.tail == "exact":
         panelled(trial, marks, split.outer, machine)
-        return
-    several, one = trial.fresh(f"{terms.inner}_o"), trial.fresh(f"{terms.inner}_i")
-    ahead = (
-        Split(terms.inner, PREFETCHED_PANEL_TERMS, "exact", several, one),
-        Prefetch("", split.outer, several),
-        Unroll(one),
-    )
-    panelled(trial, marks, terms.outer, machine, ahead=ahead)
 
 
 def panelled_across(trial: Trial, marks: Marks, vector: str, machine: Machine) -> None:
