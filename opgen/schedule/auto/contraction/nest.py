@@ -26,7 +26,6 @@ from opgen.schedule.auto.nests import depends, loops_of_reuse, own_axis, read_by
 from opgen.schedule.auto.plan import Ahead, Carried, Cut, Ends, Plan
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
-    ACCUMULATORS_ALONG,
     ALL,
     BLOCKS,
     FAR_READS,
@@ -38,7 +37,7 @@ from opgen.schedule.cost.calibration import (
     UNROLLED_PHASES,
     USES_ANEW,
 )
-from opgen.schedule.cost.traffic import Access, Traffic
+from opgen.schedule.cost.traffic import Traffic
 from opgen.schedule.steps import Widen
 
 
@@ -91,7 +90,6 @@ class Contraction(LaneNest):
             tuple(n for n in self.tile if n in self._overlapping or (n in about and self.tile[n] < results[n])),
             self._carries,
             tuple(n for n in results if n in about),
-            self._ahead(found),
         )
         ranked = Orders(shape, Traffic(found), self.machine).ranked()
         if not self._rule.in_rows and self.vector in ranked[0].loops and not self._again(ranked[0]):
@@ -138,23 +136,6 @@ class Contraction(LaneNest):
         """Whether partial sums can wait in the results: of the same type, and consecutive along the lanes."""
         kept = self.nest.sums_wait
         return kept and self._rule.in_rows and not self._overlapping
-
-    def _ahead(self, found: Sequence[Access]) -> str | None:
-        """Where the tile lies along scalars, so that either loop of tiles might be the outer one: that of the larger
-        operand, of which each part is then fetched once, in an even stream; with many results, vectors inside, so that
-        they are stored in order.
-        """
-        loops = list(self.tile)
-        if (
-            prod(self.tile.values()) != ACCUMULATORS_ALONG * self.lanes
-            or len(loops) != 2
-            or not self._rule.along_scalars(loops[0])
-        ):
-            return None
-        results = prod(self._extent(n) for n in self.nest.names) * found[-1].element
-        if not self.memory.holds(results, 2):
-            return loops[0]
-        return max(loops, key=self._extent)
 
     @cached_property
     def _overlapping(self) -> list[str]:

@@ -70,8 +70,6 @@ class Shape:
     """Whether partial sums can wait in the results."""
     conditional: tuple[str, ...] = ()
     """Loops of which conditions speak."""
-    ahead: str | None = None
-    """Of the loops of tiles the one that had better be outside the others."""
 
     @property
     def tiled(self) -> tuple[str, ...]:
@@ -135,17 +133,15 @@ class Orders:
                 yield tuple(names[: i + 1]), None
 
     def _orders(self, blocked: str | None = None) -> Iterator[tuple[str, ...]]:
-        """Loops of tiles placed among the others, which keep their order.  Tiles of positions that lie along nothing
-        stay within them, so that a nest walks through memory in order.
+        """The loop of vectors placed among the others, which keep their order.  Tiles of positions stay within them, so
+        that a nest walks through memory in order.
         """
-        free = [n for n in self.shape.tiled if n not in self.shape.fixed]
+        tiles = [n for n in self.shape.tiled if n not in self.shape.fixed]
         others = [n for n in self.shape.results if n not in self.shape.tile]
-        if self.shape.ahead is None:
-            others += [n for n in free if n != self.shape.vector]
-            free = [n for n in free if n == self.shape.vector]
+        others += [n for n in tiles if n != self.shape.vector]
         if blocked is not None:
             others.insert(others.index(blocked), blocked)
-        for order in _placements(others, free):
+        for order in _placements(others, self.shape.vector if self.shape.vector in tiles else None):
             if blocked is None or _apart(order, blocked):
                 yield (*order, *self.shape.fixed)
 
@@ -189,9 +185,7 @@ class Orders:
         )
 
     def _awkward(self, order: Order) -> int:
-        """How many things speak against a nest: too little for threads to share, conditions on what they share, loops
-        of tiles the wrong way round.
-        """
+        """How many things speak against a nest: too little for threads to share, conditions on what they share."""
         shape, shared, found = self.shape, 1, 0
         for name in order.loops[: order.inside or None]:
             if shared >= PLAN_SHARED or name in shape.fixed:
@@ -201,18 +195,15 @@ class Orders:
                 self._count(name) // order.block.size if order.block is not None and blocked else self._count(name)
             )
             found += name in shape.conditional
-        found += shared < PLAN_SHARED
-        tiled = [n for n in order.loops if n in shape.tile]
-        return found + (shape.ahead is not None and tiled[:1] != [shape.ahead])
+        return found + (shared < PLAN_SHARED)
 
 
-def _placements(others: Sequence[str], free: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Every way to place some loops among others, the outermost places first."""
-    if not free:
+def _placements(others: Sequence[str], loop: str | None) -> Iterator[tuple[str, ...]]:
+    """Every way to place a loop, if there is one, among others, the outermost place first."""
+    for i in range(len(others) + 1 if loop is not None else 0):
+        yield (*others[:i], loop, *others[i:])
+    if loop is None:
         yield tuple(others)
-        return
-    for i in range(len(others) + 1):
-        yield from _placements([*others[:i], free[-1], *others[i:]], free[:-1])
 
 
 def _apart(order: Sequence[str], name: str) -> bool:
