@@ -51,9 +51,6 @@ EXPOSED_BESIDE_COPIES = 2
 EXPOSED_GROUPS = 1 / 10
 """share of the arithmetic: the time for reading all vectors for each group of scalars, from which it is exposed [not
 recorded]"""
-EXPOSED_TALL = 1 / 3
-"""share of the arithmetic: the time for what comes from beyond the second cache, from which a smaller tile is better,
-as it asks for the next lines sooner [E032]"""
 HIDDEN_VECTORS = 1 / 6
 """share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
 SLOW_MAPS = 4

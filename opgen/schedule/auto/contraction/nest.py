@@ -17,9 +17,7 @@ from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
-from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import Phases, split_phases
-from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.ends import decided, needed
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, loops_of_reuse, own_axis, read_bytes
@@ -38,7 +36,6 @@ from opgen.schedule.cost.calibration import (
     USES_ANEW,
 )
 from opgen.schedule.cost.traffic import Traffic
-from opgen.schedule.steps import Widen
 
 
 @dataclass(frozen=True)
@@ -276,13 +273,3 @@ def tiled(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
     if loop in phases.quotients:  # its places take turns: lanes would go along none of them
         return False
     return Contraction(trial.nest(loop), trial, loop, lanes, machine, phases).take()
-
-
-def tiled_in_wide_panels(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
-    """Such a tile, which reads narrow rows from panels in a wider type."""
-    nest, ready = trial.nest(loop), len(trial.steps)
-    marks = Marks(trial.kernel, ready, ready, ready)
-    if not tiled(trial, loop, lanes, machine):
-        return False
-    panelled_rows(trial, marks, nest, loop, machine)
-    return any(isinstance(s, Widen) for s in trial.steps[ready:])
