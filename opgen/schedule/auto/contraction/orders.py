@@ -198,12 +198,11 @@ class Orders:
         return found + (shared < PLAN_SHARED)
 
 
-def _placements(others: Sequence[str], loop: str | None) -> Iterator[tuple[str, ...]]:
+def _placements(others: Sequence[str], loop: str | None) -> list[tuple[str, ...]]:
     """Every way to place a loop, if there is one, among others, the outermost place first."""
-    for i in range(len(others) + 1 if loop is not None else 0):
-        yield (*others[:i], loop, *others[i:])
     if loop is None:
-        yield tuple(others)
+        return [tuple(others)]
+    return [(*others[:i], loop, *others[i:]) for i in range(len(others) + 1)]
 
 
 def _apart(order: Sequence[str], name: str) -> bool:
