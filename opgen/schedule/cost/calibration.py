@@ -48,9 +48,6 @@ EXPOSED_ROWS = 1 / 20
 """share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
 EXPOSED_BESIDE_COPIES = 2
 """factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
-EXPOSED_GROUPS = 1 / 10
-"""share of the arithmetic: the time for reading all vectors for each group of scalars, from which it is exposed [not
-recorded]"""
 HIDDEN_VECTORS = 1 / 6
 """share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
 SLOW_MAPS = 4

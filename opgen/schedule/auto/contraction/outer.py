@@ -10,18 +10,37 @@ block: no result waits, and there may be many.  The last tile of scalars is shor
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
-from opgen.schedule.auto.contraction.outer_shape import OuterShape
+from opgen.loop.nodes import For, Load
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.products import balanced
+from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan
-from opgen.schedule.cost.calibration import PRODUCT_POSITIONS, PRODUCT_VECTORS
+from opgen.schedule.cost.calibration import (
+    ALL,
+    EXPOSED_ROWS,
+    FOUND_SUMS,
+    KEPT,
+    LINE,
+    PANEL_ALL_PLACES,
+    PANEL_STREAMED,
+    PARTS,
+    PLACES_WAITING,
+    PRODUCT_POSITIONS,
+    PRODUCT_VECTORS,
+    TILES_OF_ALIGNED,
+    TILES_OF_PANEL,
+    TURNS,
+)
 from opgen.schedule.steps import Divide, Split, Vectorize
 
 
 @dataclass(frozen=True)
-class OuterProducts(OuterShape):
+class OuterProducts(LaneNest):
     def take(self) -> bool:
-        """All steps, or none."""
+        """All steps, or none; one loop over all places has blocks of any size."""
         return self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
 
     @property
@@ -30,7 +49,6 @@ class OuterProducts(OuterShape):
         return self.block > 0 and (self.enough or len(self.places) > 1)
 
     def _joined(self) -> bool:
-        """All steps, with one loop over all places, of which blocks of any size can be made."""
         if len(self.trial.joined([s.var for s in self.places])) > 1:
             return False
         nest = replace(self, nest=self.trial.nest(self.vector))
@@ -45,18 +63,14 @@ class OuterProducts(OuterShape):
                 return False
             places = [rest]
         cuts = [Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i")]
-        scalars, shared = self.scalars // self.groups, f"{k}.o"
-        if self.groups > 1:
-            cuts.append(Cut(x, scalars, f"{x}.g", f"{x}.r"))
-            shared, x = f"{x}.g", f"{x}.r"
         carried: list[Carried] = []
         if not self.whole:
             *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
             cuts.append(Cut(last, self.block, f"{last}.o", f"{last}.i"))
-            carried = [*(Carried(n, shared) for n in images), Carried(f"{last}.o", f"{k}.o")]
+            carried = [Carried(n, f"{k}.o") for n in (*images, f"{last}.o")]
             places = [f"{last}.i", *places[1:][-1:]]
-        alone = self.groups == 1 and not self.even and self.parts == 1
-        filled = self.copied and not alone and not self.others
+        shared = self.even or self.parts > 1
+        filled = self.copied and shared and not self.others
         rows = self.reads[0]
         panel = Operand.in_rows(rows.buffer, len(rows.indices), f"{k}.o", self.lanes, places[-1] if filled else None)
         return self.realised(
@@ -65,16 +79,16 @@ class OuterProducts(OuterShape):
                 f"{k}.l",
                 cuts=(
                     *cuts,
-                    Cut.even(x, scalars, balanced(scalars, PRODUCT_POSITIONS), first=filled),
+                    Cut.even(x, self.scalars, balanced(self.scalars, PRODUCT_POSITIONS), first=filled),
                     Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
                 ),
-                order=(*([part] if part else []), *dict.fromkeys((shared, f"{k}.o")), *self.others, f"{x}.o"),
+                order=(*([part] if part else []), f"{k}.o", *self.others, f"{x}.o"),
                 carried=tuple(carried),
                 terms=tuple(places),
                 tile=(f"{x}.i", f"{k}.v"),
                 ahead=tuple(Ahead(e.buffer, carried[-1].term, places[-1]) for e in self.reads if carried and self.late),
                 operands=(panel,) if self.copied else (),
-                threads=(part or (f"{x}.o" if alone else shared),),
+                threads=(part or f"{k if shared else x}.o",),
             )
         )
 
@@ -87,3 +101,179 @@ class OuterProducts(OuterShape):
             Split(f"{sums}_{self.vector}", self.lanes, "exact", f"{sums}_v", f"{sums}_l"),
             Vectorize(f"{sums}_l"),
         )
+
+    # What there is --------------------------------------------------------------------------------------
+
+    @cached_property
+    def loop(self) -> str:
+        """The loop over scalars that lie together; empty if there is none."""
+        scalars = self.roles.scalars
+        along = [n for n in self.nest.names if all(self.roles.along(e, n) for e in scalars)]
+        return along[0] if scalars and len(along) == 1 and along[0] != self.vector else ""
+
+    @cached_property
+    def others(self) -> list[str]:
+        """The loops over tables: what lanes read serves all of them."""
+        return [n for n in self.nest.names if n not in (self.vector, self.loop)]
+
+    @cached_property
+    def places(self) -> tuple[For, ...]:
+        return self.nest.inner_loops
+
+    @cached_property
+    def reads(self) -> tuple[Load, ...]:
+        """What lanes read, and the scalars; empty if there is anything else."""
+        rows = self.roles.pair
+        if rows is None or not self.loop or rows[1].dtype != rows[1].dtype.compute_type:
+            return ()
+        alone = self.roles.columns == (self.vector,) and not self.roles.batch
+        return rows if alone and self.roles.along(rows[0], self.vector) else ()
+
+    @property
+    def legal(self) -> bool:
+        """Whether the nest is such a sum, of whole tiles along the lanes, and vectors are read in the type that is
+        computed with, as panels are.
+        """
+        nest, m = self.nest, self.machine
+        if not self.reads or any(constant_extent(s) is None for s in self.places) or nest.phases:
+            return False
+        if not nest.borders.isdisjoint((self.vector, self.loop)):
+            return False
+        kept = nest.sums_wait and self.roles.stores_vectors
+        enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
+        tiled = kept and enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0
+        return tiled and (self.reads[0].dtype.bytes == self.element or self.copied)
+
+    @property
+    def proven(self) -> bool:
+        """Whether results wait near enough if at all, and tiles pay for panels."""
+        return self.scalars >= TILES_OF_PANEL * PRODUCT_POSITIONS and self.near
+
+    @property
+    def near(self) -> bool:
+        """Whether entering a tile, and fetching its results, is hidden.  Of several tables operands are as they were
+        given, and threads share all tables.
+        """
+        if self.whole or not (self.others or self.many):
+            return True
+        given = {e.buffer for e in self.reads} <= {b.name for b in self.trial.kernel.inputs}
+        return self.block * self.row >= PLACES_WAITING and (not self.others or (given and self.even))
+
+    @property
+    def many(self) -> bool:
+        """Whether results are too many to wait in the second cache."""
+        return not self.memory.holds(self.products * self.element, 2)
+
+    @property
+    def products(self) -> int:
+        """How many results there are."""
+        return prod(self.nest.extent(n) or 0 for n in self.nest.names)
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element, of a panel or of a sum."""
+        return self.reads[0].dtype.compute_type.bytes
+
+    @property
+    def scalars(self) -> int:
+        return self._extent(self.loop)
+
+    @property
+    def even(self) -> bool:
+        """Whether there are blocks of vectors enough for threads to share; else they share tiles of scalars."""
+        count, cores = self.width // (PRODUCT_VECTORS * self.lanes), self.machine.cores
+        return count >= TURNS * cores or count % cores == 0
+
+    # Blocks of places -----------------------------------------------------------------------------------
+
+    @cached_property
+    def block(self) -> int:
+        """How many iterations of the loop over `rows` a block has, so that a panel and the lines of the scalars stay in
+        the first cache; none if a row is too long.
+        """
+        rows = (constant_extent(self.rows) or 1) if self.places else 0
+        return max((d for d in range(1, rows + 1) if rows % d == 0 and d <= self._most), default=0)
+
+    @property
+    def enough(self) -> bool:
+        """Whether a block is not much smaller than the first cache would let it be."""
+        return 2 * self.block > min(self._most, constant_extent(self.rows) or 1)
+
+    @property
+    def _most(self) -> int:
+        """The most iterations of a block."""
+        vectors = PRODUCT_VECTORS * self.lanes * self.element
+        near = int(KEPT * self.machine.l1.size) // (vectors + LINE)
+        return max(near, self._streamed // vectors) // self.row
+
+    @property
+    def _streamed(self) -> int:
+        """Bytes of a panel in the second cache, if that serves: half as many where operands come from afar, and there
+        is no room for those of two blocks and the results.
+        """
+        most = int(self.memory.usable(2, PANEL_STREAMED))
+        if not self.execution.hides_loads:
+            return 0
+        places = most // (PRODUCT_VECTORS * self.lanes * self.element)
+        held = 2 * places * (self.scalars + self.width) + self.products
+        return most // 2 if self.afar and not self.memory.holds(held * self.element, 2, ALL) else most
+
+    @property
+    def rows(self) -> For:
+        """The loop over places that comes in blocks: the last but one, or the only one."""
+        return self.places[-2:][0]
+
+    @property
+    def row(self) -> int:
+        """The places of one of its iterations."""
+        return constant_extent(self.places[-1]) or 1 if len(self.places) > 1 else 1
+
+    @cached_property
+    def parts(self) -> int:
+        """How many parts of the places have results of their own, so that threads can share them: where blocks of
+        vectors are too few for that, and blocks of places, all in one loop, many.  They depend on the machine's cores,
+        however many threads will run.
+        """
+        alone = len(self.places) == 1 and not (self.whole or self.others or self.many or self.even)
+        if not alone or self.nest.names[-1] != self.vector:
+            return 1
+        count = (constant_extent(self.rows) or 1) // self.block
+        most = min(self.machine.cores, count // TURNS, PARTS)
+        return max(d for d in range(1, max(1, most) + 1) if count % d == 0)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all places are one block, so that sums never wait: they stay in the first cache, or results are too
+        many to wait in the second and a panel of all places is not.
+        """
+        count = prod(constant_extent(s) or 1 for s in self.places) // self.row
+        if self.others or self.block in (0, count):
+            return self.block > 0 and not self.others
+        panel = self.bytes(self.reads[0]) // (self.width // (PRODUCT_VECTORS * self.lanes))
+        return self.many and self.memory.holds(panel, 2, PANEL_ALL_PLACES)
+
+    @cached_property
+    def late(self) -> bool:
+        """Whether fetching both operands from where they lie takes long beside the arithmetic."""
+        size, m = sum(map(self.bytes, self.reads)), self.machine
+        rate = m.memory_bytes_per_second if self.afar else m.l3.bytes_per_second
+        places = prod(constant_extent(s) or 1 for s in self.places)
+        arithmetic = places * self.products / self.lanes / m.fma_per_second
+        return not self.memory.holds(2 * size, 2, KEPT) and size / rate > EXPOSED_ROWS * arithmetic
+
+    @cached_property
+    def afar(self) -> bool:
+        """Whether the operands come from beyond the caches."""
+        return not self.memory.holds(sum(map(self.bytes, self.reads)), 3, FOUND_SUMS)
+
+    def bytes(self, e: Load) -> int:
+        width = self.width if e is self.reads[0] else self.scalars
+        return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self.places)
+
+    @property
+    def copied(self) -> bool:
+        """Whether what a block reads of the vectors does not lie together as it is, or is read often enough for a copy
+        that begins at a line: arrays as given may not, and then each of their vectors lies across two.
+        """
+        tiles = -(-self.scalars // PRODUCT_POSITIONS) * prod(self._extent(n) for n in self.others)
+        return self.width > PRODUCT_VECTORS * self.lanes or tiles >= TILES_OF_ALIGNED
