@@ -88,8 +88,6 @@ FAR_READS = 2
 """second caches: of reads that come from afar again and again [E114]"""
 OWN_SUMS = 4
 """part of the second cache: for sums of a thread's own [E111]"""
-PANEL_IN_PARTS = 1 / 8
-"""share of the second cache: from which a panel takes room from what else waits there [E062]"""
 PANEL_LARGE = 1 / 4
 """share of the second cache: from which a copy as a whole pushes out of it what is used with it [not recorded]"""
 PANEL_ALL_TERMS = 1 / 4
@@ -258,8 +256,6 @@ SMALLEST_SQUARE = 4
 """elements: the edge of the smallest square block that is transposed in registers [not recorded]"""
 SHORTEST_ROW = 8
 """results: the shortest row that is worth transposing [not recorded]"""
-PANEL_PIECE = 256
-"""bytes: of each row that a part of a panel copies at least: whole lines, a few next to each other [E062]"""
 PANEL_OVERLAP = 5 / 4
 """factor: the most that panels copy together, of what there is: rows at their borders are in several [E076]"""
 NON_TEMPORAL = 5

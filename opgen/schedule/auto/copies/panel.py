@@ -22,10 +22,8 @@ from opgen.schedule.auto.nests import depends, nest_around, nest_of, nests, read
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     ALL,
-    PANEL_IN_PARTS,
     PANEL_LARGE,
     PANEL_OVERLAP,
-    PANEL_PIECE,
     TURNS,
 )
 from opgen.schedule.cost.memory import Memory
@@ -100,7 +98,7 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
     """Replace the copy of a large input by panels, one for each iteration of a loop around a nest that makes an
     intermediate in blocks, if the second cache holds them; whether that was done.
 
-    The loop is the innermost whose panels copy little twice; a panel that is large is made, and used, part by part.
+    The loop is the innermost whose panels copy little twice.
     """
     around = nest_around(marks.kernel, vector)
     pack = next(s for s in trial.steps[marks.before : marks.packed] if isinstance(s, Pack))
@@ -112,9 +110,6 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
         if again.take(replace(pack, at=loop)) and _copied(again.kernel, pack.name) <= most:
             shared = any(s.kind == "parallel" for s in around.loops)
             panel = _allocated(again.kernel, pack.name).buffer
-            if shared and not memory.holds(bytes_of(panel), 2, PANEL_IN_PARTS):
-                again = _in_parts(marks, pack, vector, most) or again
-            panel = _allocated(again.kernel, pack.name).buffer
             transposed = transposed_blocks(again, pack.name, machine.vector_bytes, () if shared else None)
             if (
                 not memory.holds(bytes_of(panel), 2, ALL)
@@ -124,20 +119,6 @@ def panelled_around(trial: Trial, marks: Marks, vector: str, machine: Machine) -
                 return False
             return trial.adopt(again, marks.before)
     return False
-
-
-def _in_parts(marks: Marks, pack: Pack, vector: str, most: float) -> Trial | None:
-    """Panels of a part of what a nest reads, along the input's lines; None if they would copy much twice."""
-    nest = nest_of(marks.kernel, vector)
-    uses = [e for e in nest.outside_loads if e.buffer == pack.buffer]
-    size, loop = PANEL_PIECE // uses[0].dtype.bytes, nest.names[0]
-    extent = nest.extent(loop) or 0
-    if loop == vector or extent <= size or extent % size or not all(depends(e.indices[-1:], loop) for e in uses):
-        return None
-    panels = Trial(marks.kernel)
-    block, part = panels.fresh(f"{loop}_b"), panels.fresh(f"{loop}_t")
-    taken = panels.take(Split(loop, size, "exact", block, part), replace(pack, at=block))
-    return panels if taken and _copied(panels.kernel, pack.name) <= most else None
 
 
 def panelled_items(trial: Trial, marks: Marks, loops: tuple[str, ...], machine: Machine) -> None:
