@@ -9,21 +9,65 @@ declare noalias ptr @malloc(i64) nobuiltin nounwind
 
 declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
 
-declare i64 @llvm.smax.i64(i64, i64)
-
 declare i64 @llvm.smin.i64(i64, i64)
+
+declare i64 @llvm.smax.i64(i64, i64)
 
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 
 declare void @free(ptr) nobuiltin nounwind
 
-define internal i32 @conv2d_backprop_filter_float32_NHWC.c_o(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @conv2d_backprop_filter_float32_NHWC.r(ptr noalias readonly align 4 %input, ptr noalias readonly align 4 %out_backprop, ptr noalias writeonly align 4 %output, i64 %begin, i64 %end) noinline #0 {
 entry:
   %acc = alloca [128 x float], align 64
-  %c_o.any = icmp slt i64 %begin, %end
-  br i1 %c_o.any, label %c_o.body, label %c_o.done
+  %r.any = icmp slt i64 %begin, %end
+  br i1 %r.any, label %r.body, label %r.done
+r.body:
+  %r = phi i64 [ %begin, %entry ], [ %r.next, %s.done ]
+  %r.offset = add i64 %r, 9
+  %smin = call i64 @llvm.smin.i64(i64 %r.offset, i64 16)
+  %r.offset.1 = add i64 %r, -7
+  %smax = call i64 @llvm.smax.i64(i64 %r.offset.1, i64 0)
+  %smax.offset = sub i64 %smin, %smax
+  %input_panel_1.any = icmp slt i64 0, %smax.offset
+  %smax.scaled = mul i64 %smax, 256
+  %input.at = getelementptr float, ptr %input, i64 %smax.scaled
+  %r.scaled = mul i64 %r, -1
+  %r.offset.2 = add i64 %r.scaled, 7
+  %smax.2 = call i64 @llvm.smax.i64(i64 0, i64 %r.offset.2)
+  %r.offset.3 = add i64 %r.scaled, 23
+  %smin.2 = call i64 @llvm.smin.i64(i64 16, i64 %r.offset.3)
+  %y.any = icmp slt i64 %smax.2, %smin.2
+  %r.scaled.1 = mul i64 %r, 128
+  %smax.scaled.2 = mul i64 %smax, 128
+  %smax.offset.2 = sub i64 %r.scaled.1, %smax.scaled.2
+  %r.scaled.2 = mul i64 %r, 4096
+  %output.at = getelementptr float, ptr %output, i64 %r.scaled.2
+  br label %s.body
+s.body:
+  %s = phi i64 [ 0, %r.body ], [ %s.next, %c_o.done ]
+  %s.offset = add i64 %s, 9
+  %smin.1 = call i64 @llvm.smin.i64(i64 %s.offset, i64 16)
+  %s.offset.1 = add i64 %s, -7
+  %smax.1 = call i64 @llvm.smax.i64(i64 %s.offset.1, i64 0)
+  %smax.offset.1 = sub i64 %smin.1, %smax.1
+  %input_panel_2.any = icmp slt i64 0, %smax.offset.1
+  %smax.scaled.1 = mul i64 %smax.1, 16
+  %input.at.1 = getelementptr float, ptr %input.at, i64 %smax.scaled.1
+  %s.scaled = mul i64 %s, -1
+  %s.offset.2 = add i64 %s.scaled, 7
+  %smax.3 = call i64 @llvm.smax.i64(i64 0, i64 %s.offset.2)
+  %s.offset.3 = add i64 %s.scaled, 23
+  %smin.3 = call i64 @llvm.smin.i64(i64 16, i64 %s.offset.3)
+  %x.any = icmp slt i64 %smax.3, %smin.3
+  %s.scaled.1 = mul i64 %s, 8
+  %smax.scaled.3 = mul i64 %smax.1, 8
+  %smax.offset.3 = sub i64 %s.scaled.1, %smax.scaled.3
+  %s.scaled.2 = mul i64 %s, 256
+  %output.at.1 = getelementptr float, ptr %output.at, i64 %s.scaled.2
+  br label %c_o.body
 c_o.body:
-  %c_o = phi i64 [ %begin, %entry ], [ %c_o.next, %r.done ]
+  %c_o = phi i64 [ 0, %s.body ], [ %c_o.next, %n.done ]
   %input_panel.block = call ptr @malloc(i64 131135)
   %input_panel.null = icmp eq ptr %input_panel.block, null
   br i1 %input_panel.null, label %input_panel.failed, label %input_panel.ready
@@ -33,62 +77,44 @@ input_panel.ready:
   %input_panel.up = getelementptr i8, ptr %input_panel.block, i64 63
   %input_panel = call ptr @llvm.ptrmask.p0.i64(ptr %input_panel.up, i64 -64)
   %c_o.scaled = mul i64 %c_o, 8
-  %input.at = getelementptr float, ptr %input, i64 %c_o.scaled
+  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %c_o.scaled
   br label %input_panel_0.body
 input_panel_0.body:
   %input_panel_0 = phi i64 [ 0, %input_panel.ready ], [ %input_panel_0.next, %input_panel_1.done ]
   %input_panel_0.scaled = mul i64 %input_panel_0, 4096
-  %input.at.1 = getelementptr float, ptr %input.at, i64 %input_panel_0.scaled
+  %input.at.3 = getelementptr float, ptr %input.at.2, i64 %input_panel_0.scaled
   %input_panel_0.scaled.1 = mul i64 %input_panel_0, 2048
   %input_panel.at = getelementptr float, ptr %input_panel, i64 %input_panel_0.scaled.1
-  br label %input_panel_1.body
+  br i1 %input_panel_1.any, label %input_panel_1.body, label %input_panel_1.done
 input_panel_1.body:
   %input_panel_1 = phi i64 [ 0, %input_panel_0.body ], [ %input_panel_1.next, %input_panel_2.done ]
   %input_panel_1.scaled = mul i64 %input_panel_1, 256
-  %input.at.2 = getelementptr float, ptr %input.at.1, i64 %input_panel_1.scaled
+  %input.at.4 = getelementptr float, ptr %input.at.3, i64 %input_panel_1.scaled
   %input_panel_1.scaled.1 = mul i64 %input_panel_1, 128
   %input_panel.at.1 = getelementptr float, ptr %input_panel.at, i64 %input_panel_1.scaled.1
-  br label %input_panel_2.body
+  br i1 %input_panel_2.any, label %input_panel_2.body, label %input_panel_2.done
 input_panel_2.body:
   %input_panel_2 = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.next, %input_panel_2.body ]
   %input_panel_2.scaled = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.scaled.next, %input_panel_2.body ]
   %input_panel_2.scaled.1 = phi i64 [ 0, %input_panel_1.body ], [ %input_panel_2.scaled.1.next, %input_panel_2.body ]
-  %input.at.3 = getelementptr float, ptr %input.at.2, i64 %input_panel_2.scaled
-  %input.value = load <8 x float>, ptr %input.at.3, align 4
+  %input.at.5 = getelementptr float, ptr %input.at.4, i64 %input_panel_2.scaled
+  %input.value = load <8 x float>, ptr %input.at.5, align 4
   %input_panel.at.2 = getelementptr float, ptr %input_panel.at.1, i64 %input_panel_2.scaled.1
   store <8 x float> %input.value, ptr %input_panel.at.2, align 32
   %input_panel_2.next = add nsw i64 %input_panel_2, 1
-  %input_panel_2.more = icmp slt i64 %input_panel_2.next, 16
+  %input_panel_2.more = icmp slt i64 %input_panel_2.next, %smax.offset.1
   %input_panel_2.scaled.next = add i64 %input_panel_2.scaled, 16
   %input_panel_2.scaled.1.next = add i64 %input_panel_2.scaled.1, 8
   br i1 %input_panel_2.more, label %input_panel_2.body, label %input_panel_2.done
 input_panel_2.done:
   %input_panel_1.next = add nsw i64 %input_panel_1, 1
-  %input_panel_1.more = icmp slt i64 %input_panel_1.next, 16
+  %input_panel_1.more = icmp slt i64 %input_panel_1.next, %smax.offset
   br i1 %input_panel_1.more, label %input_panel_1.body, label %input_panel_1.done
 input_panel_1.done:
   %input_panel_0.next = add nsw i64 %input_panel_0, 1
   %input_panel_0.more = icmp slt i64 %input_panel_0.next, 16
   br i1 %input_panel_0.more, label %input_panel_0.body, label %input_panel_0.done
 input_panel_0.done:
-  %c_o.scaled.1 = mul i64 %c_o, 128
-  %output.at = getelementptr float, ptr %output, i64 %c_o.scaled.1
-  br label %r.body
-r.body:
-  %r = phi i64 [ 0, %input_panel_0.done ], [ %r.next, %s.done ]
-  %r.scaled = mul i64 %r, -1
-  %r.offset = add i64 %r.scaled, 7
-  %smax = call i64 @llvm.smax.i64(i64 0, i64 %r.offset)
-  %r.offset.1 = add i64 %r.scaled, 23
-  %smin = call i64 @llvm.smin.i64(i64 16, i64 %r.offset.1)
-  %y.any = icmp slt i64 %smax, %smin
-  %r.scaled.1 = mul i64 %r, 128
-  %input_panel.at.3 = getelementptr float, ptr %input_panel, i64 %r.scaled.1
-  %r.scaled.2 = mul i64 %r, 4096
-  %output.at.1 = getelementptr float, ptr %output.at, i64 %r.scaled.2
-  br label %s.body
-s.body:
-  %s = phi i64 [ 0, %r.body ], [ %s.next, %n.done ]
   store <8 x float> zeroinitializer, ptr %acc, align 64
   %acc.at = getelementptr float, ptr %acc, i64 8
   store <8 x float> zeroinitializer, ptr %acc.at, align 32
@@ -120,31 +146,25 @@ s.body:
   store <8 x float> zeroinitializer, ptr %acc.at.13, align 64
   %acc.at.14 = getelementptr float, ptr %acc, i64 120
   store <8 x float> zeroinitializer, ptr %acc.at.14, align 32
-  %s.scaled = mul i64 %s, -1
-  %s.offset = add i64 %s.scaled, 7
-  %smax.1 = call i64 @llvm.smax.i64(i64 0, i64 %s.offset)
-  %s.offset.1 = add i64 %s.scaled, 23
-  %smin.1 = call i64 @llvm.smin.i64(i64 16, i64 %s.offset.1)
-  %x.any = icmp slt i64 %smax.1, %smin.1
-  %s.scaled.1 = mul i64 %s, 8
-  %input_panel.at.4 = getelementptr float, ptr %input_panel.at.3, i64 %s.scaled.1
+  %input_panel.at.3 = getelementptr float, ptr %input_panel, i64 %smax.offset.2
+  %input_panel.at.4 = getelementptr float, ptr %input_panel.at.3, i64 %smax.offset.3
   br label %n.body
 n.body:
-  %n = phi i64 [ 0, %s.body ], [ %n.next, %y.done ]
+  %n = phi i64 [ 0, %input_panel_0.done ], [ %n.next, %y.done ]
   %n.scaled = mul i64 %n, 4096
   %out_backprop.at = getelementptr float, ptr %out_backprop, i64 %n.scaled
   %n.scaled.1 = mul i64 %n, 2048
   %input_panel.at.5 = getelementptr float, ptr %input_panel.at.4, i64 %n.scaled.1
   br i1 %y.any, label %y.body, label %y.done
 y.body:
-  %y = phi i64 [ %smax, %n.body ], [ %y.next, %x.done ]
+  %y = phi i64 [ %smax.2, %n.body ], [ %y.next, %x.done ]
   %y.scaled = mul i64 %y, 256
   %out_backprop.at.1 = getelementptr float, ptr %out_backprop.at, i64 %y.scaled
   %y.scaled.1 = mul i64 %y, 128
   %input_panel.at.6 = getelementptr float, ptr %input_panel.at.5, i64 %y.scaled.1
   br i1 %x.any, label %x.body, label %x.done
 x.body:
-  %x = phi i64 [ %smax.1, %y.body ], [ %x.next, %x.body ]
+  %x = phi i64 [ %smax.3, %y.body ], [ %x.next, %x.body ]
   %x.scaled = mul i64 %x, 16
   %out_backprop.at.2 = getelementptr float, ptr %out_backprop.at.1, i64 %x.scaled
   %out_backprop.value = load <8 x float>, ptr %out_backprop.at.2, align 4
@@ -257,11 +277,11 @@ x.body:
   %fma.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %out_backprop.value.1, <8 x float> %input_panel.splat.31, <8 x float> %acc.value.15)
   store <8 x float> %fma.15, ptr %acc.at.14, align 32
   %x.next = add nsw i64 %x, 1
-  %x.more = icmp slt i64 %x.next, %smin.1
+  %x.more = icmp slt i64 %x.next, %smin.3
   br i1 %x.more, label %x.body, label %x.done
 x.done:
   %y.next = add nsw i64 %y, 1
-  %y.more = icmp slt i64 %y.next, %smin
+  %y.more = icmp slt i64 %y.next, %smin.2
   br i1 %y.more, label %y.body, label %y.done
 y.done:
   %n.next = add nsw i64 %n, 1
@@ -269,8 +289,8 @@ y.done:
   br i1 %n.more, label %n.body, label %n.done
 n.done:
   %acc.value.16 = load <8 x float>, ptr %acc, align 64
-  %s.scaled.2 = mul i64 %s, 256
-  %output.at.2 = getelementptr float, ptr %output.at.1, i64 %s.scaled.2
+  %c_o.scaled.1 = mul i64 %c_o, 128
+  %output.at.2 = getelementptr float, ptr %output.at.1, i64 %c_o.scaled.1
   store <8 x float> %acc.value.16, ptr %output.at.2, align 4
   %acc.value.17 = load <8 x float>, ptr %acc.at, align 32
   %output.at.3 = getelementptr float, ptr %output.at.2, i64 8
@@ -317,23 +337,23 @@ n.done:
   %acc.value.31 = load <8 x float>, ptr %acc.at.14, align 32
   %output.at.17 = getelementptr float, ptr %output.at.2, i64 120
   store <8 x float> %acc.value.31, ptr %output.at.17, align 4
+  call void @free(ptr %input_panel.block)
+  %c_o.next = add nsw i64 %c_o, 1
+  %c_o.more = icmp slt i64 %c_o.next, 2
+  br i1 %c_o.more, label %c_o.body, label %c_o.done
+c_o.done:
   %s.next = add nsw i64 %s, 1
   %s.more = icmp slt i64 %s.next, 16
   br i1 %s.more, label %s.body, label %s.done
 s.done:
   %r.next = add nsw i64 %r, 1
-  %r.more = icmp slt i64 %r.next, 16
+  %r.more = icmp slt i64 %r.next, %end
   br i1 %r.more, label %r.body, label %r.done
 r.done:
-  call void @free(ptr %input_panel.block)
-  %c_o.next = add nsw i64 %c_o, 1
-  %c_o.more = icmp slt i64 %c_o.next, %end
-  br i1 %c_o.more, label %c_o.body, label %c_o.done
-c_o.done:
   ret i32 0
 }
 
-define internal void @conv2d_backprop_filter_float32_NHWC.c_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @conv2d_backprop_filter_float32_NHWC.r.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %input.word = getelementptr i64, ptr %context, i64 1
   %input = load ptr, ptr %input.word, align 8
@@ -341,7 +361,7 @@ entry:
   %out_backprop = load ptr, ptr %out_backprop.word, align 8
   %output.word = getelementptr i64, ptr %context, i64 3
   %output = load ptr, ptr %output.word, align 8
-  %status = call i32 @conv2d_backprop_filter_float32_NHWC.c_o(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
+  %status = call i32 @conv2d_backprop_filter_float32_NHWC.r(ptr %input, ptr %out_backprop, ptr %output, i64 %begin, i64 %end)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %report, label %done
 report:
@@ -355,7 +375,7 @@ define internal i32 @conv2d_backprop_filter_float32_NHWC.work(ptr %parallel_for,
 entry:
   %context = alloca [4 x i64], align 8
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 2
+  %several = icmp slt i64 %second, 16
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -370,12 +390,12 @@ shared:
   store ptr %out_backprop, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store ptr %output, ptr %word.3, align 8
-  call void %parallel_for(ptr @conv2d_backprop_filter_float32_NHWC.c_o.chunk, ptr %context, i64 0, i64 2, i64 %threads)
+  call void %parallel_for(ptr @conv2d_backprop_filter_float32_NHWC.r.chunk, ptr %context, i64 0, i64 16, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @conv2d_backprop_filter_float32_NHWC.c_o(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 2)
+  %status.1 = call i32 @conv2d_backprop_filter_float32_NHWC.r(ptr %input, ptr %out_backprop, ptr %output, i64 0, i64 16)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]
