@@ -27,7 +27,7 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     edge = max(1, vector_bytes // buffer.dtype.bytes)
     if _order(trial, copy)[-1:] == (rank - 1,):
         shared = _shared(trial, [*outer, last[0]] if around is None else around)
-        return _row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
+        return row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
     while sizes and edge > min(sizes.values()):
         edge //= 2
     if len(sizes) < 2 or edge < SMALLEST_SQUARE:
@@ -65,7 +65,7 @@ def _order(trial: Trial, copy: str) -> tuple[int, ...]:
     return next((s.order for s in reversed(trial.steps) if isinstance(s, Pack) and s.name == copy), ())
 
 
-def _row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
+def row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
     """Vectors along a row, shorter ones where it is; whether that was legal."""
     while lanes > max(1, extent):
         lanes //= 2

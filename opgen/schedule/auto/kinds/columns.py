@@ -27,7 +27,6 @@ from opgen.schedule.cost.calibration import (
 )
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
-    Flatten,
     Parallel,
     Partition,
     Permute,
@@ -88,16 +87,6 @@ class Columns(LaneNest):
     def _partial(self) -> str:
         return self.trial.fresh(f"{self.nest.allocations[0].name}_part")
 
-    def _joined(self) -> list[str]:
-        """The loops of the reduction, those joined that walk through what is read row after row."""
-        terms = [s.var for s in self.nest.inner_loops]
-        while len(terms) > 1:
-            both = self.trial.fresh(f"{terms[-2]}_{terms[-1]}")
-            if not self.trial.take(Flatten(terms[-2], terms[-1], both)):
-                break
-            terms[-2:] = [both]
-        return terms
-
     def _count(self, term: str) -> int:
         loops = self.trial.nest(self.vector).inner_loops
         return next(constant_extent(s) or 0 for s in loops if s.var == term)
@@ -111,7 +100,7 @@ class Columns(LaneNest):
             return False
         size, tail = self._piece()
         shared = [*self._others, *([outer] if size < self._vectors and tail == "exact" else [])]
-        terms = self._joined()
+        terms = list(self.trial.joined(self.roles.terms))
         near = self._ragged and not self._far  # masked sums that threads share stay in the first cache
         parts = 1 if near or self._enough(shared, size) else self._parts(self._count(terms[0]))
         chains = 1 if parts > 1 else self._chains(size, self._count(terms[-1]))
@@ -205,7 +194,7 @@ class Columns(LaneNest):
 
     def _in_order(self) -> bool:
         """Some rows side by side, in parts for threads, while the sums wait in the first cache."""
-        terms = self._joined()
+        terms = list(self.trial.joined(self.roles.terms))
         parts = 1 if self._others else self._parts(self._count(terms[0]))
         sums, around = self.nest.allocations[0].name, self._others
         if parts > 1:

@@ -19,7 +19,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import tiled
 from opgen.schedule.auto.contraction.prepared import Prepared
 from opgen.schedule.auto.contraction.words import as_words
-from opgen.schedule.auto.copies.blocks import transposed_blocks
+from opgen.schedule.auto.copies.blocks import row_by_row, transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.copies.results import transposed_results
@@ -32,7 +32,6 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
 from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES
 from opgen.schedule.cost.memory import Memory
-from opgen.schedule.split import Tail
 from opgen.schedule.steps import (
     Carry,
     ComputeAt,
@@ -41,10 +40,8 @@ from opgen.schedule.steps import (
     Parallel,
     Permute,
     Regroup,
-    Split,
     Step,
     Tighten,
-    Vectorize,
     Widen,
 )
 
@@ -216,22 +213,12 @@ class Pairs:
         """Schedule the nest that makes a copy; whether it was legal."""
         if self._across(self.copies[copy]):
             return transposed_blocks(trial, copy, self.machine.vector_bytes)
-        self._lanes(trial, copy)
-        nest = _nest(trial, copy)
-        return nest is not None and trial.fused_prefix(nest.names[:2], Parallel)
-
-    def _lanes(self, trial: Trial, copy: str) -> None:
-        """Lanes along the last dimension of a copy's nest."""
         nest = _nest(trial, copy)
         if nest is None:
-            return
-        last = nest.names[-1]
-        extent, lanes = nest.extent(last) or 0, self.machine.vector_bytes // PAIR_BYTES
-        while lanes > extent:
-            lanes //= 2
-        if lanes > 1:
-            tail: Tail = "exact" if extent % lanes == 0 else "overlap"
-            trial.take(Split(last, lanes, tail, f"{last}_o", f"{last}_l"), Vectorize(f"{last}_l"))
+            return False
+        row_by_row(trial, nest.names[-1], nest.extent(nest.names[-1]) or 0, self.machine.vector_bytes // PAIR_BYTES)
+        filled = _nest(trial, copy) or nest
+        return trial.fused_prefix(filled.names[:2], Parallel)
 
     def in_blocks(self, before: Trial, ready: int) -> None:
         """Make the copies block by block, where sums wait in results: in the innermost loop outside of them.  `before`
