@@ -318,7 +318,7 @@ def kinds_of(choice: Choice) -> list[str]:
 
 
 def test_kinds_of_contractions_are_compared_by_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, kernel = replace(typical(64), latency=8), product(196, 256, 1024)
+    machine, kernel = replace(typical(64), latency=8), product(196, 128, 512)
     (choice,) = choices(kernel, machine)
     assert {"products", "nest"} <= set(kinds_of(choice))
     assert choice.chosen is not None

@@ -92,7 +92,7 @@ def test_partial_sums_wait_where_inputs_do_not_fit() -> None:
 
 def test_few_channels_are_joined_by_the_taps_beside_them() -> None:
     text = text_of(layer("filter", 224, 3, 64, 7, 2))
-    assert "unroll s_i\nunroll c\n" in text
+    assert "unroll s\nunroll c\n" in text
     assert "partition x 1, -2\n" in text
 
 
