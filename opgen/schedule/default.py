@@ -25,6 +25,7 @@ from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, nests
 from opgen.schedule.auto.recurrences import rows_at_once
+from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import STEP_SHARED
@@ -84,6 +85,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
         if not trial.unless_broken(_named(nest), lambda: _by_itself(nest, trial, machine)):
             trial.unless_broken(f"{_named(nest)}, in parallel", lambda: trial.take(Parallel(nest.names[0])))
 
+    trial.unless_broken("sums of products", lambda: separated(trial))
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)

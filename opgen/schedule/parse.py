@@ -20,6 +20,7 @@ pitch sums 1 65
 transpose k_i, c_i
 tensorize x_i, k_i, c_i -> tiles
 regroup y_i, x_o
+separate s -> first
 carry r at=k_o
 divide n_p at=k_o -> sums
 prefetch input at=y_o in=x
@@ -309,6 +310,12 @@ def _regroup(line: Line) -> steps.Step:
     return steps.Regroup(loop, inside, line.command.span)
 
 
+def _separate(line: Line) -> steps.Step:
+    _shape(line, "separate LOOP -> FIRST", 1, results=1)
+    loop = line.arguments[0].text
+    return steps.Separate(loop, _names(line, f"{loop}_first")[0], line.command.span)
+
+
 def _carry(line: Line) -> steps.Step:
     _shape(line, "carry LOOP at=LOOP", 1, ["at"])
     if "at" not in line.options:
@@ -395,6 +402,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "tensorize": _tensorize,
     "rfactor": _rfactor,
     "regroup": _regroup,
+    "separate": _separate,
     "carry": _carry,
     "divide": _divide,
     "prefetch": _prefetch,

@@ -9,29 +9,24 @@ from opgen.diagnostics import Span
 from opgen.loop.nodes import Expr, Kernel, LoopKind, Space
 from opgen.loop.print import print_expr
 from opgen.schedule import kinds
-from opgen.schedule.carry import carry
 from opgen.schedule.compute_at import compute_at
-from opgen.schedule.distribute import distribute
-from opgen.schedule.divide import divide
 from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
 from opgen.schedule.pack import pack
 from opgen.schedule.pad import pad
-from opgen.schedule.pair import pair
 from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
 from opgen.schedule.pitch import pitch
 from opgen.schedule.prefetch import prefetch
 from opgen.schedule.recode import recode
-from opgen.schedule.regroup import regroup
 from opgen.schedule.reorder import reorder
-from opgen.schedule.rfactor import rfactor
 from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.stream import stream
-from opgen.schedule.tensorize import tensorize
+from opgen.schedule.sum_steps import *  # noqa: F403  (steps are read together)
+from opgen.schedule.sum_steps import SumStep
 from opgen.schedule.tighten import tighten
 from opgen.schedule.transpose import transpose
 from opgen.schedule.version import version
@@ -288,104 +283,6 @@ class Recode:
 
 
 @dataclass(frozen=True)
-class Distribute:
-    loop: str
-    first: str
-    second: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"distribute {self.loop} -> {self.first}, {self.second}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return distribute(kernel, self.loop, self.first, self.second)
-
-
-@dataclass(frozen=True)
-class Pair:
-    loop: str
-    first: str
-    second: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"pair {self.loop} -> {self.first}, {self.second}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return pair(kernel, self.loop, self.first, self.second)
-
-
-@dataclass(frozen=True)
-class Tensorize:
-    rows: str
-    columns: str
-    depth: str
-    name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"tensorize {self.rows}, {self.columns}, {self.depth} -> {self.name}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
-
-
-@dataclass(frozen=True)
-class Rfactor:
-    loop: str
-    factor: int
-    partial: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"rfactor {self.loop} {self.factor} -> {self.partial}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return rfactor(kernel, self.loop, self.factor, self.partial)
-
-
-@dataclass(frozen=True)
-class Regroup:
-    loop: str
-    inside: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"regroup {self.loop}, {self.inside}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return regroup(kernel, self.loop, self.inside)
-
-
-@dataclass(frozen=True)
-class Carry:
-    loop: str
-    at: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"carry {self.loop} at={self.at}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return carry(kernel, self.loop, self.at)
-
-
-@dataclass(frozen=True)
-class Divide:
-    loop: str
-    at: str
-    name: str
-    space: Space = "heap"
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"divide {self.loop} at={self.at} space={self.space} -> {self.name}"
-
-    def run(self, kernel: Kernel) -> Kernel:
-        return divide(kernel, self.loop, self.at, self.name, self.space)
-
-
-@dataclass(frozen=True)
 class Prefetch:
     buffer: str
     at: str
@@ -484,17 +381,11 @@ Step: TypeAlias = (
     | Transpose
     | Widen
     | Recode
-    | Distribute
-    | Pair
-    | Tensorize
-    | Rfactor
-    | Regroup
-    | Carry
-    | Divide
     | Prefetch
     | Fill
     | Stream
     | Partition
     | Tighten
     | Version
+    | SumStep
 )

@@ -373,3 +373,9 @@ ROWS_AT_ONCE = 8
 """rows: that go through short steps together, as many as there are ways in a set of the first cache [E152]"""
 STEP_STORES = 2
 """stores: of a short step, the most [E152]"""
+
+# Sums over several indices ------------------------------------------------------------------------------------------
+SEPARATE = 1.25
+"""times as many multiplications: from which one index of a sum is summed first, into memory [E160]"""
+GATHERED = 4
+"""times: what a product in lanes takes that gather an operand, of one whose operands lie consecutively [E160]"""

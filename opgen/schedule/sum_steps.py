@@ -1,0 +1,133 @@
+"""The steps of schedules that change how sums are made: in another order, of other factors, by other instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opgen.diagnostics import Span
+from opgen.loop.nodes import Kernel, Space
+from opgen.schedule.carry import carry
+from opgen.schedule.distribute import distribute
+from opgen.schedule.divide import divide
+from opgen.schedule.pair import pair
+from opgen.schedule.regroup import regroup
+from opgen.schedule.rfactor import rfactor
+from opgen.schedule.separate import separate
+from opgen.schedule.tensorize import tensorize
+
+
+@dataclass(frozen=True)
+class Carry:
+    loop: str
+    at: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"carry {self.loop} at={self.at}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return carry(kernel, self.loop, self.at)
+
+
+@dataclass(frozen=True)
+class Divide:
+    loop: str
+    at: str
+    name: str
+    space: Space = "heap"
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"divide {self.loop} at={self.at} space={self.space} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return divide(kernel, self.loop, self.at, self.name, self.space)
+
+
+@dataclass(frozen=True)
+class Rfactor:
+    loop: str
+    factor: int
+    partial: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"rfactor {self.loop} {self.factor} -> {self.partial}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return rfactor(kernel, self.loop, self.factor, self.partial)
+
+
+@dataclass(frozen=True)
+class Regroup:
+    loop: str
+    inside: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"regroup {self.loop}, {self.inside}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return regroup(kernel, self.loop, self.inside)
+
+
+@dataclass(frozen=True)
+class Separate:
+    loop: str
+    first: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"separate {self.loop} -> {self.first}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return separate(kernel, self.loop, self.first)
+
+
+@dataclass(frozen=True)
+class Distribute:
+    loop: str
+    first: str
+    second: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"distribute {self.loop} -> {self.first}, {self.second}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return distribute(kernel, self.loop, self.first, self.second)
+
+
+@dataclass(frozen=True)
+class Pair:
+    loop: str
+    first: str
+    second: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"pair {self.loop} -> {self.first}, {self.second}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return pair(kernel, self.loop, self.first, self.second)
+
+
+@dataclass(frozen=True)
+class Tensorize:
+    rows: str
+    columns: str
+    depth: str
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"tensorize {self.rows}, {self.columns}, {self.depth} -> {self.name}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return tensorize(kernel, self.rows, self.columns, self.depth, self.name)
+
+
+SumStep: TypeAlias = Carry | Divide | Rfactor | Regroup | Separate | Distribute | Pair | Tensorize
+
+__all__ = ["Carry", "Distribute", "Divide", "Pair", "Regroup", "Rfactor", "Separate", "SumStep", "Tensorize"]
