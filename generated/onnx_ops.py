@@ -8875,9 +8875,9 @@ def resize(
         n... = pick(dims, at)...
         wanted... = (if count(sizes) > 0 then pick(sizes, changed) else repeat(0, count(changed)))...
         whole = prod(max(n, 1)...)
-        least = -max(([-9223372036854775807, (-(wanted * (whole // max(n, 1))))...])...)
-        largest = max(([0, (wanted * (whole // max(n, 1)))...])...)
-        common = if keep_aspect_ratio_policy == not_larger then least else largest
+        shares... = (wanted * (whole // max(n, 1)))...
+        common = if keep_aspect_ratio_policy == not_larger then min(([9223372036854775807, shares...])...) else
+            max(([0, shares...])...)
         kept... = repeat(1, if keep_aspect_ratio_policy == stretch then 0 else 1)...
         over... = (if count(scales) > 0 then pick(numerators(scales), changed) else if count(kept) > 0 then
             repeat(common, count(changed)) else wanted)...
@@ -8885,59 +8885,43 @@ def resize(
             repeat(whole, count(changed)) else n)...
         m... = (if count(scales) > 0 then n * over // under else if count(kept) > 0 then (2 * over * n + under) //
             (2 * under) else over)...
+        reach = if mode == cubic then 2 else 1
+        smoothed = if antialias then 1 else 0
+        excluded = if exclude_outside then 1 else 0
         step..., first..., parts... = coordinates(n, m, over, under, coordinate_transformation_mode)...
         near_step..., near_first..., near_parts... = nearest_to(step, first, parts, nearest_mode)...
-        weighted... = repeat(1, if antialias or exclude_outside or coordinate_transformation_mode ==
-            tf_crop_and_resize then 1 else 0)...
-        spot... = positions(count(at))...
-        reach = if mode == cubic then 2 else 1
-        half... = ceildiv(reach * (if antialias then max(over, under) else over), over)...
-        taps = 2 * max(([1, half...])...)
-        most = max(([1, m...])...)
-        crop_from[d] = if present(roi) then if d == spot then float64(roi[changed] else 0)... else float64(0) else
-            float64(0) where d < count(at)
-        crop_to[d] = if present(roi) then if d == spot then float64(roi[changed + count(given)] else 0)... else
-            float64(0) else float64(0) where d < count(at)
-        asked[d, o] = if d == spot then if crop == 0 then float64(o * step + first) / float64(parts) else (if over *
-            n == under then float64(n - 1) / 2 else float64(o * (n - 1) * under) / float64(over * n - under)) *
-            (crop_to[d] - crop_from[d]) + crop_from[d] * float64(n - 1)... else float64(0) where d < count(at), o <
-            most
-        size[d] = if d == spot then int64(n)... else int64(0) where d < count(at)
-        halves[d] = if d == spot then int64(half)... else int64(0) where d < count(at)
-        shrunk[d] = if d == spot and antialias then min(float64(over) / float64(under), 1)... else float64(1) where
-            d < count(at)
-        beyond[d, o] = crop == 1 and (asked[d, o] < 0 or asked[d, o] > float64(size[d] - 1)) where d < count(at), o
-            < most
-        rounded[d, o] = if nearest_mode == floor then floor(asked[d, o]) else if nearest_mode == ceil then
-            ceil(asked[d, o]) else if nearest_mode == round_prefer_floor then ceil(asked[d, o] - 0.5) else
-            floor(asked[d, o] + 0.5)
-        near[d, o] = min(max(int64(rounded[d, o]), 0), size[d] - 1)
-        tap[d, o, t] = int64(ceil(asked[d, o])) - halves[d] + int64(t) where t < taps
-        apart[d, o, t] = abs(float64(tap[d, o, t]) - asked[d, o]) * shrunk[d]
-        part[d, o, t] = if int64(t) >= 2 * halves[d] or exclude_outside and (tap[d, o, t] < 0 or tap[d, o, t] >=
-            size[d]) then 0 else if mode == linear then max(1 - apart[d, o, t], 0) else if apart[d, o, t] <= 1 then
-            ((cubic_coeff_a + 2) * apart[d, o, t] - (cubic_coeff_a + 3)) * apart[d, o, t] * apart[d, o, t] + 1 else
-            if apart[d, o, t] < 2 then ((cubic_coeff_a * apart[d, o, t] - 5 * cubic_coeff_a) * apart[d, o, t] + 8 *
-            cubic_coeff_a) * apart[d, o, t] - 4 * cubic_coeff_a else 0
-        inner[d, o, t] = min(max(tap[d, o, t], 0), size[d] - 1)
-        total[d, o] = sum[t](part[d, o, t])
-        weight[d, o, t] = if total[d, o] == 0 then 0 else part[d, o, t] / total[d, o]
-        Y[place(i, o, at)...] = if count(weighted) > 0 and any((beyond[spot, o] else true)...) then
-            T(extrapolation_value) else if count(weighted) > 0 and (mode == nearest or not is_float(T)) then
-            (X[place(i, near[spot, o] else 0, at)...] else 0) else if count(weighted) > 0 then sum[r... <
-            repeat(taps, count(at))...]( (X[place(i, inner[spot, o, r], at)...] else 0) * prod(T(weight[spot, o,
-            r])...)) else if mode == nearest or not is_float(T) then (X[place(i, min(max((o * near_step +
-            near_first) // near_parts, 0), n - 1), at)...] else 0) else if mode == linear then sum[r... < repeat(2,
-            count(at))... if all((r == 0 or (o * step + first) % parts != 0)...)]( X[place(i, min(max((o * step +
-            first) // parts + r, 0), n - 1), at)...] * prod((if r == 0 then 1 - T((o * step + first) % parts) /
-            T(parts) else T((o * step + first) % parts) / T(parts))...)) else sum[r... < repeat(4, count(at))... if
-            all((r == 1 or (o * step + first) % parts != 0)...)]( X[place(i, min(max((o * step + first) // parts + r
-            - 1, 0), n - 1), at)...] * prod((if r == 1 or r == 2 then ((cubic_coeff_a + 2) * abs(T((o * step +
-            first) % parts) / T(parts) + 1 - T(r)) - (cubic_coeff_a + 3)) * (T((o * step + first) % parts) /
-            T(parts) + 1 - T(r)) * (T((o * step + first) % parts) / T(parts) + 1 - T(r)) + 1 else ((cubic_coeff_a *
-            abs(T((o * step + first) % parts) / T(parts) + 1 - T(r)) - 5 * cubic_coeff_a) * abs(T((o * step + first)
-            % parts) / T(parts) + 1 - T(r)) + 8 * cubic_coeff_a) * abs(T((o * step + first) % parts) / T(parts) + 1
-            - T(r)) - 4 * cubic_coeff_a)...))
+        begin[]... = (if present(roi) then float64(roi[changed] else 0) else repeat(float64(0), count(changed)))...
+        end[]... = (if present(roi) then float64(roi[changed + count(given)] else 0) else repeat(float64(0),
+            count(changed)))...
+        cropped[o]... = ((if over * n == under then float64(n - 1) / 2 else float64(o * (n - 1) * under) /
+            float64(over * n - under)) * (end[] - begin[]) + begin[] * float64(n - 1))... where o < m
+        nearest[o]... = (if nearest_mode == floor then floor(cropped[o]) else if nearest_mode == ceil then
+            ceil(cropped[o]) else if nearest_mode == round_prefer_floor then ceil(cropped[o] - 0.5) else
+            floor(cropped[o] + 0.5))...
+        same... = (if crop == 0 and step == parts and first == 0 then 1 else 0)...
+        half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
+        taps... = (if same == 1 then 1 else 2 * half)...
+        lead... = (if same == 1 then 0 else half - 1)...
+        below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
+            o < m
+        part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
+            T(parts))... where o < m
+        tap[t, o]... = (below[o] + int64(t - lead))... where t < taps
+        source[t, o]... = min(max(tap[t, o], 0), int64(n - 1))...
+        apart[t, o]... = (abs(part[o] - T(t - lead)) * (if smoothed == 1 then min(T(over) / T(under), 1) else 1))...
+            where t < taps
+        kernel[t, o]... = (if excluded == 1 and tap[t, o] != source[t, o] then 0 else if reach == 1 then max(1 -
+            apart[t, o], 0) else if apart[t, o] <= 1 then ((cubic_coeff_a + 2) * apart[t, o] - (cubic_coeff_a + 3))
+            * apart[t, o] * apart[t, o] + 1 else if apart[t, o] < 2 then cubic_coeff_a * (((apart[t, o] - 5) *
+            apart[t, o] + 8) * apart[t, o] - 4) else 0)...
+        total[o]... = sum[t](kernel[t, o])...
+        weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
+            total[o])...
+        Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
+            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
+            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
+            else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8996,10 +8980,36 @@ def resize_by_scales(
         over... = pick(numerators(scales), at)...
         under... = pick(denominators(scales), at)...
         m... = (n * over // under)...
-        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
-            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
-            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
-            over) / T(over) else T(o * under % over) / T(over))...))
+        crop = 0
+        reach = 1
+        smoothed = 0
+        excluded = 0
+        step..., first..., parts... = coordinates(n, m, over, under, asymmetric)...
+        near_step..., near_first..., near_parts... = nearest_to(step, first, parts, floor)...
+        same... = (if crop == 0 and step == parts and first == 0 then 1 else 0)...
+        half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
+        taps... = (if same == 1 then 1 else 2 * half)...
+        lead... = (if same == 1 then 0 else half - 1)...
+        below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
+            o < m
+        part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
+            T(parts))... where o < m
+        tap[t, o]... = (below[o] + int64(t - lead))... where t < taps
+        source[t, o]... = min(max(tap[t, o], 0), int64(n - 1))...
+        apart[t, o]... = (abs(part[o] - T(t - lead)) * (if smoothed == 1 then min(T(over) / T(under), 1) else 1))...
+            where t < taps
+        kernel[t, o]... = (if excluded == 1 and tap[t, o] != source[t, o] then 0 else if reach == 1 then max(1 -
+            apart[t, o], 0) else if apart[t, o] <= 1 then ((cubic_coeff_a + 2) * apart[t, o] - (cubic_coeff_a + 3))
+            * apart[t, o] * apart[t, o] + 1 else if apart[t, o] < 2 then cubic_coeff_a * (((apart[t, o] - 5) *
+            apart[t, o] + 8) * apart[t, o] - 4) else 0)...
+        total[o]... = sum[t](kernel[t, o])...
+        weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
+            total[o])...
+        Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
+            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
+            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
+            else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9044,10 +9054,36 @@ def upsample(
         over... = pick(numerators(scales), at)...
         under... = pick(denominators(scales), at)...
         m... = (n * over // under)...
-        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
-            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
-            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
-            over) / T(over) else T(o * under % over) / T(over))...))
+        crop = 0
+        reach = 1
+        smoothed = 0
+        excluded = 0
+        step..., first..., parts... = coordinates(n, m, over, under, asymmetric)...
+        near_step..., near_first..., near_parts... = nearest_to(step, first, parts, floor)...
+        same... = (if crop == 0 and step == parts and first == 0 then 1 else 0)...
+        half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
+        taps... = (if same == 1 then 1 else 2 * half)...
+        lead... = (if same == 1 then 0 else half - 1)...
+        below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
+            o < m
+        part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
+            T(parts))... where o < m
+        tap[t, o]... = (below[o] + int64(t - lead))... where t < taps
+        source[t, o]... = min(max(tap[t, o], 0), int64(n - 1))...
+        apart[t, o]... = (abs(part[o] - T(t - lead)) * (if smoothed == 1 then min(T(over) / T(under), 1) else 1))...
+            where t < taps
+        kernel[t, o]... = (if excluded == 1 and tap[t, o] != source[t, o] then 0 else if reach == 1 then max(1 -
+            apart[t, o], 0) else if apart[t, o] <= 1 then ((cubic_coeff_a + 2) * apart[t, o] - (cubic_coeff_a + 3))
+            * apart[t, o] * apart[t, o] + 1 else if apart[t, o] < 2 then cubic_coeff_a * (((apart[t, o] - 5) *
+            apart[t, o] + 8) * apart[t, o] - 4) else 0)...
+        total[o]... = sum[t](kernel[t, o])...
+        weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
+            total[o])...
+        Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
+            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
+            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
+            else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9092,10 +9128,36 @@ def upsample_by_attributes(
         over... = pick(numerators(scales), at)...
         under... = pick(denominators(scales), at)...
         m... = (n * over // under)...
-        Y[place(i, o, at)...] = if mode == nearest or not is_float(T) then (X[place(i, min(o * under // over, n -
-            1), at)...] else 0) else sum[r... < repeat(2, count(at))... if all((r == 0 or o * under % over !=
-            0)...)]( X[place(i, min(o * under // over + r, n - 1), at)...] * prod((if r == 0 then 1 - T(o * under %
-            over) / T(over) else T(o * under % over) / T(over))...))
+        crop = 0
+        reach = 1
+        smoothed = 0
+        excluded = 0
+        step..., first..., parts... = coordinates(n, m, over, under, asymmetric)...
+        near_step..., near_first..., near_parts... = nearest_to(step, first, parts, floor)...
+        same... = (if crop == 0 and step == parts and first == 0 then 1 else 0)...
+        half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
+        taps... = (if same == 1 then 1 else 2 * half)...
+        lead... = (if same == 1 then 0 else half - 1)...
+        below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
+            o < m
+        part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
+            T(parts))... where o < m
+        tap[t, o]... = (below[o] + int64(t - lead))... where t < taps
+        source[t, o]... = min(max(tap[t, o], 0), int64(n - 1))...
+        apart[t, o]... = (abs(part[o] - T(t - lead)) * (if smoothed == 1 then min(T(over) / T(under), 1) else 1))...
+            where t < taps
+        kernel[t, o]... = (if excluded == 1 and tap[t, o] != source[t, o] then 0 else if reach == 1 then max(1 -
+            apart[t, o], 0) else if apart[t, o] <= 1 then ((cubic_coeff_a + 2) * apart[t, o] - (cubic_coeff_a + 3))
+            * apart[t, o] * apart[t, o] + 1 else if apart[t, o] < 2 then cubic_coeff_a * (((apart[t, o] - 5) *
+            apart[t, o] + 8) * apart[t, o] - 4) else 0)...
+        total[o]... = sum[t](kernel[t, o])...
+        weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
+            total[o])...
+        Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
+            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
+            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
+            else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.

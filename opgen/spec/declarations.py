@@ -256,6 +256,18 @@ class FileBuilder(TreeBuilder):
             tuple(self.range(r) for r in where if r is not None),
         )
 
+    def _pack_definition(self, node: Branch) -> s.DefinitionDecl:
+        target, subscripts, value, *where = node.children
+        return s.DefinitionDecl(
+            self.span(node),
+            True,
+            self.ident(target),
+            self._all(subscripts),
+            self.expression(as_branch(value).children[0]),
+            tuple(self.range(r) for r in where if r is not None),
+            pack=True,
+        )
+
     def _update(self, node: Branch) -> s.DefinitionDecl:
         target, subscripts, update, value, *where, condition = node.children
         return s.DefinitionDecl(
@@ -338,5 +350,6 @@ _ITEMS: dict[str, Callable[[FileBuilder, Branch], s.Item]] = {
     "rank_decl": FileBuilder._rank,
     "versions_decl": FileBuilder._versions,
     "pack_let": FileBuilder._pack_let,
+    "pack_definition": FileBuilder._pack_definition,
     "count_decl": FileBuilder._count,
 }

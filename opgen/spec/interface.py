@@ -37,6 +37,7 @@ def declare(report: Report, items: Sequence[s.Item]) -> dict[str, Span]:
     arguments = set(_arguments(items))
     results = {i.name for i in items if isinstance(i, s.TensorDecl | s.SeveralDecl) and i.keyword in _RESULTS}
     packs = {n for i in items if isinstance(i, s.PackLet) for n in i.names}  # code has their elements' names only
+    packs |= {i.target for i in items if isinstance(i, s.DefinitionDecl) and i.pack}
     for ident in _declared(items):
         if ident.name in spans:
             first = spans[ident.name]

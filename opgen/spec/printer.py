@@ -294,10 +294,12 @@ def _definition(tree: s.DefinitionDecl) -> Document:
         where = Group(Nest(4, (SPACE, "where ", fill([range_(r) for r in tree.where]))))
     let = "let " if tree.let else ""
     means = "=" if tree.update is None else f"{tree.update}="
+    means = f"... {means}" if tree.pack else f" {means}"
+    made = expanded(tree.value) if tree.pack else expression(tree.value)
     taken: Document = ""
     if tree.condition is not None:
         taken = Group(Nest(4, (SPACE, "if ", expression(tree.condition))))
-    return (let, tree.target.name, "[", subscripts, f"] {means} ", expression(tree.value), where, taken)
+    return (let, tree.target.name, "[", subscripts, f"]{means} ", made, where, taken)
 
 
 @_line.register(s.SpecializeDecl)

@@ -357,7 +357,7 @@ class DefinitionDecl(Node):
     """`target[subscripts] = value where ...`, of an output or (`let`) of an intermediate tensor.
 
     With an `update` ("add", "set", ...) it is `target[subscripts] add= value where ... if condition`, of a tensor that
-    the definition before it defines.
+    the definition before it defines.  Of a `pack`, `let a[i]... = pattern...`, there is a tensor for each element.
     """
 
     let: bool
@@ -367,6 +367,7 @@ class DefinitionDecl(Node):
     where: tuple[Range, ...]
     update: str | None = None
     condition: Expression | None = None
+    pack: bool = False
 
 
 @dataclass(frozen=True, slots=True)

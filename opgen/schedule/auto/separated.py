@@ -76,7 +76,8 @@ def _seconds(results: Sequence[Expr], terms: Sequence[For], factors: Sequence[Ex
     sizes = [*results, *(s.stop for s in terms)]
     count = prod(int(size.value) if isinstance(size, Const) else 0 for size in sizes) * (len(factors) - 1)
     read = [n for f in factors for n in walk_expr(f) if isinstance(n, Load)]
-    scattered = any(depends(e.indices, loops[-1]) and not _in_a_row(e, loops[-1]) for e in read)
+    lanes = loops[-1:]
+    scattered = any(depends(e.indices, n) and not _in_a_row(e, n) for n in lanes for e in read)
     return count * (GATHERED if scattered else 1)
 
 

@@ -144,6 +144,8 @@ def _packs(op: m.GenericOp) -> Iterator[tuple[str, Span]]:
             yield item.name.name, item.name.span
         if isinstance(item, s.PackLet):
             yield from ((n.name, n.span) for n in item.names)
+        if isinstance(item, s.DefinitionDecl) and item.pack:
+            yield item.target.name, item.target.span
         if isinstance(item, s.TensorDecl | s.SeveralDecl) and item.keyword in ("input", "inputs"):
             for dim in item.dims:
                 if isinstance(dim.size, s.Expansion) and isinstance(dim.size.pattern, s.Named):

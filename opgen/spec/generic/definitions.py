@@ -10,7 +10,7 @@ from opgen.spec.generic.evaluate import Evaluator
 from opgen.spec.generic.lengths import Lengths
 from opgen.spec.generic.trees import everything_in
 from opgen.spec.generic.types import QUESTIONS
-from opgen.spec.generic.values import known_condition, known_integer
+from opgen.spec.generic.values import Mistake, known_condition, known_integer
 from opgen.spec.generic.world import Tensor
 
 
@@ -26,6 +26,11 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
             return
         decl = decl if taken is None else dataclasses.replace(decl, condition=None)
     Lengths(evaluator, decl).solve()
+    if decl.pack:
+        count = evaluator.length(decl.value)
+        if count is None:
+            raise Mistake("there is no pack in what is expanded here", decl.value.span)
+        world.tensors_of[name] = tuple(f"{name}_{k}" for k in range(count))
     several = world.tensors_of.get(name)
     for at, target in enumerate(several if several is not None else (name,)):
         yield _one(evaluator, decl, target, at if several is not None else None)
@@ -34,7 +39,7 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
             (isinstance(e, s.Expansion), len(evaluator.all(e.pattern)) if isinstance(e, s.Expansion) else 1)
             for e in decl.subscripts
         )
-        world.tensors[name] = Tensor(parts)
+        world.tensors |= dict.fromkeys(world.tensors_of.get(name, (name,)), Tensor(parts))
     evaluator.lengths.clear()
     evaluator.decided.clear()
 

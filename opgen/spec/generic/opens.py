@@ -25,7 +25,7 @@ def _opens(item: s.Item) -> bool:
             return True
         case s.AlgorithmDecl():
             return is_generic(item.items)
-        case s.DefinitionDecl() if any(r.pack for r in item.where):
+        case s.DefinitionDecl() if item.pack or any(r.pack for r in item.where):
             return True
     return any(
         isinstance(node, s.Expansion | s.Listed | s.Chain) or (isinstance(node, s.Reduction) and _packs(node))
