@@ -8895,13 +8895,15 @@ def resize(
             count(changed)))...
         cropped[o]... = ((if over * n == under then float64(n - 1) / 2 else float64(o * (n - 1) * under) /
             float64(over * n - under)) * (end[] - begin[]) + begin[] * float64(n - 1))... where o < m
-        nearest[o]... = (if nearest_mode == floor then floor(cropped[o]) else if nearest_mode == ceil then
+        rounded[o]... = (if nearest_mode == floor then floor(cropped[o]) else if nearest_mode == ceil then
             ceil(cropped[o]) else if nearest_mode == round_prefer_floor then ceil(cropped[o] - 0.5) else
             floor(cropped[o] + 0.5))...
         same... = (if crop == 0 and step == parts and first == 0 then 1 else 0)...
         half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
         taps... = (if same == 1 then 1 else 2 * half)...
         lead... = (if same == 1 then 0 else half - 1)...
+        nearest[o]... = min(max(if crop == 1 then int64(rounded[o]) else int64((o * near_step + near_first) //
+            near_parts), 0), int64(n - 1))... where o < m
         below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
             o < m
         part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
@@ -8918,10 +8920,9 @@ def resize(
         weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
             total[o])...
         Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
-            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
-            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
-            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
-            else source[t, o], at)...])
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then X[place(i, if same == 1 then o
+            else nearest[o], at)...] else sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) *
+            X[place(i, if same == 1 then o else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -8990,6 +8991,8 @@ def resize_by_scales(
         half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
         taps... = (if same == 1 then 1 else 2 * half)...
         lead... = (if same == 1 then 0 else half - 1)...
+        nearest[o]... = min(max(if crop == 1 then int64(rounded[o]) else int64((o * near_step + near_first) //
+            near_parts), 0), int64(n - 1))... where o < m
         below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
             o < m
         part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
@@ -9006,10 +9009,9 @@ def resize_by_scales(
         weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
             total[o])...
         Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
-            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
-            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
-            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
-            else source[t, o], at)...])
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then X[place(i, if same == 1 then o
+            else nearest[o], at)...] else sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) *
+            X[place(i, if same == 1 then o else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9064,6 +9066,8 @@ def upsample(
         half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
         taps... = (if same == 1 then 1 else 2 * half)...
         lead... = (if same == 1 then 0 else half - 1)...
+        nearest[o]... = min(max(if crop == 1 then int64(rounded[o]) else int64((o * near_step + near_first) //
+            near_parts), 0), int64(n - 1))... where o < m
         below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
             o < m
         part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
@@ -9080,10 +9084,9 @@ def upsample(
         weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
             total[o])...
         Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
-            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
-            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
-            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
-            else source[t, o], at)...])
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then X[place(i, if same == 1 then o
+            else nearest[o], at)...] else sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) *
+            X[place(i, if same == 1 then o else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
@@ -9138,6 +9141,8 @@ def upsample_by_attributes(
         half... = ceildiv(reach * (if smoothed == 1 then max(over, under) else over), over)...
         taps... = (if same == 1 then 1 else 2 * half)...
         lead... = (if same == 1 then 0 else half - 1)...
+        nearest[o]... = min(max(if crop == 1 then int64(rounded[o]) else int64((o * near_step + near_first) //
+            near_parts), 0), int64(n - 1))... where o < m
         below[o]... = (if crop == 1 then int64(floor(cropped[o])) else int64((o * step + first) // parts))... where
             o < m
         part[o]... = (if crop == 1 then T(cropped[o] - floor(cropped[o])) else T((o * step + first) % parts) /
@@ -9154,10 +9159,9 @@ def upsample_by_attributes(
         weight[t, o]... = (if smoothed == 0 and excluded == 0 or total[o] == 0 then kernel[t, o] else kernel[t, o] /
             total[o])...
         Y[place(i, o, at)...] = if crop == 1 and any((cropped[o] < 0 or cropped[o] > float64(n - 1))...) then
-            T(extrapolation_value) else if mode == nearest or not is_float(T) then (X[place(i, min(max(if crop == 1
-            then int64(nearest[o]) else (o * near_step + near_first) // near_parts, 0), n - 1), at)...] else 0) else
-            sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) * X[place(i, if same == 1 then o
-            else source[t, o], at)...])
+            T(extrapolation_value) else if mode == nearest or not is_float(T) then X[place(i, if same == 1 then o
+            else nearest[o], at)...] else sum[t... < taps...]( prod((if same == 1 then 1 else weight[t, o])...) *
+            X[place(i, if same == 1 then o else source[t, o], at)...])
 
     Raises:
         ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.

@@ -331,10 +331,19 @@ def filled(nest: Nest, name: str, lanes: int) -> float:
 
 
 def worth_lanes(nest: Nest, name: str) -> bool:
-    """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own."""
-    touched = [e for e in nest.summed if depends(e.indices, name)]
+    """Whether lanes along a loop read mostly what lies consecutively, or read nothing of their own.
+
+    What is read where other reads say, in gathers, is as these are.
+    """
+    touched = [e for e in nest.summed if depends(e.indices, name) and not _is_told(e, name)]
     consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
     return not touched or 2 * consecutive > len(touched)
+
+
+def _is_told(access: Load, loop: str) -> bool:
+    """Whether reads that follow a loop tell where an access is."""
+    told = (n for i in access.indices for n in walk_expr(i) if isinstance(n, Load))
+    return any(depends(n.indices, loop) for n in told)
 
 
 def mostly_consecutive(nest: Nest, name: str) -> bool:

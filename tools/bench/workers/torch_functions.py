@@ -74,13 +74,15 @@ def _average(x: Tensor, kernel: list[int], strides: list[int], pads: list[int]) 
     return F.avg_pool2d(x, kernel, strides, pads, count_include_pad=False)
 
 
-_MODES = {"nearest": "nearest", "linear": "bilinear", "cubic": "bicubic"}
+_MODES = {"linear": ("linear", "bilinear", "trilinear"), "cubic": ("", "bicubic", "")}
+"""Those that PyTorch names by the number of dimensions, from one on."""
 
 
-def _resize(x: Tensor, mode: str = "nearest", coordinate_transformation_mode: str = "", **sizes: Any) -> Tensor:
-    size = sizes["sizes"][2:] if "sizes" in sizes else None
-    scales = sizes["scales"][2:] if "scales" in sizes else None
-    return F.interpolate(x, size=size, scale_factor=scales, mode=_MODES[mode])
+def _resize(x: Tensor, mode: str = "nearest", antialias: bool = False, **given: Any) -> Tensor:
+    size = given["sizes"][2:] if "sizes" in given else None
+    scales = given["scales"][2:] if "scales" in given else None
+    name = _MODES[mode][x.dim() - 3] if mode in _MODES else mode
+    return F.interpolate(x, size=size, scale_factor=scales, mode=name, antialias=antialias)
 
 
 def _normalised(x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
