@@ -33,6 +33,8 @@ KEPT = 512
 Function = Callable[..., Any]
 _NUMBERS = (int, float, list, tuple, np.ndarray, np.generic)
 _SCALARS = frozenset((bool, int, float, str))
+_ATTRIBUTES = "attributes"
+"""In a key, between tensors and attributes."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class _Form:
     function: Function
     positions: tuple[int, ...]
     attributes: tuple[object, ...]
+    as_given: int
+    """The number of tensors of a call whose tensors are the plain op's, in order; -1 if those are others."""
 
 
 class Generic:
@@ -101,7 +105,9 @@ class Generic:
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None, out: object
     ) -> Any:
         form, given = self._form(tensors, attributes, results)
-        return form.function(*(given[p] for p in form.positions), *form.attributes, out=out)
+        if form.as_given == len(given):
+            return form.function(*given, *form.attributes, out=out)
+        return form.function(*[given[p] for p in form.positions], *form.attributes, out=out)
 
     def _form(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
@@ -110,41 +116,45 @@ class Generic:
         where there is nothing else.
         """
         quick = None if self._numbers is None else self._quick(tensors, attributes, results)
-        if quick is not None:
-            kept = self._forms.get(quick)
-            if kept is not None:
-                return kept, tensors
+        try:
+            kept = None if quick is None else self._forms.get(quick)
+        except TypeError:  # some value cannot be a part of a key
+            return self._found(tensors, attributes, results)
+        if kept is not None:
+            return kept, tensors
         found, given = self._found(tensors, attributes, results)
         quick = self._quick(tensors, attributes, results) if quick is None else quick
-        if quick is not None:
+        if quick is not None and _hashable(quick):
             _keep(self._forms, quick, found)
         return found, given
 
     def _quick(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
     ) -> tuple[object, ...] | None:
-        """What tells the form of a call without a look at the op; None where that does not do."""
-        kinds: list[object] = []
+        """What tells the form of a call without a look at the op; None where that does not do.
+
+        All that a call with arrays alone costs beside its plain op is here: loops without calls, and keys without
+        tuples in them.
+        """
+        numbers, sized = self._numbers or (False,), self._sized
+        last = len(numbers) - 1
+        key: list[object] = [results]
         for at, tensor in enumerate(tensors):
-            if tensor is None:
-                kinds.append(None)
-            elif self._counts(at) and isinstance(tensor, _NUMBERS):
-                kinds.append((tensor.dtype, _plain(tensor)) if isinstance(tensor, np.ndarray) else _plain(tensor))
-            elif type(tensor) is np.ndarray and not self._counts(at):
-                kinds.append((tensor.dtype, tensor.shape if self._sized else tensor.ndim))
+            counts = numbers[at if at < last else last]
+            if type(tensor) is np.ndarray and not counts:
+                key += (tensor.dtype, tensor.shape if sized else tensor.ndim)
+            elif tensor is None:
+                key.append(None)
+            elif counts and isinstance(tensor, _NUMBERS):
+                key.append((tensor.dtype, _plain(tensor)) if isinstance(tensor, np.ndarray) else _plain(tensor))
             else:
                 return None
-        key = (tuple(kinds), _frozen(attributes), results)
-        try:
-            hash(key)
-        except TypeError:
-            return None
-        return None if key[1] is None else key
-
-    def _counts(self, at: int) -> bool:
-        """Whether the values of an argument are a part of the form."""
-        numbers = self._numbers or (False,)
-        return numbers[min(at, len(numbers) - 1)]
+        key.append(_ATTRIBUTES)
+        for name, value in attributes.items():
+            if value is not None:
+                kind = type(value)
+                key += (name, kind, value) if kind in _SCALARS else (name, _plain(value))
+        return tuple(key)
 
     def _found(
         self, tensors: Sequence[object], attributes: Mapping[str, object], results: int | None
@@ -174,7 +184,8 @@ class Generic:
                 raise ArgumentValueError(error.op, error.argument, error.expected, error.given) from None
             attrs = {a.name for a in made.op.attrs}
             values = tuple(made.attributes[n] for n in made.op.signature if n in attrs)
-            found = _Form(self._function(module, made), made.inputs, values)
+            as_given = len(made.inputs) if made.inputs == tuple(range(len(made.inputs))) else -1
+            found = _Form(self._function(module, made), made.inputs, values, as_given)
             if key[1] is not None:
                 _keep(self._forms, key, found)
         return found, given
@@ -203,11 +214,15 @@ def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:
 def _frozen(attributes: Mapping[str, object]) -> object:
     """Attributes as a part of a key; None where they are nothing that can be one."""
     found = tuple((n, _plain(v)) for n, v in attributes.items() if v is not None)
+    return found if _hashable(found) else None
+
+
+def _hashable(key: object) -> bool:
     try:
-        hash(found)
+        hash(key)
     except TypeError:
-        return None
-    return found
+        return False
+    return True
 
 
 def _plain(value: object) -> object:
