@@ -6,9 +6,8 @@ The values are copied, one row for each of the other indices, and each row is so
 
 * Few places are wanted: the best so far are kept in order, and each value that is among them is put in its place,
   O(values * places).
-* At most half of them are wanted: the best so far are kept in a heap, the worst of them at its root, which a better
-  value replaces; what does not come after the worst in the end is merged, O(values + places * log(places) * log(values
-  / places)) on average.
+* At most half of them are wanted: the last of them is found bit by bit, each by counting the values that do not come
+  after it, in lanes; those before it and the first of its equals are merged, O(values * bits + places * log(places)).
 * Else runs of 1, 2, 4, ... values are merged, from the copy to other memory and back, O(n log n).
 
 All are stable.  A NaN is above all numbers.
@@ -19,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from opgen.dtypes import BOOL, INT64, DType
+from opgen.dtypes import BOOL, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from opgen.loop import build as b
-from opgen.loop.nodes import Buffer, Compare, CompareOp, Expr, For, Let, Load, Select, Stmt, Store, Var
+from opgen.loop.nodes import Binary, Buffer, Compare, CompareOp, Expr, For, Let, Load, Select, Stmt, Store, Var
 from opgen.lower.scope import TensorAccess
 from opgen.spec.model import Definition, Index, Read, Reduce
 from opgen.spec.model import Expr as SpecExpr
@@ -30,16 +29,14 @@ from opgen.spec.walk import is_order
 FEW = 16
 """Places for which the best so far are kept, whatever the number of values is."""
 
-MORE = 64
-"""Places up to which this is done where there are `MANY` times as many values: few of them are among the best."""
-
-MANY = 8
-
 HALF = 2
-"""From so many times as many values as places on there is a heap."""
+"""From so many times as many values as places on the last of them is looked for."""
 
-PAIRS = 64
-"""Of values that are merged before it is asked whether there are more, where their number is not known before."""
+TOGETHER = 64
+"""Values of which it is asked together whether there are any among those looked for."""
+
+COUNTED = 1 << 31
+"""Values of a row that are counted in 32 bits."""
 
 DOUBLED = 31
 """Merges from the copy to other memory and back that any row could need: each makes runs 4 times as long."""
@@ -154,7 +151,7 @@ def sorted_rows(
     spare_order = replace(numbered, name=names(f"{d.tensor}_spare_order"))
     spare = replace(keys.buffer, name=names(f"{d.tensor}_spare"))
     others = [r.name for r in d.indices if Index(r.name) != e.place]
-    outer, outer_of_heap = (tuple(b.var(names(f"{d.tensor}_{name}")) for name in others) for _ in range(2))
+    outer, other_outer = (tuple(b.var(names(f"{d.tensor}_{name}")) for name in others) for _ in range(2))
     places = next(size for r, size in zip(d.indices, sizes, strict=True) if Index(r.name) == e.place)
 
     def fresh(name: str) -> str:
@@ -162,16 +159,18 @@ def sorted_rows(
 
     row = _Row(keys.buffer, spare, numbered, spare_order, outer, shape[-1], e.kind == "descending", fresh)
     few = b.compare("le", places, FEW)
-    more = b.both(b.compare("le", places, MORE), b.compare("le", b.mul(places, MANY), row.size))
 
     def each_row(body: Stmt, along: Sequence[Var] = outer) -> Stmt:
         for var, size in reversed(list(zip(along, shape[:-1], strict=True))):
             body = For(var.name, b.index(0), size, body)
         return body
 
-    heaped = each_row(_heaped(replace(row, outer=outer_of_heap), places), outer_of_heap)
-    part = b.when(b.compare("le", b.mul(places, HALF), row.size), heaped, each_row(_merged(row)))
-    sort = b.when(b.either(few, more), each_row(_selected(row, places)), part)
+    part = each_row(_merged(row))
+    if row.keys.dtype != BOOL:
+        counted = each_row(_counted(replace(row, outer=other_outer), places), other_outer)
+        half = b.both(b.compare("le", b.mul(places, HALF), row.size), b.compare("lt", row.size, COUNTED))
+        part = b.when(half, counted, part)
+    sort = b.when(few, each_row(_selected(row, places)), part)
     return [numbered, spare_order, spare], [sort, _taken(d, e, row, order, sizes, names)]
 
 
@@ -234,86 +233,122 @@ def _selected(row: _Row, places: Expr) -> Stmt:
     return b.alloc((n.buffer for n in (key, number, moved, held, held_number)), b.block((fill, scan)))
 
 
-def _heaped(row: _Row, places: Expr) -> Stmt:
-    """The first `places` values in order: the last of them out of a heap of the best so far in the spare memory, then
-    all that do not come after it, merged.
+def _counted(row: _Row, places: Expr) -> Stmt:
+    """The first `places` values in order: the last of them is found bit by bit, by counting those that do not come
+    after it; then all before it, and of its equals those in front, are merged.
     """
-    heap = _Heap(
-        row, b.minimum(places, row.size), row.number("key", row.keys.dtype), row.number("hole"), row.number("child")
-    )
-    first, parent, rest, value = (b.var(row.fresh(n)) for n in ("first", "parent", "rest", "value"))
-    filled = row.put(row.spare, first, row.at(row.keys, first))
-    fill = For(first.name, b.index(0), heap.kept, filled, "ordered")
-    half = b.floordiv(heap.kept, 2)
-    above = row.inside(b.sub(b.sub(half, 1), parent))
-    begun = b.block((heap.key.set(row.at(row.spare, above)), heap.hole.set(above), *heap.sift()))
-    made = For(parent.name, b.index(0), half, begun, "ordered")
-    worst = row.at(row.spare, b.index(0))
-    replaced = b.when(row.before(heap.key.now, worst), b.block((heap.hole.set(0), *heap.sift())))
-    seen = b.block((heap.key.set(row.at(row.keys, rest)), b.when(row.perhaps_before(heap.key.now, worst), replaced)))
-    scan = _apart(row, heap.kept, rest, seen)
-
-    count = row.number("count")
+    kept = b.minimum(places, row.size)
+    search = _Search(row, row.number("last", row.keys.dtype), row.number("seen"))
+    key, equal, count = row.number("key", row.keys.dtype), row.number("equals"), row.number("count")
+    value = b.var(row.fresh("value"))
     here = row.inside(count.now)
-    put = row.put(row.keys, here, heap.key.now), row.put(row.order, here, value), count.set(b.add(count.now, 1))
-    taken = (heap.key.set(row.at(row.keys, value)), b.when(b.negate(row.before(worst, heap.key.now)), b.block(put)))
-    take = For(value.name, b.index(0), row.size, b.block(taken), "ordered")
-    statements = (fill, made, scan, count.set(0), take, _merged(row, count.now))
-    numbers = (heap.key, heap.hole, heap.child, count)
+    put = row.put(row.keys, here, key.now), row.put(row.order, here, value), count.set(b.add(count.now, 1))
+    equals = b.when(b.compare("gt", equal.now, 0), b.block((*put, equal.set(b.sub(equal.now, 1)))))
+    put_or_equal = b.when(search.is_before(key.now), b.block(put), equals)
+    taken = key.set(row.at(row.keys, value)), b.when(search.is_within(key.now), put_or_equal)
+    statements = (
+        search.run(kept),
+        search.count(row.size, search.is_before),
+        equal.set(b.sub(kept, search.seen.now)),
+        count.set(0),
+        search.each(value, b.block(taken)),
+        _merged(row, kept),
+    )
+    numbers = (search.last, search.seen, key, equal, count)
     return b.alloc((n.buffer for n in numbers), b.when(b.compare("ge", places, 1), b.block(statements)))
 
 
-def _apart(row: _Row, start: Expr, place: Var, each: Stmt) -> Stmt:
-    """Something for each place of a row from `start` on: every eighth, then those in the middle between, and so on, so
-    that what is seen first is a sample of all, however they are sorted.
-    """
-    turn, count = b.var(row.fresh("turn")), b.var(row.fresh("seen"))
-    step: Expr = b.index(2)
-    for number, size in ((2, 4), (1, 8), (0, 8)):
-        step = b.select(b.compare("eq", turn, number), b.index(size), step)
-    first = b.select(b.compare("eq", turn, 0), b.index(0), b.floordiv(step, 2))
-    here = b.add(b.add(start, first), b.mul(count, step))
-    body = Let(place, here, b.when(b.compare("lt", place, row.size), each))
-    inner = For(count.name, b.index(0), b.ceildiv(row.size, 2), body, "ordered")
-    return For(turn.name, b.index(0), b.index(4), inner, "ordered")
+@dataclass(frozen=True)
+class _Search:
+    """The last of the first values of a row, and a number of values that were seen."""
+
+    row: _Row
+    last: _Number
+    seen: _Number
+
+    def is_within(self, value: Expr) -> Expr:
+        """Whether a value does not come after the last one."""
+        return b.negate(self.row.before(self.last.now, value))
+
+    def is_before(self, value: Expr) -> Expr:
+        return self.row.before(value, self.last.now)
+
+    def count(self, size: Expr, is_counted: Callable[[Expr], Expr], start: Expr | int = 0) -> Stmt:
+        """How many of so many values, from a place on, are counted; in 32 bits, as many lanes as for most values."""
+        row = self.row
+        j, total = b.var(row.fresh("value")), row.number("total", INT32)
+        one = Select(is_counted(row.at(row.keys, b.add(start, j))), b.const(1, INT32), b.const(0, INT32))
+        count = For(j.name, b.index(0), size, total.set(Binary("add", total.now, one)))
+        steps = total.set(b.const(0, INT32)), count, self.seen.set(b.cast(INT64, total.now))
+        return b.alloc(total.buffer, b.block(steps))
+
+    def run(self, kept: Expr) -> Stmt:
+        """Look for the last value of the first `kept` ones: the greatest code within which so many are."""
+        row, codes = self.row, _Codes(self.row.keys.dtype)
+        code, found, bit = row.number("code", codes.dtype), row.number("found", BOOL), b.var(row.fresh("bit"))
+        tried = codes.with_bit(code.now, bit)
+        each = (
+            self.last.set(codes.value(tried, row.descending)),
+            self.count(row.size, self.is_within),
+            code.set(Select(b.compare("ge", self.seen.now, kept), tried, code.now)),
+            found.set(b.compare("eq", self.seen.now, kept)),
+        )
+        step = b.when(b.negate(found.now), b.block(each))
+        bits = For(bit.name, b.index(0), b.index(codes.dtype.bits), step, "ordered")
+        start = code.set(b.const(0, codes.dtype)), found.set(b.FALSE)
+        end = self.last.set(codes.value(code.now, row.descending))
+        return b.alloc((code.buffer, found.buffer), b.block((*start, bits, end)))
+
+    def each(self, value: Var, taken: Stmt) -> Stmt:
+        """Something for each value, in order, that does not come after the last one: blocks that hold none are left
+        out.
+        """
+        row = self.row
+        block, place, rest = (b.var(row.fresh(name)) for name in ("block", "in_block", "rest"))
+        blocks = b.floordiv(row.size, TOGETHER)
+        begin = b.mul(block, TOGETHER)
+        inner = For(place.name, b.index(0), b.index(TOGETHER), Let(value, b.add(begin, place), taken), "ordered")
+        some = b.when(b.compare("gt", self.seen.now, 0), inner)
+        one = b.block((self.count(b.index(TOGETHER), self.is_within, begin), some))
+        last = Let(value, rest, taken)
+        return b.block(
+            (
+                For(block.name, b.index(0), blocks, one, "ordered"),
+                For(rest.name, b.mul(blocks, TOGETHER), row.size, last, "ordered"),
+            )
+        )
 
 
 @dataclass(frozen=True)
-class _Heap:
-    """`kept` values in the spare memory, none of which comes after the one above it, and one that is to go in."""
+class _Codes:
+    """Unsigned integers for the values of a type, in their order."""
 
-    row: _Row
-    kept: Expr
-    key: _Number
-    hole: _Number
-    child: _Number
+    of: DType
 
-    def sift(self) -> tuple[Stmt, ...]:
-        """The value goes to where the hole is, or as far below as values there come after it."""
-        row, hole, child = self.row, self.hole, self.child
-        level = b.var(row.fresh("level"))
-        here, there = row.inside(hole.now), row.inside(child.now)
-        left, right = row.at(row.spare, there), row.at(row.spare, row.inside(b.add(child.now, 1)))
-        further = b.both(b.compare("lt", b.add(child.now, 1), self.kept), row.before(left, right))
-        down = b.block((row.put(row.spare, here, row.at(row.spare, there)), hole.set(child.now)))
-        step = b.block(
-            (
-                child.set(b.add(child.now, Select(further, b.index(1), b.index(0)))),
-                b.when(row.before(self.key.now, row.at(row.spare, there)), down, child.set(row.size)),
-            )
-        )
-        inside = b.compare("lt", child.now, self.kept)
-        each = b.block((b.when(inside, step), child.set(b.add(b.add(child.now, child.now), 1))))
-        levels = For(level.name, b.index(0), _levels(self.kept), each, "ordered")
-        return child.set(b.add(b.add(hole.now, hole.now), 1)), levels, row.put(row.spare, here, self.key.now)
+    @property
+    def dtype(self) -> DType:
+        return {8: UINT8, 16: UINT16, 32: UINT32, 64: UINT64}[self.of.bits]
 
+    def with_bit(self, code: Expr, bit: Expr) -> Expr:
+        """A code with the bit of a number, counted from the top."""
+        one = Binary("shl", b.const(1, self.dtype), b.cast(self.dtype, b.sub(self.dtype.bits - 1, bit)))
+        return Binary("or", code, one)
 
-def _levels(kept: Expr) -> Expr:
-    """How deep a heap is, or two more."""
-    levels: Expr = b.index(DOUBLED)
-    for depth in range(16, 2, -2):
-        levels = b.select(b.compare("lt", kept, 1 << depth), b.index(depth), levels)
-    return levels
+    def value(self, code: Expr, descending: bool) -> Expr:
+        """The value of a code; of codes in the order of descending values, or of ascending ones turned around.  Those
+        below minus infinity stand for it, so that numbers before all values are none.
+        """
+        everything = b.const((1 << self.dtype.bits) - 1, self.dtype)
+        top = b.const(1 << (self.dtype.bits - 1), self.dtype)
+        if not descending:
+            code = Binary("xor", code, everything)
+        if not self.of.is_float:
+            return b.cast(self.of, Binary("xor", code, top) if self.of.signed else code)
+        fraction = self.of.precision - 1
+        least = b.const((1 << fraction) - 1, self.dtype)
+        code = Select(Compare("lt", code, least), least, code)
+        positive = Compare("ge", code, top)
+        return b.bit_cast(self.of, Select(positive, Binary("xor", code, top), Binary("xor", code, everything)))
 
 
 def _merged(row: _Row, count: Expr | None = None) -> Stmt:
@@ -321,24 +356,24 @@ def _merged(row: _Row, count: Expr | None = None) -> Stmt:
     their numbers.
     """
     width, step, numbering = row.number("width"), b.var(row.fresh("merge")), b.var(row.fresh("value"))
-    size = row.size if count is None else count
-    there = _one_merge(row, width, size)
-    back = replace(row, keys=row.spare, spare=row.keys, order=row.spare_order, spare_order=row.order)
     numbered = For(numbering.name, b.index(0), row.size, row.put(row.order, numbering, numbering), "ordered")
+    row = row if count is None else replace(row, size=count)
+    there = _one_merge(row, width)
+    back = replace(row, keys=row.spare, spare=row.keys, order=row.spare_order, spare_order=row.order)
     first = b.block((width.set(1), *([numbered] if count is None else [])))
     merge = b.block(
         (
             there,
             width.set(b.add(width.now, width.now)),
-            _one_merge(back, width, size),
+            _one_merge(back, width),
             width.set(b.add(width.now, width.now)),
         )
     )
-    each = b.block((b.when(b.compare("eq", step, 0), first), b.when(b.compare("lt", width.now, size), merge)))
+    each = b.block((b.when(b.compare("eq", step, 0), first), b.when(b.compare("lt", width.now, row.size), merge)))
     return b.alloc((width.buffer,), For(step.name, b.index(0), b.index(DOUBLED), each, "ordered"))
 
 
-def _one_merge(row: _Row, width: _Number, size: Expr) -> Stmt:
+def _one_merge(row: _Row, width: _Number) -> Stmt:
     """Pairs of runs of a width, each merged into one of twice the width, in the spare memory: from both ends at once,
     which do not wait for each other.
     """
@@ -348,8 +383,8 @@ def _one_merge(row: _Row, width: _Number, size: Expr) -> Stmt:
     pair = b.block(
         (
             low.set(end.now),
-            middle.set(b.minimum(b.add(low.now, width.now), size)),
-            end.set(b.minimum(b.add(middle.now, width.now), size)),
+            middle.set(b.minimum(b.add(low.now, width.now), row.size)),
+            end.set(b.minimum(b.add(middle.now, width.now), row.size)),
             pairs.set(b.add(t, b.ceildiv(b.sub(end.now, low.now), 2))),
             front.left.set(low.now),
             front.right.set(middle.now),
@@ -369,23 +404,11 @@ def _one_merge(row: _Row, width: _Number, size: Expr) -> Stmt:
     )
     one = (b.when(b.compare("eq", t, pairs.now), pair), *front.read(), *back.read())
     moves = (*front.move(of_front, 1), *back.move(of_back, -1))
-    steps = _up_to(row, t, size, b.block((*one, *moves)))
+    steps = For(t.name, b.index(0), b.ceildiv(row.size, 2), b.block((*one, *moves)), "ordered")
     numbers = (low, middle, end, pairs, *front.numbers, *back.numbers)
     start = tuple(n.set(0) for n in numbers if n.buffer.dtype == INT64)
-    merged = b.when(b.compare("ge", size, 1), b.block((*start, steps)))  # a row has a last place then
+    merged = b.when(b.compare("ge", row.size, 1), b.block((*start, steps)))  # a row has a last place then
     return b.alloc((n.buffer for n in numbers), merged)
-
-
-def _up_to(row: _Row, t: Var, size: Expr, each: Stmt) -> Stmt:
-    """Something for each pair of `size` values; in blocks as far as they go, where their number is not known before."""
-    if size is row.size:
-        return For(t.name, b.index(0), b.ceildiv(size, 2), each, "ordered")
-    block, place = b.var(row.fresh("block")), b.var(row.fresh("in_block"))
-    here = b.add(b.mul(block, PAIRS), place)
-    inner = Let(t, here, b.when(b.compare("lt", b.add(t, t), size), each))
-    pairs = For(place.name, b.index(0), b.index(PAIRS), inner, "ordered")
-    begun = b.when(b.compare("lt", b.mul(block, 2 * PAIRS), size), pairs)
-    return For(block.name, b.index(0), b.ceildiv(row.size, 2 * PAIRS), begun, "ordered")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from opgen.schedule.auto.copies.pitches import pitched
 from opgen.schedule.auto.cpu import CpuNest
 from opgen.schedule.auto.cuda import CudaNest
 from opgen.schedule.auto.decisions import Decisions
-from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, nests
+from opgen.schedule.auto.nests import Nest, count_of_terms, in_steps, is_around_steps, loops_at, nests
 from opgen.schedule.auto.recurrences import rows_at_once
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.sources import Sources
@@ -73,7 +73,13 @@ def _for_cuda(trial: Trial) -> None:
     for s in loops_in(trial.kernel.body):
         summed = any(n.inner_loops for n in nests(trial.kernel) if holds_loop(s, n.names[0]))
         inside = any(holds_loop(o, s.var) for o in bound)
-        if is_around_steps(s) and not summed and not inside and trial.take(Bind(s.var, "block.x")):
+        if not is_around_steps(s) or inside:
+            continue
+        rows = loops_at(trial.kernel, s)
+        if not isinstance(rows.core, For):  # recurrences one after the other, each row by a thread
+            CudaNest(rows, trial).run()
+            bound.append(s)
+        elif not summed and trial.take(Bind(s.var, "block.x")):
             bound.append(s)
     for nest in nests(trial.kernel):
         if not any(holds_loop(s, nest.names[0]) for s in bound):

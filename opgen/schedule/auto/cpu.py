@@ -28,8 +28,8 @@ class CpuNest:
             return False
         vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
-            if vector is not None:  # not worth the time that a better schedule takes to build
-                self._chosen(registry.QUICK)
+            # not worth the time that a better schedule takes to build
+            self._chosen(registry.QUICK if vector is not None else registry.QUICK_SUMS)
             return False
         found = self._chosen(registry.KINDS)
         if not found:

@@ -145,13 +145,18 @@ def nest_around(kernel: Kernel, loop: str) -> Nest | None:
     return next((n for n in nests(kernel) if holds_loop(n.core, loop)), None)
 
 
+def loops_at(kernel: Kernel, s: For) -> Nest:
+    """A loop and those that stand directly in it, whatever the last one holds."""
+    return _nest(s, _shapes(kernel))
+
+
 def is_around_steps(s: Stmt) -> bool:
     """Whether a loop is there for nothing but the steps of recurrences, one for each of its iterations."""
     while isinstance(s, For | Let | Alloc):
         if isinstance(s, For) and s.kind == "ordered":
             return True
         s = s.body
-    return False
+    return isinstance(s, Block) and any(p.kind == "ordered" for p in loops_in(s))
 
 
 def in_steps(kernel: Kernel, loop: str) -> bool:

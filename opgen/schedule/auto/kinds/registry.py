@@ -81,3 +81,6 @@ KINDS: tuple[Kind, ...] = (
 
 QUICK: tuple[Kind, ...] = (PACKED, Elementwise())
 """Those of nests that run only if data say so."""
+
+QUICK_SUMS: tuple[Kind, ...] = (Whole(),)
+"""Those of such nests whose results lie along no loop."""

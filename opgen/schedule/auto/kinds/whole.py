@@ -11,7 +11,7 @@ from math import prod
 
 from opgen.loop.nodes import Store
 from opgen.machine import Machine
-from opgen.schedule.auto.nests import depends, mostly_consecutive
+from opgen.schedule.auto.nests import depends, in_steps, mostly_consecutive
 from opgen.schedule.auto.partial import partial_sums
 from opgen.schedule.auto.plan import Plan, Private
 from opgen.schedule.auto.site import Site, lanes_of
@@ -27,7 +27,8 @@ class Whole:
         if site.roles.lanes is not None or len(nest.results) != 1 or not isinstance(nest.core, Store):
             return
         (result,), loop = nest.results, nest.names[-1]
-        few = prod(nest.extent(n) or REDUCED_AT_ONCE for n in nest.names) < REDUCED_AT_ONCE
+        once = not in_steps(site.trial.kernel, loop)
+        few = once and prod(nest.extent(n) or REDUCED_AT_ONCE for n in nest.names) < REDUCED_AT_ONCE
         if few or any(depends(result.indices, n) for n in nest.names) or not mostly_consecutive(nest, loop):
             return
         private = Private(loop, nest.extent(loop), result.buffer, lanes_of(nest, machine, None), machine.latency)
