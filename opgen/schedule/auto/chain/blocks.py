@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
@@ -16,6 +16,16 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import BLOCK_FREE, FOUND_SUMS, MADE, PIECE, START
 from opgen.schedule.cost.memory import Memory, Shares
 from opgen.schedule.steps import ComputeAt, Parallel, Split, Step
+
+
+class _Chosen(NamedTuple):
+    """The seconds that memory takes less; the loop of which some iterations make a block, and how many; the
+    intermediates that are made in blocks.
+    """
+
+    gain: float
+    best: tuple[int, int] | None
+    moved: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,21 +43,24 @@ class Blocks:
     @cached_property
     def best(self) -> tuple[int, int] | None:
         """The loop of which some iterations make a block, and how many; None if one block of everything is best."""
-        return self._chosen[1]
+        return self._chosen.best
 
     @property
     def gain(self) -> float:
         """The seconds that memory takes less than in one block of everything."""
-        return self._chosen[0]
+        return self._chosen.gain
 
     @cached_property
-    def _chosen(self) -> tuple[float, tuple[int, int] | None]:
-        depths = self._moved.values()
-        if not depths:
-            return 0, None
-        moved = tuple(self._moved)
-        seconds, (level, size) = self._best(moved, min(depths))
-        return self._seconds(moved, 1) - seconds, None if level < 0 else (level, size)
+    def _chosen(self) -> _Chosen:
+        """The blocks that gain most, of those of the intermediates that move on with at least so many loops."""
+        found = _Chosen(0, None, ())
+        for depth in sorted(set(self._movable.values())):
+            moved = tuple(b for b, own in self._movable.items() if own >= depth)
+            seconds, (level, size) = self._best(moved, depth)
+            gain = self._seconds(moved, 1) - seconds
+            if found.best is None or gain > found.gain:
+                found = _Chosen(gain, None if level < 0 else (level, size), moved)
+        return found
 
     def run(self, trial: Trial) -> bool:
         """Make the best blocks, and the intermediates in them; False if there are none, or it is illegal."""
@@ -71,14 +84,19 @@ class Blocks:
     def _extents(self) -> tuple[int, ...]:
         return tuple(self.last.extent(n) or 0 for n in self.loops)
 
+    @property
+    def _moved(self) -> tuple[str, ...]:
+        """The intermediates that are made in blocks, each after its readers."""
+        return self._chosen.moved
+
     @cached_property
-    def _moved(self) -> dict[str, int]:
-        """The intermediates that are made in blocks, each after its reader, and with how many loops they move on."""
+    def _movable(self) -> dict[str, int]:
+        """The intermediates that could be made in blocks, and with how many loops each moves on."""
         return {b: depth for b, depth in self._depths.items() if depth > 0}
 
     @cached_property
     def _depths(self) -> dict[str, int]:
-        """The intermediates, each after its reader, and with how many of the outer loops each moves on.
+        """The intermediates, each after its readers, and with how many of the outer loops each moves on.
 
         Those that are made in registers do not count.
         """
@@ -94,11 +112,14 @@ class Blocks:
         """For each buffer of the chain, the last first, which of its nest's loops an outer loop decides on."""
         found: dict[str, dict[str, str]] = {}
         for buffer in reversed(self.sources.writers):
-            (reader, *others) = self.sources.readers.get(buffer, [self.last])
-            loops = {n: n for n in self.loops} if reader is self.last else found.get(self.sources.made_by(reader) or "")
-            if loops is not None and not others:
-                found[buffer] = self._followed(buffer, reader, loops)
+            followed = [self._followed_by(buffer, r, found) for r in self.sources.readers.get(buffer, [self.last])]
+            found[buffer] = {n: own for n, own in followed[0].items() if all(f.get(n) == own for f in followed)}
         return found
+
+    def _followed_by(self, buffer: str, reader: Nest, found: dict[str, dict[str, str]]) -> dict[str, str]:
+        """As `_followed`, of a reader that is the last nest or makes one of the buffers that were `found`."""
+        own = {n: n for n in self.loops} if reader is self.last else found.get(self.sources.made_by(reader) or "", {})
+        return self._followed(buffer, reader, own)
 
     def _followed(self, buffer: str, reader: Nest, loops: dict[str, str]) -> dict[str, str]:
         """For each outer loop that decides which part of an intermediate is read: the loop that makes that part."""
@@ -130,20 +151,20 @@ class Blocks:
         Beyond the second cache a line that is written is read before, and written back later; some lines are there
         before blocks are as large as it.
         """
-        piece, shared = sum(map(self._size, moved)) / blocks, self._shared
+        piece, shared = sum(map(self._size, moved)) / blocks, self._shared(moved)
         second = self.machine.l2.size
         far = min(1.0, max(0.0, (piece / second - self.room) / (1 - self.room)))
         rates = self._rate(min(piece, second)), self._rate_of_made(max(piece, second + 1))
         made = (2 + 2 * far) * piece * ((1 - far) / rates[0] + far / rates[1])
         seconds = blocks * (made + shared / self._rate(shared + piece) + START)
-        seconds += self._scattered(blocks)
+        seconds += self._scattered(moved, blocks)
         cores = self.machine.cores
         return seconds if blocks == 1 else seconds * (-(-blocks // cores) * cores / blocks)
 
-    def _scattered(self, blocks: int) -> float:
+    def _scattered(self, moved: tuple[str, ...], blocks: int) -> float:
         """The seconds more that inputs take of whose lines, in order, each block reads short pieces."""
         size, found = max(1, self._extents[0] // blocks), set[str]()
-        for buffer in self._moved if blocks > 1 else ():
+        for buffer in moved if blocks > 1 else ():
             loop = self._followers[buffer][self.loops[0]]
             reads = self.sources.reads(self.sources.writers[buffer])
             short = (e for e in reads if e.dtype.bytes * size < PIECE and depends(e.indices[-1:], loop))
@@ -166,12 +187,11 @@ class Blocks:
         """The bytes of a buffer."""
         return self.sources.size(buffer)
 
-    @cached_property
-    def _shared(self) -> int:
+    def _shared(self, moved: tuple[str, ...]) -> int:
         """The bytes that a block reads and that are the same for all blocks."""
         found: set[str] = set()
-        for buffer in self._moved:
+        for buffer in moved:
             loop = self._followers[buffer][self.loops[0]]
             reads = self.sources.reads(self.sources.writers[buffer])
             found |= {e.buffer for e in reads if not any(loop in free_vars(i) for i in e.indices)}
-        return sum(map(self._size, found - self._moved.keys()))
+        return sum(map(self._size, found.difference(moved)))

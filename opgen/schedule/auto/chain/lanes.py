@@ -33,7 +33,7 @@ class LaneBlocks(Blocks):
 
     def _along_inputs(self) -> bool:
         """Whether an input of which blocks read a part each lies along the loop."""
-        loops = {buffer: self._followers[buffer][self.loops[0]] for buffer in self._moved}
+        loops = {buffer: self._followers[buffer][self.loops[0]] for buffer in self._movable}
         reads = [(e, loop) for b, loop in loops.items() for e in self.sources.reads(self.sources.writers[b])]
         return any(e.buffer not in self.sources.local and depends(e.indices[-1:], loop) for e, loop in reads)
 

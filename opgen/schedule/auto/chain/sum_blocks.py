@@ -120,7 +120,7 @@ class SumBlocks(Blocks):
         rate = self._rate_of_made(max(piece, second + 1)) / BACK if far else self._rate(piece)
         made = 2 * piece / rate
         each = made + sums + START * (1 + len(moved))
-        return blocks * each + self._scattered(blocks)
+        return blocks * each + self._scattered(moved, blocks)
 
     def _rate_within(self, room: float, size: float) -> float:
         """The rate of what stays in a part of the second cache, if that has room for it."""
@@ -133,7 +133,7 @@ class SumBlocks(Blocks):
         nest, loads = self.last, self.last.outside_loads
         shared = all(any(not depends(e.indices, n) for n in nest.names) for e in loads)
         apart = not any(is_contiguous(e, nest.inner_loops[-1].var, nest.shapes) for e in loads)
-        return shared and apart and len({e.buffer for e in loads}) == len(self._moved) == 2
+        return shared and apart and len({e.buffer for e in loads}) == len(self._movable) == 2
 
     @property
     def _resumed(self) -> float:
@@ -154,7 +154,7 @@ class SumBlocks(Blocks):
         """The bytes that all tiles fetch of what they read where the first cache does not keep it from tile to tile."""
         nest, vector = self.last, contiguous_loop(self.last)
         total = 0.0
-        for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._moved}.values():
+        for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._movable}.values():
             uses = prod(nest.extent(n) or 1 for n in nest.names if not depends(load.indices, n))
             lanes = vector is not None and depends(load.indices, vector)
             together = CHAIN_TILE_SCALARS if lanes else CHAIN_TILE_VECTORS * self._lanes
