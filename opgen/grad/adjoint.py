@@ -22,7 +22,7 @@ from opgen.grad.presence import always_taken, choices
 from opgen.grad.solve import composite, digits_apart, solve, within
 from opgen.grad.types import may_vary
 from opgen.grad.untaken import may_be_infinite, may_be_nothing, product_of, unless_nothing
-from opgen.grad.updates import scattered, weights
+from opgen.grad.updates import check_order, scattered, weights
 from opgen.spec.model import (
     Conditional,
     Definition,
@@ -84,6 +84,7 @@ class _Adjoint:
         self._types = types | {d.tensor: d.dtype for d in self._forward.values()}
         self._adjoints = dict(seeds)
         self._wanted = self._dependents()
+        check_order(op, self._wanted)
         self._pieces: dict[str, list[_Piece]] = {}
         self._new: list[Definition] = []
         self._made: dict[str, Definition] = {}

@@ -9,19 +9,33 @@ read at elements, `y[i] = x[ids[i]]`, has an adjoint that is updated there: `dx[
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from opgen.grad.algebra import ONE, ZERO, add, choose, conjunction, divide, mul
 from opgen.grad.equations import refused
-from opgen.spec.model import Conditional, Definition, Expr, Index, IndexRange, Number, Operation, Read, Reduce, Scatter
+from opgen.spec.model import (
+    Conditional,
+    Definition,
+    Expr,
+    Index,
+    IndexRange,
+    Number,
+    Operation,
+    OpSpec,
+    Read,
+    Reduce,
+    Scatter,
+)
 from opgen.spec.updates import renamed
-from opgen.spec.walk import index_names, subexpressions
+from opgen.spec.walk import index_names, reads, subexpressions
 
 _START = Number(-1)
 """The number of what an element is at first."""
 _NEVER = Number(2**62)
 """Greater than the number of any update."""
+PRODUCT_ORDERS = 2
+"""How often `mul=` is differentiated: `_factors` is right for this many factors that are 0."""
 
 Define = Callable[[str, Definition, Expr, str], str]
 """Makes a tensor like that of a definition, with a value and a type, and gives its name."""
@@ -42,6 +56,23 @@ def apart(definition: Definition, fresh: Callable[[Definition], str]) -> tuple[D
         before = replace(definition, tensor=fresh(definition), value=e.start, is_output=False)
         read = Read(before.tensor, definition.subscripts, span=e.span)
         found[:1] = [before, replace(found[0], value=replace(e, start=read))]
+
+
+def check_order(op: OpSpec, varying: Collection[str]) -> None:
+    """Refuses one derivative more of products of updates than there are right ones; `varying` are the tensors that
+    depend on what is differentiated by.
+    """
+    order = op.order + 1
+    if order <= PRODUCT_ORDERS:
+        return
+    for d in op.definitions:
+        e = d.value
+        if isinstance(e, Scatter) and e.kind == "prod" and any(r.tensor in varying for r in reads(e)):
+            which = f"'{op.name}' is a derivative of order {order - 1} of `mul=`"
+            raise refused(
+                f"{which}, which has no derivative of order {order}: it would be wrong where several factors are 0",
+                e.span,
+            )
 
 
 def weights(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import opgen
+from opgen.diagnostics import UserError
 from opgen.runtime.errors import ArgumentValueError
 from tests.bindings.modules import ROOT, generated
 
@@ -125,6 +126,18 @@ def test_second_derivatives_of_products_with_zeros(changed: ModuleType, of: str,
     ids = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
     arguments = {"x": np.array([1.5, 0.0, 2.5, 7.0]), "ids": ids, "v": v, "grad_y": np.array([1.0, -2.0, 3.0, 4.0])}
     _assert_slopes(opgen.gradient(changed.zeros, wrt=of), arguments, wrt)
+
+
+def test_a_third_derivative_of_products_is_refused(changed: ModuleType) -> None:
+    """It would be wrong where several factors are 0.  By the seed, in which all is linear, there is one."""
+    second = opgen.gradient(opgen.gradient(changed.zeros, wrt="v"), wrt="x")
+    ids, v = np.array([0, 0, 0]), np.array([2.0, 0.0, 5.0])
+    given = (np.array([3.0]), ids, v, np.array([1.0]), np.array([1.0, 1.0, 1.0]))
+    by_seed = opgen.gradient(second, wrt="grad_y")(*given, np.array([1.0]))
+    np.testing.assert_array_equal(by_seed, [10.0])
+    for wrt in ("x", "v"):
+        with pytest.raises(UserError, match=r"'ZerosGradient_vGradient_x'.*`mul=`.*no derivative of order 3"):
+            opgen.gradient(second, wrt=wrt)
 
 
 def test_the_last_set_counts() -> None:
