@@ -42,6 +42,8 @@ READABLE = 0x1 | 0x100
 """The bits of `ndarray.flags.num` that say C-contiguous and aligned."""
 _LONG = 64
 """Vectors of sizes that are longer are not looked into."""
+_DEEP = 64
+"""How far numpy lets lists nest."""
 _SIZES = frozenset(np.dtype(c).num for c in "ilq")
 """numpy's numbers of the types int32 and int64, under all of C's names; `dtype.name` takes 2 us."""
 
@@ -171,7 +173,9 @@ class TensorChecks(OpChecks):
 
 def are_bools(value: object) -> bool:
     """Whether a nested list, or a number, is one of True and False."""
-    while isinstance(value, list | tuple) and value:
+    for _ in range(_DEEP):
+        if not isinstance(value, list | tuple) or not value:
+            break
         value = value[0]
     return isinstance(value, bool)
 

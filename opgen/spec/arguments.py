@@ -12,6 +12,11 @@ from opgen.spec import model as m
 from opgen.spec.bounds import bounds, expected_scalar
 from opgen.spec.environment import AttrStored, Value
 
+_LONG = 80
+"""Characters of a value that messages show."""
+_DEEP = 4
+"""How far lists are looked into: none that means something nests deeper."""
+
 AttrArgument: TypeAlias = "int | float | bool | str | Sequence[AttrArgument] | None"
 
 
@@ -135,26 +140,29 @@ def _scalar(attr: m.Attr, value: AttrArgument) -> Value | str | None:
     if attr.kind not in ("int", "float") or isinstance(value, bool) or value is None or _is_list(value):
         return None
     number: int | float
-    if isinstance(value, SupportsIndex):  # any integer type, such as numpy's
-        number = operator.index(value)
-    elif attr.kind == "float" and isinstance(value, SupportsFloat):
-        number = float(value)
-    else:
-        return None
     low, high = bounds(attr)
-    # Written so that NaN, which no bound excludes, passes where there is none.
-    inside = not (number < low or number > high)
-    return (float(number) if attr.kind == "float" else number) if inside else None
+    try:
+        if isinstance(value, SupportsIndex):  # any integer type, such as numpy's
+            number = operator.index(value)
+        elif attr.kind == "float" and isinstance(value, SupportsFloat):
+            number = float(value)
+        else:
+            return None
+        # Written so that NaN, which no bound excludes, passes where there is none.
+        inside = not (number < low or number > high)
+        return (float(number) if attr.kind == "float" else number) if inside else None
+    except (TypeError, ValueError, OverflowError):  # an array of several numbers; an integer beyond all floats
+        return None
 
 
 def _is_list(value: AttrArgument) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def flatten_list(value: AttrArgument) -> list[AttrArgument]:
-    """The scalars of nested lists, in order."""
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [scalar for item in value for scalar in flatten_list(item)]
+def flatten_list(value: AttrArgument, deep: int = _DEEP) -> list[AttrArgument]:
+    """The scalars of nested lists, in order; a list too deep (which may hold itself) counts as one."""
+    if _is_list(value) and isinstance(value, Sequence) and deep:
+        return [scalar for item in value for scalar in flatten_list(item, deep - 1)]
     return [value]
 
 
@@ -182,8 +190,17 @@ def _in_order(op: m.OpSpec, attr: m.Attr, value: AttrStored, words: Mapping[str,
 
 
 def show(value: AttrArgument) -> str:
-    """A value as a caller would write it, cut short where it is long."""
-    if isinstance(value, tuple):
-        value = list(value)
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    """A value as a caller would write it, cut short where it is long; objects by their class."""
+    text = _shown(value, _DEEP)
+    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
+
+
+def _shown(value: object, deep: int) -> str:
+    if isinstance(value, str | bytes):
+        return repr(value[: _LONG + 1])
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_shown(v, deep - 1) for v in value[: _LONG // 3 + 1])}]" if deep else "[...]"
+    if isinstance(value, int) and value.bit_length() > 4 * _LONG:  # Python refuses to write the longest ones
+        return f"an integer of {value.bit_length()} bits"
+    literal = value is None or isinstance(value, int | float)
+    return repr(value) if literal else f"an object of type {type(value).__name__}"

@@ -28,6 +28,6 @@ def _given(counter: OpSpec | GenericOp, arguments: Mapping[str, str]) -> Iterato
         yield from (f"{n}={arguments[n]}" for n in counter.signature if n in arguments)
         return
     for decl in counter.inputs:
-        yield ("*" if isinstance(decl, s.SeveralDecl) else "") + arguments[decl.name.name]
+        yield arguments[decl.name.name]
     for attr in counter.attrs:
         yield f"{attr.name.name}={arguments[attr.name.name]}"

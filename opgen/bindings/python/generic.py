@@ -7,7 +7,8 @@ form is first called, and kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 KEPT = 512
 """Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
+
+MOST = 1 << 24
+"""Numbers of an attribute at most."""
+DEEP = 8
+"""How far lists nest in attributes at most."""
 
 Function = Callable[..., Any]
 _NUMBERS = (int, float, list, tuple, np.ndarray, np.generic)
@@ -60,6 +66,15 @@ class Generic:
         """Whether the values of an input count, for each; not known before the first call."""
         self._sized = False
         """Whether a form depends on sizes."""
+
+    def each(self, argument: str, given: object) -> tuple[object, ...]:
+        """The tensors of an argument that stands for several of them."""
+        if isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping | Set):
+            with suppress(TypeError):  # of an array without dimensions
+                found = tuple(given)
+                if all(tensor is not None for tensor in found):
+                    return found
+        raise Checks(self.name).wrong_type(argument, "a list of tensors", given)
 
     def single(self, tensors: Sequence[object], attributes: Mapping[str, object], out: object) -> Array:
         """The result of an op that has one."""
@@ -165,6 +180,10 @@ class Generic:
 
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
+        checks = Checks(self.name)
+        attributes = {n: _settled(checks, n, v) for n, v in attributes.items()}
+        if results is not None and (isinstance(results, bool) or not isinstance(results, int)):
+            raise checks.wrong_type("results", "an integer", results)
         self._numbers = tuple(isinstance(i, Static) for i in generic.inputs)
         self._sized = depends_on_sizes(generic)
         given = list(tensors)
@@ -225,13 +244,25 @@ def _hashable(key: object) -> bool:
     return True
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, deep: int = DEEP) -> object:
+    """A value as a part of a key: one that cannot be hashed if it is too long, or too deep."""
     if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
+        value = value.tolist() if value.size <= MOST else []
     if not isinstance(value, list | tuple):
         return type(value).__name__, value
     kinds = tuple(map(type, value))
-    return (kinds, tuple(value)) if _SCALARS.issuperset(kinds) else tuple(map(_plain, value))
+    if _SCALARS.issuperset(kinds):
+        return kinds, tuple(value)
+    return tuple(_plain(v, deep - 1) for v in value) if deep else []
+
+
+def _settled(checks: Checks, argument: str, value: object) -> object:
+    """The value of an attribute, of an array the numbers."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    if value.size > MOST:
+        raise checks.wrong(argument, f"at most {MOST} numbers", value)
+    return value.tolist()
 
 
 # Arguments ------------------------------------------------------------------------------------------
@@ -289,7 +320,7 @@ def _kind(checks: Checks, argument: str, value: object) -> tuple[str, int]:
     if array is not None:
         return native(array.dtype).name, array.ndim
     if are_bools(value):
-        return "bool", np.ndim(np.array(value))
+        return "bool", checks.from_list(argument, value, "bool").ndim
     return "", checks.from_list(argument, value, "float64").ndim
 
 
@@ -306,7 +337,12 @@ def _static(checks: Checks, decl: StaticDecl, value: object) -> Argument:
         raise ArgumentValueError(checks.op, argument, "numbers that are known before the call runs", "a symbol")
     array = checks.as_array(argument, value)
     if array is None:
-        array = np.array(value)
+        try:
+            array = np.array(value)
+        except (ValueError, OverflowError) as error:
+            raise checks.wrong(argument, "a nested list of equal lengths", value) from error
+        except TypeError as error:
+            raise checks.wrong_type(argument, "numbers" if floats else "integers", value) from error
     if array.size and array.dtype.kind not in ("iuf" if floats else "iub"):
         raise checks.wrong_type(argument, "numbers" if floats else "integers", value)
     values = np.ravel(array).astype(np.float64 if floats else np.int64).tolist()

@@ -61,17 +61,19 @@ def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> Gen
     results = "" if fixed else local.fresh("results")
     if results:
         keywords.append(ParameterView(results, "int | None", "None"))
-    starred = {d.name.name for d in op.inputs if isinstance(d, s.SeveralDecl)}
-    tensors = [("*" if d.name.name in starred else "") + arguments[d.name.name] for d in op.inputs]
+    operator = names.fresh(f"_{op.function_name}")
+    tensors = [_given(d, arguments[d.name.name], operator) for d in op.inputs]
     given = [f"{literal(a.name.name)}: {arguments[a.name.name]}" for a in op.attrs]
-    call = [f"({', '.join(tensors)}{',' if len(tensors) == 1 else ''})", f"{{{', '.join(given)}}}"]
+    alone = len(tensors) == 1 and tensors[0].startswith("*")
+    several = tensors[0][1:] if alone else f"({', '.join(tensors)}{',' if len(tensors) == 1 else ''})"
+    call = [several, f"{{{', '.join(given)}}}"]
     call += [] if single else [results or "None"]
     returns = "Array" if single else "Array | tuple[Array, ...]" if not listed and not fixed else "tuple[Array, ...]"
     return GenericView(
         name=op.name,
         registered=raw.fresh(op.name),
         function=function,
-        operator=names.fresh(f"_{op.function_name}"),
+        operator=operator,
         positional=positional,
         keywords=tuple(keywords),
         docstring=docstring("\n".join(_docstring(op, arguments, function, results)), 4),
@@ -81,6 +83,13 @@ def generic_view(module: Module, op: GenericOp, names: Names, raw: Names) -> Gen
         handle="Prepared" if single else "Prepared | PreparedSeveral",
         counts=tuple(count_statements(module, op, arguments)),
     )
+
+
+def _given(decl: s.TensorDecl | s.SeveralDecl | s.StaticDecl | s.SizesDecl, argument: str, operator: str) -> str:
+    """What a call hands on of an input."""
+    if isinstance(decl, s.SeveralDecl):
+        return f"*{operator}.each({literal(decl.name.name)}, {argument})"
+    return argument
 
 
 def _inputs(op: GenericOp, arguments: dict[str, str]) -> Iterator[ParameterView]:

@@ -8,11 +8,13 @@ from opgen.diagnostics import Diagnostic, DiagnosticError
 from opgen.spec import model as m
 from opgen.spec import syntax as s
 from opgen.spec.arguments import CallError
+from opgen.spec.generic.attributes import is_list
 from opgen.spec.generic.equation import KIND, written_out
 from opgen.spec.generic.examples import check_examples
 from opgen.spec.generic.given import call_of
 from opgen.spec.generic.instances import checked, expanded
 from opgen.spec.generic.samples import Sample, samples, some_left_out, types, variations
+from opgen.spec.generic.trees import expressions_of, names_in
 from opgen.spec.generic.values import CODE
 from opgen.spec.report import Report
 
@@ -43,6 +45,7 @@ class _Forms:
         self.read: set[str] = set()
         self.demanded: set[str] = set()
         self.asked: set[str] = set()
+        self.filled: set[str] = set()
         self._told: set[tuple[str, str]] = set()
 
     def check(self) -> None:
@@ -92,6 +95,7 @@ class _Forms:
         self.demanded |= expander.world.demanded
         self.asked |= set(expander.narrowed.asked)
         self.effective |= {a.name for a in made.op.attrs} | expander.world.demanded
+        self.filled |= {n for n, v in sample.given().items() if v}
         self.read |= {i.name for i in made.op.tensors if not i.shape_only}
         return True
 
@@ -106,17 +110,36 @@ class _Forms:
             self.report.append(Diagnostic(found.code, found.message, found.span, help))
 
     def _effects(self) -> None:
-        """Notes attributes and inputs that nothing depends on, in any form."""
+        """Notes attributes and inputs that nothing depends on, in any form.
+
+        Where no form that was tried fits with elements in a list, what the definitions name counts.
+        """
+        lists = {a.name.name for a in self.op.attrs if is_list(a)} - self.filled
+        named = _named(self.op) if lists else set()
         for attr in self.op.attrs:
-            used = attr.name.name in self.effective or attr.type.kind.name in ("type", KIND)
+            used = attr.name.name in self.effective | (named & lists) or attr.type.kind.name in ("type", KIND)
             if not used and not attr.compatibility:
                 help = "mark it `compatibility` if it is accepted without effect"
                 self.report.add("S033", f"nothing that the op computes depends on '{attr.name.name}'", attr.span, help)
         for decl in self.op.inputs:
             name = f"{decl.name.name}_0" if isinstance(decl, s.SeveralDecl) else decl.name.name
-            if isinstance(decl, s.TensorDecl | s.SeveralDecl) and name not in self.read and not _shape_only(decl):
+            read = name in self.read or decl.name.name in named
+            if isinstance(decl, s.TensorDecl | s.SeveralDecl) and not read and not _shape_only(decl):
                 help = "mark it shape_only if only its shape counts"
                 self.report.add("S033", f"no definition reads '{decl.name.name}'", decl.span, help)
+
+
+def _named(op: m.GenericOp) -> set[str]:
+    """All that the definitions and sizes of an op's results name, also by what other names stand for."""
+    lets = [i for i in op.decl.items if isinstance(i, s.LetDecl | s.PackLet)]
+    roots = (*op.outputs, *(i for i in op.decl.items if isinstance(i, s.DefinitionDecl)))
+    found, known = {n for item in roots for tree in expressions_of(item) for n in names_in(tree)}, -1
+    while known < len(found):
+        known = len(found)
+        for let in lets:
+            if not found.isdisjoint(n.name for n in let.names):
+                found |= set(names_in(let.value))
+    return found
 
 
 def _shape_only(decl: s.TensorDecl | s.SeveralDecl) -> bool:

@@ -147,7 +147,7 @@ class Sample:
         if not attr.type.shape:
             return one
         if is_list(attr) and attr.type.shape[0] == ANY:
-            return list(LISTS[self.listed](self.rank))
+            return _items(attr, LISTS[self.listed](self.rank))
         count = 1
         for length in attr.type.shape:
             count *= int(length) if isinstance(length, str) else self._counted(length)
@@ -178,6 +178,18 @@ LISTS = (
     lambda rank: (),
 )
 """Values of static inputs and of lists of any length, for a rank."""
+
+
+def _items(attr: s.AttrDecl, numbers: Sequence[int]) -> list[object]:
+    """A list for an attribute: numbers within its bounds, or as many of its words."""
+    words = [w.name.name for w in attr.type.words]
+    if words:
+        return [words[n % len(words)] for n in numbers]
+    if attr.type.kind.name == "bool":
+        return [n > 0 for n in numbers]
+    least = min(numbers, default=0) if attr.minimum is None else float(attr.minimum.text)
+    most = max(numbers, default=0) if attr.maximum is None else float(attr.maximum.text)
+    return [type(n)(min(max(n, least), most)) for n in numbers]
 
 
 def canonical(name: str) -> str:
@@ -213,12 +225,17 @@ def _all_optional(op: m.GenericOp) -> bool:
 
 
 def variations(sample: Sample, demanded: set[str]) -> Iterator[Sample]:
-    """The same call with other values of what its structure depends on: lists and attributes."""
+    """The same call with other values of what its structure depends on: lists, each and all at once, and attributes."""
+    lists = [a for a in sample.op.attrs if is_list(a) and a.type.shape[0] == ANY]
+    if len(lists) > 1:  # which may have to be of one length
+        for make in LISTS:
+            together = {a.name.name: _items(a, make(sample.rank)) for a in lists}
+            yield replace(sample, attributes={**sample.attributes, **together})
     for attr in sample.op.attrs:
         name = attr.name.name
         others: list[object] = []
-        if is_list(attr) and attr.type.shape[0] == ANY:
-            others = [list(make(sample.rank)) for make in LISTS]
+        if attr in lists:
+            others = [_items(attr, make(sample.rank)) for make in LISTS]
         elif isinstance(attr.default, s.ListValue) and not attr.default.items:
             others = [sample.value(attr)]
         elif name not in demanded or attr.type.shape:

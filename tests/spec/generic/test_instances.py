@@ -11,6 +11,7 @@ from opgen.diagnostics import DiagnosticError
 from opgen.spec import load, load_text
 from opgen.spec.arguments import CallError, CallTypeError
 from opgen.spec.generic import Argument, Instance, instance
+from opgen.spec.generic.forms import check_forms
 from opgen.spec.model import GenericOp, Module, OpSpec
 from opgen.spec.unparse import write_op
 
@@ -254,3 +255,21 @@ def test_types_may_be_asked_to_be_the_same() -> None:
     assert "to" not in text(instance(one(body), "Sample", [Argument(F, 1)], {"to": F})).split()
     with pytest.raises(CallError, match="argument 'to': expected the type of 'x', given int32"):
         instance(one(body), "Sample", [Argument(F, 1)], {"to": "int32"})
+
+
+def test_lists_may_have_to_be_of_one_length_or_of_one_that_no_sample_has() -> None:
+    """What no sample can show to have an effect is not said to have none, if a definition names it."""
+    body = """
+      type T in {float32}
+      input x: T[n]
+      attr places: int[...] = []
+      attr factors: float[...] = []
+      attr three: int[...] = []
+      require count(factors) == count(places) : factors "one for each place"
+      require count(three) == 0 or count(three) == 7 : three "none, or seven"
+      output y: T[]
+      y[] = sum(T(factors)...) + sum((x[places] else 0)...) + (if count(three) == 7 then T(three[6]) else 0)
+    """
+    check_forms(one(body))
+    with pytest.raises(DiagnosticError, match=r"S033.*nothing that the op computes depends on 'three'"):
+        check_forms(one(body.replace("T(three[6])", "1").replace("count(three) == 7 then", "count(places) == 7 then")))

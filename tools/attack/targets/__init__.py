@@ -4,6 +4,7 @@ from tools.attack.finding import Target
 from tools.attack.targets.c_calls import CCalls
 from tools.attack.targets.calls import Calls
 from tools.attack.targets.command_lines import CommandLines
+from tools.attack.targets.forms import Forms
 from tools.attack.targets.kept import Kept
 from tools.attack.targets.language import Language
 from tools.attack.targets.manifests import Manifests
@@ -14,5 +15,6 @@ from tools.attack.targets.texts import Texts
 from tools.attack.targets.threads import Threads
 
 TARGETS: dict[str, type[Target]] = {
-    t.name: t for t in (Calls, CCalls, CommandLines, Kept, Language, Manifests, Races, Schedules, Specs, Texts, Threads)
+    t.name: t
+    for t in (Calls, CCalls, CommandLines, Forms, Kept, Language, Manifests, Races, Schedules, Specs, Texts, Threads)
 }

@@ -43,7 +43,7 @@ class Calls(Target):
                 warnings.simplefilter("ignore")
                 found = getattr(self.module, call.op)(**arguments)
         except (BoomError, TypeError) as error:
-            if isinstance(error, BoomError) or is_typed(error) or _is_pythons(error, call.op):
+            if isinstance(error, BoomError) or is_typed(error) or is_pythons(error, call.op):
                 return
             raise FoundError(described(error), text) from error
         except Exception as error:
@@ -54,9 +54,9 @@ class Calls(Target):
             np.asarray(result).sum()
 
 
-def _is_pythons(error: TypeError, function: str) -> bool:
+def is_pythons(error: Exception, function: str) -> bool:
     """Whether it is what Python says of a name that a function does not have, or lacks."""
-    return str(error).startswith(f"{function}() ")
+    return isinstance(error, TypeError) and str(error).startswith(f"{function}() ")
 
 
 def reshaped(array: Array, choose: random.Random) -> Any:
