@@ -94,6 +94,13 @@ def convert(a: Value, dtype: str) -> Value:
     return Value(np.trunc(np.where(small, a.v, 0)).astype(np.int64), np.where(certain, 0.0, np.inf), dtype)
 
 
+def bits_as(a: Value, dtype: str) -> Value:
+    """The bits of numbers as those of another type, where they are known; they do not vary with the numbers."""
+    assert a.dtype is not None
+    v = np.asarray(a.v.astype(a.dtype)).view(dtype).astype(np.float64 if DTYPES[dtype].is_float else np.int64)
+    return Value(v, np.where((a.e == 0) & np.isfinite(v), 0.0, np.inf), dtype)
+
+
 _HOLDS: dict[str, Callable[[Array], Array]] = {"float32": np.float32, "float64": np.float64}
 
 

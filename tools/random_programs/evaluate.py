@@ -139,8 +139,10 @@ class Evaluator:
                 return self._read(e, scope)
             case m.Reduce():
                 return self._reduce(e, scope)
-            case m.BitCast() | m.Element():
-                raise NotImplementedError("casts of bits, and elements of constants")
+            case m.BitCast():
+                return bounded.bits_as(self.value(e.operand, scope), self._dtype(e.to))
+            case m.Element():
+                raise NotImplementedError("elements of constants")
 
     def _operation(self, e: m.Operation, scope: Scope) -> Value:
         a = self.value(e.left, scope)

@@ -10,6 +10,8 @@ from tools.random_programs.write import SPACE, Dim, Index, Scope, Tensor, Writer
 SMALL = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 24)
 MIDDLE = (16, 31, 32, 33, 40, 48, 64)
 LARGE = (64, 96, 100, 128, 130, 256)
+BITS = 5
+"""Every so many-th seed has casts of bits, drawn apart, so that the programs of other seeds stay what they were."""
 ELEMENTS = 30_000
 """Most elements of a tensor."""
 
@@ -27,6 +29,8 @@ class _Generator:
         kind = "int" if rng.random() < 0.1 else "float"
         self.names = [Dim(name, self._size()) for name in ("n", "m", "k")[: rng.choice([1, 2, 2, 3, 3])]]
         self.writer = Writer(rng, kind, list(self.names))
+        if seed % BITS == 2:
+            self.writer.bits = random.Random(seed)
         self.attrs: dict[str, int | float | bool | str] = {}
         self.last = Scope(())
         """The indices of the last output."""

@@ -12,6 +12,19 @@ from dataclasses import dataclass, field
 
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "round", "abs")
 REDUCTIONS = ("sum", "sum", "sum", "sum", "max", "min", "prod")
+BIT_CASTS = 0.25
+"""Of the reads of a program that has any."""
+_OF_FLOATS = (
+    "T(bit_cast(float32, bit_cast(int32, float32({}))))",
+    "T(bit_cast(float64, bit_cast(int64, float64({}))))",
+    "T(bit_cast(float32, bit_cast(int32, float32({})) + 1))",
+    "(if bit_cast(int32, float32({})) < 0 then T(1) else T(2))",
+)
+_OF_INTEGERS = (
+    "T(bit_cast(int32, float32({})))",
+    "T(bit_cast(int64, float64({})))",
+    "T(bit_cast(int32, bit_cast(float32, int32({}))))",
+)
 SPACE = 40_000
 """Most places of an index space."""
 
@@ -73,6 +86,8 @@ class Writer:
     attrs: dict[str, str] = field(default_factory=dict)
     """The type of each attribute."""
     letters: int = 0
+    bits: random.Random | None = None
+    """What draws casts of bits, if there are any."""
 
     def fresh(self, prefix: str) -> str:
         self.letters += 1
@@ -101,8 +116,15 @@ class Writer:
 
     def leaf(self, scope: Scope) -> str:
         if self.chance(0.82):
-            return self.read(scope, self.rng.choice(self.elements()))
+            found = self.read(scope, self.rng.choice(self.elements()))
+            cast = self.bits is not None and self.bits.random() < BIT_CASTS
+            return self.of_bits(found) if cast else found
         return self.rng.choice([self.number, self.of_index, self.of_attr])(scope)
+
+    def of_bits(self, text: str) -> str:
+        """What casts of bits make of an element."""
+        assert self.bits is not None
+        return self.bits.choice(_OF_FLOATS if self.kind == "float" else _OF_INTEGERS).format(text)
 
     def elements(self) -> list[Tensor]:
         return [t for t in self.tensors if t.dtype == "T"]
