@@ -29,7 +29,7 @@ from opgen.runtime.buffers import numpy_dtype
 from opgen.runtime.describe import describe, tensor
 from opgen.runtime.devices.borrowed import DeviceTensor, Loan, SupportsCudaArrayInterface, is_device_array
 from opgen.runtime.dlpack import HOST_DEVICES, SupportsDLPack, array_over, take
-from opgen.runtime.errors import ArgumentTypeError, ArgumentValueError
+from opgen.runtime.errors import ArgumentMemoryError, ArgumentTypeError, ArgumentValueError
 from opgen.runtime.foreign import device_of, has, hidden, others, reading, speaks_dlpack
 
 Array: TypeAlias = npt.NDArray[Any]  # a caller does arithmetic on results, whose scalar type only the call knows
@@ -159,6 +159,8 @@ class TensorChecks(OpChecks):
             raise self.wrong(argument, "a nested list of equal lengths", value) from error
         except TypeError as error:
             raise self.wrong_type(argument, f"{name} elements", value) from error
+        except MemoryError as error:
+            raise ArgumentMemoryError(self.op, argument, "a list that fits into memory", describe(value)) from error
         if DTYPES[name] == UINT64 and found.dtype.kind == "f":
             found = _beyond_int64(value, found)
         accepted = {"bool": "b", "int": "iu", "float": "iuf"}[DTYPES[name].kind]

@@ -26,7 +26,7 @@ from opgen.runtime.tensors import Array, are_bools, native
 if TYPE_CHECKING:
     from opgen.spec.generic import Argument, Instance
     from opgen.spec.model import GenericOp, Module, OpSpec
-    from opgen.spec.syntax import StaticDecl
+    from opgen.spec.syntax import AttrDecl, StaticDecl
 
 KEPT = 512
 """Forms, and functions of forms, that are kept of one op, the least recently used leaving first."""
@@ -181,9 +181,12 @@ class Generic:
         module = self.library.module()
         generic = next(g for g in module.generics if g.name == self.name)
         checks = Checks(self.name)
-        attributes = {n: _settled(checks, n, v) for n, v in attributes.items()}
+        decls = {a.name.name: a for a in generic.attrs}
+        attributes = {n: _settled(checks, decls[n], v) if n in decls else v for n, v in attributes.items()}
         if results is not None and (isinstance(results, bool) or not isinstance(results, int)):
             raise checks.wrong_type("results", "an integer", results)
+        if results is not None and results.bit_length() > 64:
+            raise checks.wrong("results", "an integer of 64 bits", results)
         self._numbers = tuple(isinstance(i, Static) for i in generic.inputs)
         self._sized = depends_on_sizes(generic)
         given = list(tensors)
@@ -256,13 +259,27 @@ def _plain(value: object, deep: int = DEEP) -> object:
     return tuple(_plain(v, deep - 1) for v in value) if deep else []
 
 
-def _settled(checks: Checks, argument: str, value: object) -> object:
-    """The value of an attribute, of an array the numbers."""
-    if not isinstance(value, np.ndarray | np.generic):
+def _settled(checks: Checks, decl: AttrDecl, value: object) -> object:
+    """The value of an attribute in plain numbers, words and lists of them, which nest no deeper than it does."""
+    kind, argument = decl.type.kind.name, decl.name.name
+    if value is None or (kind == "type" and not isinstance(value, int)):
         return value
-    if value.size > MOST:
-        raise checks.wrong(argument, f"at most {MOST} numbers", value)
-    return value.tolist()
+    one = {"int": "an integer", "int64": "an integer", "float": "a number", "bool": "true or false"}.get(kind, "a word")
+    expected = f"a list, each {one}" if decl.type.shape else one
+    lists = 2 if decl.type.words and not decl.type.shape else len(decl.type.shape)  # a list may stand for a word
+
+    def plain(item: object, deep: int) -> object:
+        if isinstance(item, np.ndarray) and item.size > MOST:
+            raise checks.wrong(argument, f"at most {MOST} numbers", item)
+        if not isinstance(item, type) and hasattr(item, "tolist"):
+            item = item.tolist()
+        if isinstance(item, list | tuple) and deep >= 0:
+            return [plain(v, deep - 1) for v in item]
+        if not isinstance(item, bool | float | str) and not (isinstance(item, int) and item.bit_length() <= 64):
+            raise checks.wrong_type(argument, expected, value)
+        return item
+
+    return plain(value, lists - 1)
 
 
 # Arguments ------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ _KINDS: tuple[Callable[[Any], object], ...] = (
     lambda v: [[v]],
     lambda v: (v,),
     lambda v: {"x": v},
-    lambda v: np.array(v, object),
+    lambda v: np.array(str(v), object),
     lambda v: str(v),
     lambda v: bytes(3),
 )
