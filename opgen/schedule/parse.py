@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from opgen.diagnostics import DiagnosticError, Source, Span, did_you_mean
@@ -86,12 +86,16 @@ def parse_steps(text: str, name: str = "<schedule>") -> tuple[steps.Step, ...]:
         words = _words(source, number, row)
         if words and len(result) == STEPS:
             raise ScheduleError(f"a schedule has more than {STEPS} steps", span=words[0].span)
-        if words and words[0].text == "version":
-            result.append(_version(source, number, row, words[0]))
-        elif words:
-            line = _line(words)
-            result.append(_reader(line.command)(line))
+        if words:
+            result.append(replace(_step(source, number, row, words), span=words[0].span))
     return tuple(result)
+
+
+def _step(source: Source, number: int, row: str, words: Sequence[Word]) -> steps.Step:
+    if words[0].text == "version":
+        return _version(source, number, row, words[0])
+    line = _line(words)
+    return _reader(line.command)(line)
 
 
 def _words(source: Source, number: int, row: str) -> list[Word]:
@@ -167,50 +171,50 @@ def _split(line: Line) -> steps.Step:
     _shape(line, "split LOOP FACTOR tail=TAIL -> OUTER, INNER", 2, ["tail"], 2)
     loop, tail = line.arguments[0].text, _choice(line.options.get("tail"), "guard", TAILS, "tail")
     outer, inner = _names(line, f"{loop}_o", f"{loop}_i")
-    return steps.Split(loop, _integer(line.arguments[1]), cast(Tail, tail), outer, inner, line.command.span)
+    return steps.Split(loop, _integer(line.arguments[1]), cast(Tail, tail), outer, inner)
 
 
 def _reorder(line: Line) -> steps.Step:
     _shape(line, "reorder LOOP, LOOP, ...", max(2, len(line.arguments)))
-    return steps.Reorder(tuple(w.text for w in line.arguments), line.command.span)
+    return steps.Reorder(tuple(w.text for w in line.arguments))
 
 
 def _fuse(line: Line) -> steps.Step:
     _shape(line, "fuse OUTER, INNER -> NAME", 2, results=1)
     outer, inner = (w.text for w in line.arguments)
-    return steps.Fuse(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
+    return steps.Fuse(outer, inner, _names(line, f"{outer}_{inner}")[0])
 
 
 def _flatten(line: Line) -> steps.Step:
     _shape(line, "flatten OUTER, INNER -> NAME", 2, results=1)
     outer, inner = (w.text for w in line.arguments)
-    return steps.Flatten(outer, inner, _names(line, f"{outer}_{inner}")[0], line.command.span)
+    return steps.Flatten(outer, inner, _names(line, f"{outer}_{inner}")[0])
 
 
 def _skew(line: Line) -> steps.Step:
     _shape(line, "skew OUTER, INNER FACTOR -> NAME", 3, results=1)
     outer, inner = (w.text for w in line.arguments[:2])
     factor = _integer(line.arguments[2])
-    return steps.Skew(outer, inner, factor, _names(line, f"{outer}_{inner}")[0], line.command.span)
+    return steps.Skew(outer, inner, factor, _names(line, f"{outer}_{inner}")[0])
 
 
 def _transpose(line: Line) -> steps.Step:
     _shape(line, "transpose OUTER, INNER", 2)
     outer, inner = (w.text for w in line.arguments)
-    return steps.Transpose(outer, inner, line.command.span)
+    return steps.Transpose(outer, inner)
 
 
-def _one(make: Callable[[str, Span], steps.Step]) -> Callable[[Line], steps.Step]:
+def _one(make: Callable[[str], steps.Step]) -> Callable[[Line], steps.Step]:
     def read(line: Line) -> steps.Step:
         _shape(line, f"{line.command.text} LOOP", 1)
-        return make(line.arguments[0].text, line.command.span)
+        return make(line.arguments[0].text)
 
     return read
 
 
 def _bind(line: Line) -> steps.Step:
     _shape(line, "bind LOOP AXIS", 2)
-    return steps.Bind(line.arguments[0].text, cast(LoopKind, line.arguments[1].text), line.command.span)
+    return steps.Bind(line.arguments[0].text, cast(LoopKind, line.arguments[1].text))
 
 
 def _stage(line: Line) -> steps.Step:
@@ -223,7 +227,7 @@ def _stage(line: Line) -> steps.Step:
     buffer = line.arguments[0].text
     (name,) = _names(line, f"{buffer}_local")
     at = line.options["at"].text
-    return steps.Stage(buffer, at, cast(Space, space), pad == "true", name, line.command.span)
+    return steps.Stage(buffer, at, cast(Space, space), pad == "true", name)
 
 
 def _compute_at(line: Line) -> steps.Step:
@@ -234,7 +238,7 @@ def _compute_at(line: Line) -> steps.Step:
     space = _choice(line.options.get("space"), "heap", SPACES, "space")
     again = _choice(line.options.get("again"), "false", TRUTHS, "truth value")
     buffer, at = line.arguments[0].text, line.options["at"].text
-    return steps.ComputeAt(buffer, at, cast(Space, space), again == "true", line.command.span)
+    return steps.ComputeAt(buffer, at, cast(Space, space), again == "true")
 
 
 def _pack(line: Line) -> steps.Step:
@@ -243,84 +247,84 @@ def _pack(line: Line) -> steps.Step:
     buffer = line.arguments[0].text
     order = tuple(_integer(w) for w in line.arguments[1:])
     at, loop = (line.options[n].text if n in line.options else None for n in ("at", "in"))
-    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, loop, line.command.span)
+    return steps.Pack(buffer, order, _names(line, f"{buffer}_packed")[0], at, loop)
 
 
 def _pad(line: Line) -> steps.Step:
     _shape(line, "pad BUFFER DIMENSION, DIMENSION, ... -> NAME", max(2, len(line.arguments)), results=1)
     buffer = line.arguments[0].text
     dimensions = tuple(_integer(w) for w in line.arguments[1:])
-    return steps.Pad(buffer, dimensions, _names(line, f"{buffer}_padded")[0], line.command.span)
+    return steps.Pad(buffer, dimensions, _names(line, f"{buffer}_padded")[0])
 
 
 def _permute(line: Line) -> steps.Step:
     _shape(line, "permute BUFFER DIMENSION, DIMENSION, ...", max(2, len(line.arguments)))
     order = tuple(_integer(w) for w in line.arguments[1:])
-    return steps.Permute(line.arguments[0].text, order, line.command.span)
+    return steps.Permute(line.arguments[0].text, order)
 
 
 def _pitch(line: Line) -> steps.Step:
     _shape(line, "pitch BUFFER DIMENSION SIZE", 3)
     buffer, dimension, size = line.arguments
-    return steps.Pitch(buffer.text, _integer(dimension), _integer(size), line.command.span)
+    return steps.Pitch(buffer.text, _integer(dimension), _integer(size))
 
 
 def _widen(line: Line) -> steps.Step:
     _shape(line, "widen BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
-    return steps.Widen(buffer, _names(line, f"{buffer}_wide")[0], line.command.span)
+    return steps.Widen(buffer, _names(line, f"{buffer}_wide")[0])
 
 
 def _recode(line: Line) -> steps.Step:
     _shape(line, "recode BUFFER -> NAME", 1, results=1)
     buffer = line.arguments[0].text
-    return steps.Recode(buffer, _names(line, f"{buffer}_recoded")[0], line.command.span)
+    return steps.Recode(buffer, _names(line, f"{buffer}_recoded")[0])
 
 
 def _distribute(line: Line) -> steps.Step:
     _shape(line, "distribute LOOP -> FIRST, SECOND", 1, results=2)
     loop = line.arguments[0].text
     first, second = _names(line, f"{loop}_left_sums", f"{loop}_right_sums")
-    return steps.Distribute(loop, first, second, line.command.span)
+    return steps.Distribute(loop, first, second)
 
 
 def _pair(line: Line) -> steps.Step:
     _shape(line, "pair LOOP -> FIRST, SECOND", 1, results=2)
     loop = line.arguments[0].text
     first, second = _names(line, f"{loop}_left", f"{loop}_right")
-    return steps.Pair(loop, first, second, line.command.span)
+    return steps.Pair(loop, first, second)
 
 
 def _tensorize(line: Line) -> steps.Step:
     _shape(line, "tensorize ROWS, COLUMNS, DEPTH -> NAME", 3, results=1)
     rows, columns, depth = (w.text for w in line.arguments)
-    return steps.Tensorize(rows, columns, depth, _names(line, "tiles")[0], line.command.span)
+    return steps.Tensorize(rows, columns, depth, _names(line, "tiles")[0])
 
 
 def _rfactor(line: Line) -> steps.Step:
     _shape(line, "rfactor LOOP FACTOR -> PARTIAL", 2, results=1)
     loop = line.arguments[0].text
     (partial,) = _names(line, f"{loop}_partial")
-    return steps.Rfactor(loop, _integer(line.arguments[1]), partial, line.command.span)
+    return steps.Rfactor(loop, _integer(line.arguments[1]), partial)
 
 
 def _regroup(line: Line) -> steps.Step:
     _shape(line, "regroup LOOP, INSIDE", 2)
     loop, inside = (w.text for w in line.arguments)
-    return steps.Regroup(loop, inside, line.command.span)
+    return steps.Regroup(loop, inside)
 
 
 def _separate(line: Line) -> steps.Step:
     _shape(line, "separate LOOP -> FIRST", 1, results=1)
     loop = line.arguments[0].text
-    return steps.Separate(loop, _names(line, f"{loop}_first")[0], line.command.span)
+    return steps.Separate(loop, _names(line, f"{loop}_first")[0])
 
 
 def _carry(line: Line) -> steps.Step:
     _shape(line, "carry LOOP at=LOOP", 1, ["at"])
     if "at" not in line.options:
         raise ScheduleError("carry needs the loop outside which to go", "write carry LOOP at=LOOP", line.command.span)
-    return steps.Carry(line.arguments[0].text, line.options["at"].text, line.command.span)
+    return steps.Carry(line.arguments[0].text, line.options["at"].text)
 
 
 def _divide(line: Line) -> steps.Step:
@@ -330,7 +334,7 @@ def _divide(line: Line) -> steps.Step:
         raise ScheduleError("divide needs the loop outside which to go", f"write {usage}", line.command.span)
     space = _choice(line.options.get("space"), "heap", SPACES, "space")
     loop, at = line.arguments[0].text, line.options["at"].text
-    return steps.Divide(loop, at, _names(line, f"{loop}_sums")[0], cast(Space, space), line.command.span)
+    return steps.Divide(loop, at, _names(line, f"{loop}_sums")[0], cast(Space, space))
 
 
 def _prefetch(line: Line) -> steps.Step:
@@ -339,7 +343,7 @@ def _prefetch(line: Line) -> steps.Step:
     if len(line.options) < 2:
         raise ScheduleError("prefetch needs an outer and an inner loop", f"write {usage}", line.command.span)
     at, loop = line.options["at"].text, line.options["in"].text
-    return steps.Prefetch(line.arguments[0].text, at, loop, line.command.span)
+    return steps.Prefetch(line.arguments[0].text, at, loop)
 
 
 def _fill(line: Line) -> steps.Step:
@@ -347,19 +351,19 @@ def _fill(line: Line) -> steps.Step:
     _shape(line, usage, 1, ["in"])
     if "in" not in line.options:
         raise ScheduleError("fill needs a loop", f"write {usage}", line.command.span)
-    return steps.Fill(line.arguments[0].text, line.options["in"].text, line.command.span)
+    return steps.Fill(line.arguments[0].text, line.options["in"].text)
 
 
 def _stream(line: Line) -> steps.Step:
     _shape(line, "stream OUTPUT", 1)
-    return steps.Stream(line.arguments[0].text, line.command.span)
+    return steps.Stream(line.arguments[0].text)
 
 
 def _partition(line: Line) -> steps.Step:
     _shape(line, "partition LOOP CUT, CUT -> SUFFIX", max(2, len(line.arguments)), results=1)
     cuts = tuple(_integer(w) for w in line.arguments[1:])
     suffix = line.results[0].text if line.results else None
-    return steps.Partition(line.arguments[0].text, cuts, suffix, line.command.span)
+    return steps.Partition(line.arguments[0].text, cuts, suffix)
 
 
 def _version(source: Source, number: int, row: str, command: Word) -> steps.Step:
@@ -375,7 +379,7 @@ def _version(source: Source, number: int, row: str, command: Word) -> steps.Step
     except DiagnosticError as error:
         place = Span(source, number, match.start(2) + 1, number, match.end(2) + 1)
         raise ScheduleError(f"'{text}' is not a condition: {error.diagnostics[0].message}", span=place) from None
-    return steps.Version(loop, condition, suffix, command.span)
+    return steps.Version(loop, condition, suffix)
 
 
 _READERS: dict[str, Callable[[Line], steps.Step]] = {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from opgen.diagnostics import Span
 from opgen.loop.nodes import Expr, Kernel, LoopKind, Space
 from opgen.loop.print import print_expr
 from opgen.schedule import kinds
@@ -18,6 +17,7 @@ from opgen.schedule.pad import pad
 from opgen.schedule.partition import partition
 from opgen.schedule.permute import permute
 from opgen.schedule.pitch import pitch
+from opgen.schedule.placed import Placed
 from opgen.schedule.prefetch import prefetch
 from opgen.schedule.recode import recode
 from opgen.schedule.reorder import reorder
@@ -25,8 +25,33 @@ from opgen.schedule.skew import skew
 from opgen.schedule.split import Tail, split
 from opgen.schedule.stage import stage
 from opgen.schedule.stream import stream
-from opgen.schedule.sum_steps import *  # noqa: F403  (steps are read together)
-from opgen.schedule.sum_steps import SumStep
+from opgen.schedule.sum_steps import (  # those of sums are steps as all others
+    Carry as Carry,
+)
+from opgen.schedule.sum_steps import (
+    Distribute as Distribute,
+)
+from opgen.schedule.sum_steps import (
+    Divide as Divide,
+)
+from opgen.schedule.sum_steps import (
+    Pair as Pair,
+)
+from opgen.schedule.sum_steps import (
+    Regroup as Regroup,
+)
+from opgen.schedule.sum_steps import (
+    Rfactor as Rfactor,
+)
+from opgen.schedule.sum_steps import (
+    Separate as Separate,
+)
+from opgen.schedule.sum_steps import (
+    SumStep,
+)
+from opgen.schedule.sum_steps import (
+    Tensorize as Tensorize,
+)
 from opgen.schedule.tighten import tighten
 from opgen.schedule.transpose import transpose
 from opgen.schedule.version import version
@@ -34,13 +59,12 @@ from opgen.schedule.widen import widen
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Placed):
     loop: str
     factor: int
     tail: Tail
     outer: str
     inner: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"split {self.loop} {self.factor} tail={self.tail} -> {self.outer}, {self.inner}"
@@ -50,9 +74,8 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Reorder:
+class Reorder(Placed):
     loops: tuple[str, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"reorder {', '.join(self.loops)}"
@@ -62,11 +85,10 @@ class Reorder:
 
 
 @dataclass(frozen=True)
-class Fuse:
+class Fuse(Placed):
     outer: str
     inner: str
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"fuse {self.outer}, {self.inner} -> {self.name}"
@@ -76,11 +98,10 @@ class Fuse:
 
 
 @dataclass(frozen=True)
-class Flatten:
+class Flatten(Placed):
     outer: str
     inner: str
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"flatten {self.outer}, {self.inner} -> {self.name}"
@@ -90,12 +111,11 @@ class Flatten:
 
 
 @dataclass(frozen=True)
-class Skew:
+class Skew(Placed):
     outer: str
     inner: str
     factor: int
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"skew {self.outer}, {self.inner} {self.factor} -> {self.name}"
@@ -105,9 +125,8 @@ class Skew:
 
 
 @dataclass(frozen=True)
-class Unroll:
+class Unroll(Placed):
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"unroll {self.loop}"
@@ -117,9 +136,8 @@ class Unroll:
 
 
 @dataclass(frozen=True)
-class Vectorize:
+class Vectorize(Placed):
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"vectorize {self.loop}"
@@ -129,9 +147,8 @@ class Vectorize:
 
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(Placed):
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"parallel {self.loop}"
@@ -141,10 +158,9 @@ class Parallel:
 
 
 @dataclass(frozen=True)
-class Bind:
+class Bind(Placed):
     loop: str
     axis: LoopKind
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"bind {self.loop} {self.axis}"
@@ -154,13 +170,12 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Placed):
     buffer: str
     at: str
     space: Space
     pad: bool
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"stage {self.buffer} at={self.at} space={self.space} pad={str(self.pad).lower()} -> {self.name}"
@@ -170,12 +185,11 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class ComputeAt:
+class ComputeAt(Placed):
     buffer: str
     at: str
     space: Space = "heap"
     again: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"compute_at {self.buffer} at={self.at} space={self.space} again={str(self.again).lower()}"
@@ -185,13 +199,12 @@ class ComputeAt:
 
 
 @dataclass(frozen=True)
-class Pack:
+class Pack(Placed):
     buffer: str
     order: tuple[int, ...]
     name: str
     at: str | None = None
     loop: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         at = f" at={self.at}" if self.at else ""
@@ -203,11 +216,10 @@ class Pack:
 
 
 @dataclass(frozen=True)
-class Pad:
+class Pad(Placed):
     buffer: str
     dimensions: tuple[int, ...]
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"pad {self.buffer} {', '.join(map(str, self.dimensions))} -> {self.name}"
@@ -217,10 +229,9 @@ class Pad:
 
 
 @dataclass(frozen=True)
-class Permute:
+class Permute(Placed):
     buffer: str
     order: tuple[int, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"permute {self.buffer} {', '.join(map(str, self.order))}"
@@ -230,11 +241,10 @@ class Permute:
 
 
 @dataclass(frozen=True)
-class Pitch:
+class Pitch(Placed):
     buffer: str
     dimension: int
     size: int
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"pitch {self.buffer} {self.dimension} {self.size}"
@@ -244,10 +254,9 @@ class Pitch:
 
 
 @dataclass(frozen=True)
-class Transpose:
+class Transpose(Placed):
     outer: str
     inner: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"transpose {self.outer}, {self.inner}"
@@ -257,10 +266,9 @@ class Transpose:
 
 
 @dataclass(frozen=True)
-class Widen:
+class Widen(Placed):
     buffer: str
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"widen {self.buffer} -> {self.name}"
@@ -270,10 +278,9 @@ class Widen:
 
 
 @dataclass(frozen=True)
-class Recode:
+class Recode(Placed):
     buffer: str
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"recode {self.buffer} -> {self.name}"
@@ -283,11 +290,10 @@ class Recode:
 
 
 @dataclass(frozen=True)
-class Prefetch:
+class Prefetch(Placed):
     buffer: str
     at: str
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"prefetch {self.buffer} at={self.at} in={self.loop}"
@@ -297,10 +303,9 @@ class Prefetch:
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(Placed):
     buffer: str
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"fill {self.buffer} in={self.loop}"
@@ -310,9 +315,8 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Placed):
     buffer: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"stream {self.buffer}"
@@ -322,11 +326,10 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(Placed):
     loop: str
     at: tuple[int, ...]
     suffix: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         named = f" -> {self.suffix}" if self.suffix else ""
@@ -337,9 +340,8 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Tighten:
+class Tighten(Placed):
     loop: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"tighten {self.loop}"
@@ -349,11 +351,10 @@ class Tighten:
 
 
 @dataclass(frozen=True)
-class Version:
+class Version(Placed):
     loop: str
     condition: Expr
     suffix: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"version {self.loop} {print_expr(self.condition)} -> {self.suffix}"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from opgen.diagnostics import Span
 from opgen.loop.nodes import Kernel, Space
 from opgen.schedule.carry import carry
 from opgen.schedule.distribute import distribute
 from opgen.schedule.divide import divide
 from opgen.schedule.pair import pair
+from opgen.schedule.placed import Placed
 from opgen.schedule.regroup import regroup
 from opgen.schedule.rfactor import rfactor
 from opgen.schedule.separate import separate
@@ -18,10 +18,9 @@ from opgen.schedule.tensorize import tensorize
 
 
 @dataclass(frozen=True)
-class Carry:
+class Carry(Placed):
     loop: str
     at: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"carry {self.loop} at={self.at}"
@@ -31,12 +30,11 @@ class Carry:
 
 
 @dataclass(frozen=True)
-class Divide:
+class Divide(Placed):
     loop: str
     at: str
     name: str
     space: Space = "heap"
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"divide {self.loop} at={self.at} space={self.space} -> {self.name}"
@@ -46,11 +44,10 @@ class Divide:
 
 
 @dataclass(frozen=True)
-class Rfactor:
+class Rfactor(Placed):
     loop: str
     factor: int
     partial: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"rfactor {self.loop} {self.factor} -> {self.partial}"
@@ -60,10 +57,9 @@ class Rfactor:
 
 
 @dataclass(frozen=True)
-class Regroup:
+class Regroup(Placed):
     loop: str
     inside: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"regroup {self.loop}, {self.inside}"
@@ -73,10 +69,9 @@ class Regroup:
 
 
 @dataclass(frozen=True)
-class Separate:
+class Separate(Placed):
     loop: str
     first: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"separate {self.loop} -> {self.first}"
@@ -86,11 +81,10 @@ class Separate:
 
 
 @dataclass(frozen=True)
-class Distribute:
+class Distribute(Placed):
     loop: str
     first: str
     second: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"distribute {self.loop} -> {self.first}, {self.second}"
@@ -100,11 +94,10 @@ class Distribute:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Placed):
     loop: str
     first: str
     second: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"pair {self.loop} -> {self.first}, {self.second}"
@@ -114,12 +107,11 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Tensorize:
+class Tensorize(Placed):
     rows: str
     columns: str
     depth: str
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"tensorize {self.rows}, {self.columns}, {self.depth} -> {self.name}"
@@ -129,5 +121,3 @@ class Tensorize:
 
 
 SumStep: TypeAlias = Carry | Divide | Rfactor | Regroup | Separate | Distribute | Pair | Tensorize
-
-__all__ = ["Carry", "Distribute", "Divide", "Pair", "Regroup", "Rfactor", "Separate", "SumStep", "Tensorize"]
