@@ -4,6 +4,7 @@ split x 14 tail=min -> x_o, x_i
 reorder n, y, x_o, k_o, r, s, c, x_i, k_i
 fuse n, y -> n_y
 flatten y, x -> y_x
+merge i, i_1
 skew r, y_i 1 -> r_y
 unroll x_i
 vectorize k_i
@@ -189,6 +190,12 @@ def _flatten(line: Line) -> steps.Step:
     _shape(line, "flatten OUTER, INNER -> NAME", 2, results=1)
     outer, inner = (w.text for w in line.arguments)
     return steps.Flatten(outer, inner, _names(line, f"{outer}_{inner}")[0])
+
+
+def _merge(line: Line) -> steps.Step:
+    _shape(line, "merge FIRST, SECOND", 2)
+    first, second = (w.text for w in line.arguments)
+    return steps.Merge(first, second)
 
 
 def _skew(line: Line) -> steps.Step:
@@ -387,6 +394,7 @@ _READERS: dict[str, Callable[[Line], steps.Step]] = {
     "reorder": _reorder,
     "fuse": _fuse,
     "flatten": _flatten,
+    "merge": _merge,
     "skew": _skew,
     "unroll": _one(steps.Unroll),
     "vectorize": _one(steps.Vectorize),

@@ -12,6 +12,7 @@ from opgen.schedule.compute_at import compute_at
 from opgen.schedule.fill import fill
 from opgen.schedule.flatten import flatten
 from opgen.schedule.fuse import fuse
+from opgen.schedule.merge import merge
 from opgen.schedule.pack import pack
 from opgen.schedule.pad import pad
 from opgen.schedule.partition import partition
@@ -108,6 +109,18 @@ class Flatten(Placed):
 
     def run(self, kernel: Kernel) -> Kernel:
         return flatten(kernel, self.outer, self.inner, self.name)
+
+
+@dataclass(frozen=True)
+class Merge(Placed):
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return f"merge {self.first}, {self.second}"
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return merge(kernel, self.first, self.second)
 
 
 @dataclass(frozen=True)
@@ -368,6 +381,7 @@ Step: TypeAlias = (
     | Reorder
     | Fuse
     | Flatten
+    | Merge
     | Skew
     | Unroll
     | Vectorize

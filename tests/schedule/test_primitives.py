@@ -19,6 +19,7 @@ from opgen.schedule.loops import loop_names
 from opgen.schedule.schedule import Schedule, apply, parse_schedule
 from opgen.schedule.steps import (
     Fuse,
+    Merge,
     Parallel,
     Partition,
     Reorder,
@@ -451,6 +452,7 @@ def random_step(rng: random.Random, kernel: Kernel) -> Step:
             Reorder(tuple(order)),
             Fuse(loop, rng.choice(names), fresh),
             Skew(loop, rng.choice(names), rng.choice([-1, 1, 2]), fresh),
+            Merge(loop, rng.choice(names)),
             Unroll(loop),
             Vectorize(loop),
             Parallel(loop),

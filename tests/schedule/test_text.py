@@ -16,6 +16,7 @@ from opgen.schedule.steps import (
     Distribute,
     Flatten,
     Fuse,
+    Merge,
     Pack,
     Pad,
     Pair,
@@ -42,6 +43,7 @@ split x 14 tail=min -> x_o, x_i
 split k 16 tail=overlap -> k_block, k_lane
 reorder n, y, x_o, k_block, r, s, c, x_i, k_lane
 fuse n, y -> n_y
+merge n_y, m
 skew r, y_i -2 -> r_y
 unroll x_i
 vectorize k_lane
@@ -97,6 +99,7 @@ def random_step(rng: random.Random) -> Step:
             Reorder(tuple(name() for _ in range(rng.randint(2, 6)))),
             Fuse(name(), name(), name()),
             Flatten(name(), name(), name()),
+            Merge(name(), name()),
             Skew(name(), name(), rng.randint(-3, 3), name()),
             Unroll(name()),
             Vectorize(name()),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Override:
-    """Plans of a `kind`, where there are any, go `before` those of other kinds, as was `measured`: an entry of the
-    log.  Of one that is before itself the first plan stands.
+    """Plans of a `kind`, where there are any, go `before` those of other kinds that are asked later (the order is the
+    registry's), as was `measured`: an entry of the log.  Of one that is before itself the first plan stands.
     """
 
     kind: str

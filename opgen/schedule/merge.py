@@ -1,0 +1,179 @@
+"""merge: two loops that stand one after the other into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from opgen.dtypes import FLOAT32
+from opgen.loop import build as b
+from opgen.loop.analysis.bounds import Context
+from opgen.loop.nodes import Alloc, Barrier, Block, Buffer, Check, Expr, For, Kernel, Load, Stmt, Store
+from opgen.loop.walk import (
+    buffers_in,
+    declares,
+    expressions,
+    holds_loop,
+    loops_in,
+    parts,
+    skeleton,
+    stores,
+    substitute,
+    touched,
+    walk,
+    walk_expr,
+    with_parts,
+)
+from opgen.passes.fold import fold_all
+from opgen.passes.scope import entered
+from opgen.schedule.errors import ScheduleError
+from opgen.schedule.loops import extent, is_independent, require_loops, with_body
+
+
+def merge(kernel: Kernel, first: str, second: str) -> Kernel:
+    """Make one loop of two with as many iterations, the first of which stands before the second.
+
+        for i in 0..n:
+          p[i] = f(x[i])              for i in 0..n:
+        y[] = 0                 ->      p[i] = f(x[i])
+        for j in 0..n:                  q[i] = g(x[i])
+          q[j] = g(x[j])              y[] = 0
+
+    What both read is read once while it is near.  Buffers that are made between the loops are made before both.  A
+    statement that stands between them is done before both, or after both if it needs what the first loop writes.
+    Refused if an iteration of the second loop needs what a later one of the first writes.
+    """
+    require_loops(kernel, "merge", [first, second])
+    if first == second:
+        raise ScheduleError(f"merge {first}: the two loops are one", "name two loops that stand one after the other")
+    for name in (first, second):
+        if sum(s.var == name for s in loops_in(kernel.body)) > 1:
+            hint = "give the parts of a loop names of their own: partition LOOP CUT -> SUFFIX"
+            raise ScheduleError(f"merge {first}: there are several loops '{name}'", hint)
+    step = _Merge(first, second)
+    return with_body(kernel, step.visit(kernel.body, Context.of(kernel)))
+
+
+@dataclass(frozen=True)
+class _Merge:
+    first: str
+    second: str
+
+    def refuse(self, why: str, hint: str | None = None) -> ScheduleError:
+        return ScheduleError(f"merge {self.first}: {why}", hint)
+
+    def visit(self, s: Stmt, context: Context) -> Stmt:
+        """The statement with both loops as one: the innermost block that holds both is where that is done."""
+        if any(self._holds_both(p) for p in parts(s)):
+            return with_parts(s, tuple(self.visit(p, c) if self._holds_both(p) else p for p, c in entered(s, context)))
+        if not isinstance(s, Block):
+            raise self.refuse(f"'{self.second}' does not stand beside it", "reorder the loops first")
+        at, to = (next(k for k, p in enumerate(s.statements) if holds_loop(p, n)) for n in (self.first, self.second))
+        if at > to:
+            raise self.refuse(f"'{self.second}' stands before it", f"write merge {self.second}, {self.first}")
+        made = self._in_one_place(s.statements[at : to + 1], context)
+        return b.block((*s.statements[:at], made, *s.statements[to + 1 :]))
+
+    def _holds_both(self, s: Stmt) -> bool:
+        return holds_loop(s, self.first) and holds_loop(s, self.second)
+
+    def _in_one_place(self, run: Sequence[Stmt], context: Context) -> Stmt:
+        """The statements from the one that holds the first loop to the one that holds the second, with one loop."""
+        (buffers, one), (others, other) = self._opened(run[0], self.first), self._opened(run[-1], self.second)
+        names = [o.name for o in (*buffers, *others)]
+        for k, name in enumerate(names):
+            elsewhere = run[1:] if k < len(buffers) else run[:-1]
+            if names.count(name) > 1 or any(name in touched(s) or declares(s, name) for s in elsewhere):
+                raise self.refuse(f"two buffers have the name '{name}' there")
+        statements = [*one, *run[1:-1], *other]
+        return b.alloc((*buffers, *others), b.block(self._moved(statements, context)))
+
+    def _opened(self, s: Stmt, name: str) -> tuple[tuple[Buffer, ...], tuple[Stmt, ...]]:
+        """The buffers that are made around a loop, and the statements among which it stands."""
+        buffers: tuple[Buffer, ...] = ()
+        while isinstance(s, Alloc):
+            buffers, s = (*buffers, *s.buffers), s.body
+        statements = s.statements if isinstance(s, Block) else (s,)
+        found = next(p for p in statements if holds_loop(p, name))
+        if isinstance(found, Alloc):
+            made, inside = self._opened(found, name)
+            k = statements.index(found)
+            return (*buffers, *made), (*statements[:k], *inside, *statements[k + 1 :])
+        if not isinstance(found, For) or found.var != name:
+            around = f"the loop over '{found.var}'" if isinstance(found, For) else "a condition or a value"
+            raise self.refuse(f"around '{name}' stands {around}", "merge or reorder the loops around it first")
+        return buffers, statements
+
+    def _moved(self, statements: Sequence[Stmt], context: Context) -> list[Stmt]:
+        """What stands between the loops before or after both."""
+        (at, first), (to, second) = (_loop(statements, n) for n in (self.first, self.second))
+        merged = self._merged(first, second, context)
+        early: list[Stmt] = []
+        late: list[Stmt] = []
+        for s in statements[at + 1 : to]:
+            (late if any(_meet(s, p) for p in (first, *late)) else early).append(s)
+        if any(_meet(s, second) for s in late):
+            raise self.refuse(
+                f"what stands between the loops must be done after '{first.var}' and before '{second.var}'"
+            )
+        return [*statements[:at], *early, merged, *late, *statements[to + 1 :]]
+
+    def _merged(self, first: For, second: For, context: Context) -> For:
+        if first.kind != second.kind or first.kind not in ("serial", "parallel"):
+            kind = f"{first.kind} and {second.kind}" if first.kind != second.kind else first.kind
+            raise self.refuse(f"the loops are {kind}", "merge them before")
+        if not context.proves(b.compare("eq", extent(first), extent(second))):
+            raise self.refuse(f"'{self.second}' is not known to have as many iterations")
+        written = {p.buffer for s in (first, second) for p in stores(s)}
+        if any(isinstance(e, Load) and e.buffer in written for s in (first, second) for e in _of_bounds(s)):
+            raise self.refuse("the loops store to what their bounds are read from")
+        if declares(second.body, first.var):
+            raise self.refuse(f"something inside '{self.second}' has the name '{first.var}'")
+        place = fold_all(b.add(b.var(first.var), b.sub(second.start, first.start)))
+        body = substitute(second.body, {second.var: place})
+        whole = For(first.var, first.start, first.stop, b.block((first.body, body)), first.kind)
+        shared = _shared(first.body, body)
+        if shared and not is_independent(_of_buffers(whole, shared), context):
+            raise self.refuse(
+                f"an iteration of '{self.second}' is not known to need only what the same one of '{self.first}' does",
+                f"both use {', '.join(map(repr, sorted(shared)))}",
+            )
+        return whole
+
+
+def _loop(statements: Sequence[Stmt], name: str) -> tuple[int, For]:
+    return next((k, s) for k, s in enumerate(statements) if isinstance(s, For) and s.var == name)
+
+
+def _of_bounds(loop: For) -> Iterator[Expr]:
+    yield from (*walk_expr(loop.start), *walk_expr(loop.stop))
+
+
+def _shared(first: Stmt, second: Stmt) -> frozenset[str]:
+    """The buffers from outside that one of two statements writes and the other uses."""
+    uses = [touched(s) - {o.name for o in buffers_in(s)} for s in (first, second)]
+    writes = frozenset(p.buffer for s in (first, second) for p in stores(s))
+    return uses[0] & uses[1] & writes
+
+
+def _of_buffers(loop: For, shared: frozenset[str]) -> For:
+    """A loop as if each iteration had all other buffers to itself, but for those that tell where or whether something
+    is accessed.
+    """
+    own = sorted(touched(loop) - shared - {e.buffer for e in _telling(loop)})
+    body = b.alloc([Buffer(n, FLOAT32, (), "register") for n in own], loop.body)
+    return For(loop.var, loop.start, loop.stop, body)
+
+
+def _telling(loop: For) -> Iterator[Load]:
+    """The loads in indices, conditions, bounds and names."""
+    for s in walk(loop):
+        told = [e for e in (*s.indices, s.mask) if e is not None] if isinstance(s, Store) else expressions(s)
+        inside = [i for e in expressions(s) for o in walk_expr(e) if isinstance(o, Load) for i in o.indices]
+        yield from (o for e in (*told, *inside) for o in walk_expr(e) if isinstance(o, Load))
+
+
+def _meet(first: Stmt, second: Stmt) -> bool:
+    """Whether two statements may not change places."""
+    ordered = any(isinstance(p, Barrier | Check) for s in (first, second) for p in skeleton(s))
+    return ordered or bool(_shared(first, second))
