@@ -115,6 +115,8 @@ def _tune(call: TuneCall, specs: Path, seconds: float, seed: int, given: Schedul
     times = f"default {1e6 * found.default:.1f} us, {found.tried} others tried"
     if found.given is not None:
         times += f", the given one {1e6 * found.given:.1f} us"
+    elif given is not None:
+        times += ", the given one not timed: its results are not those of the default one"
     if not found.better:
         return f"{call}: {times}, none faster{_beside(line)}"
     steps = tuple(str(step) for step in found.schedule.steps)

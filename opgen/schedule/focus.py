@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from opgen.loop import build as b
 from opgen.loop.nodes import Alloc, Block, Buffer, Kernel, Prefetch, Stmt
 from opgen.loop.walk import declared_in, holds_loop, mentioned, outermost, touched
-from opgen.schedule.steps import Step
+from opgen.schedule.steps import Merge, Step
 
 FEWEST = 12
 """Statements of a kernel from which on it is worth to look for those that a step concerns."""
+WHOLE = (Merge,)
+"""Steps that move statements past others, and so must see all of them."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Focus:
 
     def holds_all_of(self, step: Step) -> bool:
         """Whether a step does not concern what was left out: an input may be read there, too."""
+        if isinstance(step, WHOLE):
+            return False
         words = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
         buffer = words.get("buffer")
         if buffer is None or words.get("at") is not None or words.get("loop") is not None:
@@ -102,6 +106,8 @@ def _around(buffers: tuple[Buffer, ...], body: Stmt) -> Stmt:
 
 def run(step: Step, kernel: Kernel) -> Kernel:
     """The kernel after a step; raises ScheduleError."""
+    if isinstance(step, WHOLE):
+        return step.run(kernel)
     names = [n for f in dataclasses.fields(step) for n in _words(getattr(step, f.name))]
     found = focus(kernel, names)
     after = None if found is None else found.put_back(step.run(found.kernel))

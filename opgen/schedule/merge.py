@@ -34,14 +34,15 @@ def merge(kernel: Kernel, first: str, second: str) -> Kernel:
     """Make one loop of two with as many iterations, the first of which stands before the second.
 
         for i in 0..n:
-          p[i] = f(x[i])              for i in 0..n:
-        y[] = 0                 ->      p[i] = f(x[i])
-        for j in 0..n:                  q[i] = g(x[i])
-          q[j] = g(x[j])              y[] = 0
+          p[i] = f(x[i])              s[] = 0
+        s[] = 0                 ->    for i in 0..n:
+        for j in 0..n:                  p[i] = f(x[i])
+          s[] = s[] + g(x[j])           s[] = s[] + g(x[i])
 
     What both read is read once while it is near.  Buffers that are made between the loops are made before both.  A
     statement that stands between them is done before both, or after both if it needs what the first loop writes.
-    Refused if an iteration of the second loop needs what a later one of the first writes.
+    Refused if that is not possible, or if an iteration of one loop is not known to leave alone what another iteration
+    of the other one uses.
     """
     require_loops(kernel, "merge", [first, second])
     if first == second:

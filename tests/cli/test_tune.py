@@ -42,6 +42,16 @@ def test_a_schedule_written_by_hand_is_timed(here: Run, tmp_path: Path) -> None:
     assert result.stdout.endswith(" us, none faster\n")
 
 
+def test_a_schedule_that_computes_something_else_is_not_timed(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a step that is wrong would make one."""
+    monkeypatch.setattr(tuner, "_alike", lambda *_: False)
+    (tmp_path / "serial.schedule").write_text("# nothing\n")
+    result = here("tune", "Conv2D", *WITH, *CALL, "--schedule", "serial.schedule", "--seconds", "0")
+    assert ", 0 others tried, the given one not timed: its results are not those of the default one" in result.stdout
+
+
 LARGE = ("--shape", "input=1,56,56,64", "--shape", "filter=3,3,64,64", *CALL[4:], "--seconds", "0")
 
 

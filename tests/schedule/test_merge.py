@@ -218,3 +218,28 @@ def test_what_is_merged_computes_the_same() -> None:
         merged += 1
         assert_same(kernel, after, {}, seed, print_kernel(after))
     assert 40 < merged < 200, merged
+
+
+MANY = """
+kernel many(x: float32[4]) -> (y: float32[4], z: float32[4], r: float32[4]):
+  alloc p: float32[4] heap
+  alloc q: float32[4] heap
+{others}
+  for i in 0..4:
+    y[i] = x[i]
+  for l in 0..4:
+    p[l] = y[l]
+  for m in 0..4:
+    q[m] = p[m]
+  for j in 0..4:
+    z[j] = x[j]
+  for o in 0..4:
+    r[o] = q[o]
+"""
+
+
+def test_of_many_nests_all_that_stands_between_is_looked_at() -> None:
+    """Also what shares no memory with the two loops: it needs what must be done after them."""
+    others = "".join(f"  for a{k} in 0..4:\n    q[a{k}] = x[a{k}]\n" for k in range(12))
+    found = check(MANY.format(others=others), "merge i, j", {})
+    assert [s.var for s in loops_in(parse_kernel(found).body)][12:] == ["i", "l", "m", "o"]
