@@ -18,6 +18,8 @@ from opgen.spec.report import Report
 from opgen.spec.tree import Branch, TreeBuilder, place
 
 MAX_SYNTAX_ERRORS = 10
+SHORT = 1 << 16
+"""Letters of the longest text whose tree is kept."""
 
 ITEM_KEYWORDS = (
     "signature", "type", "input", "output", "sizes", "attr", "use", "require", "let", "example", "specialize",
@@ -40,7 +42,19 @@ def _lark() -> Lark:
 
 
 def parse(source: Source) -> s.File:
-    """The syntax tree of a file; raises DiagnosticError with every mistake of form that could be told apart."""
+    """The syntax tree of a file; raises DiagnosticError with every mistake of form that could be told apart.
+
+    Trees of short files are kept: one that many import is read once.
+    """
+    return _kept(source) if len(source.text) <= SHORT else _tree(source)
+
+
+@functools.lru_cache(maxsize=64)
+def _kept(source: Source) -> s.File:
+    return _tree(source)
+
+
+def _tree(source: Source) -> s.File:
     report = Report()
     root = _parsed(source, report)
     report.raise_if_any()
