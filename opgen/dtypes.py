@@ -80,6 +80,13 @@ class DType:
         return self.width or self.bits
 
     @property
+    def kind_code(self) -> str:
+        """The kind of numbers as DLPack tells it, a key of `DLPACK_CODES`: what beside `digits` makes a type there."""
+        if self.small is not None or self.name == "bfloat16":
+            return "BFLOAT" if self.small is None else self.name.upper()
+        return {"bool": "BOOL", "int": "INT" if self.signed else "UINT", "float": "FLOAT"}[self.kind]
+
+    @property
     def least(self) -> int:
         """The least integer of an integer type; of a bool 0."""
         return -(1 << self.digits - 1) if self.is_int and self.signed else 0
@@ -122,6 +129,21 @@ DTYPES: dict[str, DType] = {
         DType("float4_e2m1fn", "float", 8, "float32", 2, width=4, small=Small(2, 1, 1, 0x7, None)),
     )
 }
+
+DLPACK_CODES = {
+    "INT": 0,
+    "UINT": 1,
+    "FLOAT": 2,
+    "BFLOAT": 4,
+    "BOOL": 6,
+    "FLOAT8_E4M3FN": 10,
+    "FLOAT8_E4M3FNUZ": 11,
+    "FLOAT8_E5M2": 12,
+    "FLOAT8_E5M2FNUZ": 13,
+    "FLOAT8_E8M0FNU": 14,
+    "FLOAT4_E2M1FN": 17,
+}
+"""DLPack's numbers of kinds of scalar types (`DLDataTypeCode` of dlpack.h, version 1.1)."""
 
 ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 """Other words for some types, as TensorFlow and C use them; accepted wherever a type is named."""

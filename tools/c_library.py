@@ -26,11 +26,10 @@ from opgen.bindings.c.header import header_view
 from opgen.bindings.c.interface import MESSAGE_SIZE
 from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.diagnostics import UserError
+from opgen.dtypes import DLPACK_CODES, DTYPES
 from opgen.spec.model import Module, OpSpec
 
 _KINDS: dict[str, Any] = {"int": c_int64, "float": c_double, "bool": c_int64}
-_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
-"""DLPack's numbers of numpy's kinds of types."""
 
 
 class Tensor(Structure):
@@ -50,9 +49,9 @@ class Tensor(Structure):
     @classmethod
     def without_data(cls, shape: Sequence[int], dtype: np.dtype, data: int | None = None) -> Tensor:
         """A descriptor of a shape and a type, for what asks no more of a tensor."""
-        code = 4 if dtype.name == "bfloat16" else _CODES[dtype.kind]
+        of = DTYPES[dtype.name]
         dims = (c_int64 * max(1, len(shape)))(*shape)
-        return cls(data, 1, 0, len(shape), code, dtype.itemsize * 8, 1, dims, None, 0)
+        return cls(data, 1, 0, len(shape), DLPACK_CODES[of.kind_code], of.digits, 1, dims, None, 0)
 
 
 def attributes_struct(op: OpSpec, names: OpNames) -> type[Structure]:

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from opgen.dtypes import BFLOAT16, BOOL, DTYPES
+from opgen.dtypes import BFLOAT16, DLPACK_CODES, DTYPES
 from opgen.runtime.buffers import numpy_dtype
 
 CUDA_DEVICES = (2, 13)
@@ -195,14 +195,9 @@ def _short(numbers: tuple[int, ...]) -> str:
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
 _BYTES = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 BFLOAT = (4, 16)
-_SMALL = {"float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}
-CODES = {
-    d.name: (6 if d == BOOL else (0 if d.signed else 1) if d.is_int else _SMALL.get(d.name, 2), d.bits)
-    for d in DTYPES.values()
-    if d != BFLOAT16 and not d.width
-} | {BFLOAT16.name: BFLOAT}
+CODES = {d.name: (DLPACK_CODES[d.kind_code], d.bits) for d in DTYPES.values() if not d.width}
 """DLPack's code and width of opgen's types; one of fewer than 8 bits has several elements in a byte there."""
-_BY_CODE = {code: name for name, code in _SMALL.items()}
+_BY_CODE = {DLPACK_CODES[d.kind_code]: d.name for d in DTYPES.values() if d.small is not None and not d.width}
 
 
 def type_of(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:

@@ -138,6 +138,9 @@ Status StatusOr StatusCode
 StringPiece OkStatus TensorShape PartialTensorShape DataType DataTypeToEnum DataTypeString DataTypeSize Tensor
 TensorMap Node Output OutputHash Operation Input Scope ClientSession DT_INVALID DT_FLOAT DT_DOUBLE DT_INT8 DT_INT16
 DT_INT32 DT_INT64 DT_UINT8 DT_UINT16 DT_UINT32 DT_UINT64 DT_BOOL DT_BFLOAT16 DT_HALF
+int4 uint4 int2 uint2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn
+DT_INT4 DT_UINT4 DT_INT2 DT_UINT2 DT_FLOAT8_E4M3FN DT_FLOAT8_E4M3FNUZ DT_FLOAT8_E5M2 DT_FLOAT8_E5M2FNUZ
+DT_FLOAT8_E8M0FNU DT_FLOAT4_E2M1FN
 """
 )
 """Names of the C++ API's own in the namespace in which it declares ops."""

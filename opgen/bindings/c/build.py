@@ -39,10 +39,9 @@ from opgen.bindings.c.render import KernelTable, render_header, render_kernels, 
 from opgen.bindings.c.workplace import workplace
 from opgen.bindings.files import update
 from opgen.diagnostics import UserError, did_you_mean
-from opgen.dtypes import lookup
 from opgen.loop.nodes import Kernel
 from opgen.runtime.threads import available_cpus
-from opgen.spec.model import Module, OpSpec, Specialization, TypeVariable
+from opgen.spec.model import Module, OpSpec, Specialization
 
 Progress = Callable[[int, int, str], None]
 """Told how many kernels are done, of how many, and what is being done."""
@@ -86,7 +85,7 @@ def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
         if module.generics and not module.ops:
             named = _GENERIC.format(name=module.generics[0].name)
             raise UserError(f"all ops of '{module.name}' are generic: {named}")
-        return replace(module, ops=tuple(map(_in_c, module.ops)))
+        return module
     known = {o.name: o for o in module.ops} | {o.function_name: o for o in module.ops}
     for name in names:
         if name in generics and name not in known:
@@ -95,22 +94,7 @@ def chosen(module: Module, names: tuple[str, ...] | None) -> Module:
             hint = did_you_mean(name, known) or f"there is {', '.join(o.name for o in module.ops)}"
             raise UserError(f"no such op '{name}'; {hint}")
     wanted = {known[n].name for n in names}
-    return replace(module, ops=tuple(_in_c(o) for o in module.ops if o.name in wanted))
-
-
-def _in_c(op: OpSpec) -> OpSpec:
-    """An op without the types for which C has no word; raises UserError if it is left with none."""
-
-    def narrowed(variables: tuple[TypeVariable, ...]) -> tuple[TypeVariable, ...]:
-        return tuple(replace(v, allowed=tuple(t for t in v.allowed if not t.is_bits)) for v in variables)
-
-    fixed = [d.name for t in (*op.tensors, *op.outputs) if (d := lookup(t.dtype)) is not None and d.is_bits]
-    of_none = [v.name for v in op.type_variables if all(t.is_bits for t in v.allowed)]
-    if fixed or of_none:
-        missing = f"is of type {fixed[0]}" if fixed else f"has types of at most 8 bits alone for {of_none[0]}"
-        raise UserError(f"op {op.name} {missing}, which libraries for C, C++ and Java do not have")
-    algorithms = tuple(replace(a, type_variables=narrowed(a.type_variables)) for a in op.algorithms)
-    return replace(op, type_variables=narrowed(op.type_variables), algorithms=algorithms)
+    return replace(module, ops=tuple(o for o in module.ops if o.name in wanted))
 
 
 _GENERIC = "a library has forms of fixed ranks (say which with --form, such as --form {name}:INPUT=?,?)"

@@ -10,6 +10,7 @@ from opgen.bindings.c.names import STRUCT_SIZE, OpNames, spellings
 from opgen.bindings.c.text import block_comment, one_line, paragraphs, wrapped
 from opgen.bindings.c.values import elements, plain_words
 from opgen.bindings.formula import Formula
+from opgen.dtypes import DLPACK_CODES
 from opgen.spec.model import Attr, Module, OpSpec, Reduce, Require, ShapeLet, Sizes, Tensor
 from opgen.spec.walk import subexpressions
 
@@ -101,7 +102,7 @@ def header_view(module: Module, prefix: str, source: str) -> HeaderView:
         doc="".join(f" * {line}".rstrip() + "\n" for line in paragraphs(module.doc or module.name, _TEXT)),
         rank=max([RANK, *ranks]),
         statuses=tuple(_statuses(prefix)),
-        codes=tuple(Enumerator(name, value) for name, value in _CODES.items()),
+        codes=tuple(Enumerator(name, value) for name, value in DLPACK_CODES.items()),
         structs=_structs(prefix),
         functions=_functions(prefix),
         ops=tuple(_op(op, prefix) for op in module.ops),
@@ -109,9 +110,6 @@ def header_view(module: Module, prefix: str, source: str) -> HeaderView:
 
 
 # What every library has -----------------------------------------------------------------------------
-
-_CODES = {"INT": 0, "UINT": 1, "FLOAT": 2, "BFLOAT": 4, "BOOL": 6}
-"""DLPack's codes of kinds of scalar types."""
 
 
 def _statuses(prefix: str) -> Iterator[Enumerator]:

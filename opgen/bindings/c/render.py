@@ -12,7 +12,7 @@ from opgen.bindings.c.interface import WRONG_ABI
 from opgen.bindings.c.layout import fitted
 from opgen.bindings.c.library import LibraryView
 from opgen.bindings.c.text import one_line, string
-from opgen.dtypes import DTYPES, DType
+from opgen.dtypes import DTYPES
 from opgen.loop.analysis.reach import OPERATIONS
 from opgen.loop.status import FIRST_CHECK
 from opgen.runtime.parallel_ir import PIECES
@@ -47,15 +47,6 @@ class KernelTable:
     specials: tuple[tuple[int, tuple[int | None, ...]], ...]
 
 
-@dataclass(frozen=True)
-class _Type:
-    """A scalar type: its name, the code of its kind, its size in bits."""
-
-    name: str
-    code: str
-    bits: int
-
-
 def render_header(module: Module, prefix: str | None = None, source: str | None = None) -> str:
     """The C header of a module; `prefix` (the module's name if not given) begins every name."""
     view = header_view(module, prefix or module.name, source or f"{module.name}.op")
@@ -64,11 +55,10 @@ def render_header(module: Module, prefix: str | None = None, source: str | None 
 
 def render_sources(view: LibraryView, module: Module, table: KernelTable) -> dict[str, str]:
     """The sources of the glue but for the table of kernels; the keys follow the library's prefix in files' names."""
-    types = [_type(t) for t in DTYPES.values() if not t.is_bits]
     context = {
         "v": view,
         "p": f"{view.prefix}_k",
-        "types": types,
+        "types": tuple(DTYPES.values()),
         "levels": table.levels,
         "pieces": PIECES,
         "spins": SPINS,
@@ -120,8 +110,3 @@ def _kernel(row: tuple[str | None, ...], rooms: Mapping[str, str], smalls: Mappi
         "room": [rooms.get(s or "", "NULL") for s in row],
         "small": [smalls.get(s or "", "NULL") for s in row],
     }
-
-
-def _type(t: DType) -> _Type:
-    code = {"bool": "BOOL", "int": "INT" if t.signed else "UINT", "float": "FLOAT"}[t.kind]
-    return _Type(t.name, "BFLOAT" if t.name == "bfloat16" else code, t.bits)

@@ -8,18 +8,9 @@ from dataclasses import dataclass
 from opgen.bindings.c.text import one_line
 from opgen.bindings.cpp.attributes import choices, optional_attrs, value
 from opgen.bindings.cpp.names import class_names, function_names
-from opgen.bindings.cpp.view import op_names
+from opgen.bindings.cpp.view import TYPES, op_names
 from opgen.dtypes import DTYPES
 from opgen.spec.model import Attr, Example, ExampleValue, Module, OpSpec, Sizes
-
-_CPP = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "half",
-    "bfloat16": "bfloat16",
-    **{d.name: f"std::{d}_t" for d in DTYPES.values() if d.is_int},
-    "bool": "bool",
-}
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ def _tensor(name: str, dtype: str, values: ExampleValue) -> TensorView:
     numbers = [_literal(v, dtype) for v in _flat(values)] or [""]
     numbers[0] = "{" + numbers[0]
     numbers[-1] += "}"
-    return TensorView(name, _CPP[dtype], (*numbers, "{" + ", ".join(map(str, shape)) + "}"))
+    return TensorView(name, TYPES[dtype].cpp, (*numbers, "{" + ", ".join(map(str, shape)) + "}"))
 
 
 def _literal(given: ExampleValue, dtype: str) -> str:
@@ -104,12 +95,12 @@ def _literal(given: ExampleValue, dtype: str) -> str:
     if isinstance(given, bool) or not isinstance(given, int | float):
         return value(given)
     if DTYPES[dtype].is_int:
-        return value(int(given))
+        return f"{TYPES[dtype].cpp}({int(given)})" if DTYPES[dtype].is_bits else value(int(given))
     text = value(float(given))
     if dtype == "float64":
         return text
     single = f"{text}f" if text[-1].isdigit() else f"static_cast<float>({text})"
-    return single if dtype == "float32" else f"{_CPP[dtype]}({single})"
+    return single if dtype == "float32" else f"{TYPES[dtype].cpp}({single})"
 
 
 def _flat(values: ExampleValue) -> Iterator[ExampleValue]:

@@ -19,24 +19,43 @@ from opgen.bindings.cpp.attributes import (
 )
 from opgen.bindings.cpp.documentation import class_comment, function_comment, setter_comments
 from opgen.bindings.cpp.names import ClassNames, class_names, function_names
+from opgen.bindings.datatypes import DATA_TYPES
+from opgen.dtypes import DTYPES, DType
 from opgen.spec.model import Attr, Module, OpSpec, Sizes, Tensor
 
-ENUMS = {
-    "float32": "DT_FLOAT",
-    "float64": "DT_DOUBLE",
-    "float16": "DT_HALF",
-    "bfloat16": "DT_BFLOAT16",
-    "int8": "DT_INT8",
-    "int16": "DT_INT16",
-    "int32": "DT_INT32",
-    "int64": "DT_INT64",
-    "uint8": "DT_UINT8",
-    "uint16": "DT_UINT16",
-    "uint32": "DT_UINT32",
-    "uint64": "DT_UINT64",
-    "bool": "DT_BOOL",
-}
-"""The DataType of each scalar type."""
+
+@dataclass(frozen=True)
+class TypeView:
+    """A scalar type: its DataType and the number of that, the class of its elements, the code of its kind in C.
+
+    `form` are the arguments of the template that `cpp` stands for; "" if it is a type of C++, or a struct of its own.
+    """
+
+    dtype: DType
+    enum: str
+    number: int
+    cpp: str
+    form: str = ""
+
+
+def _type(dtype: DType) -> TypeView:
+    number, word = DATA_TYPES[dtype.name]
+    if not dtype.is_bits:
+        return TypeView(dtype, f"DT_{word}", number, _CPP.get(dtype.name, f"std::{dtype.name}_t"))
+    small = dtype.small
+    if small is None:
+        form = f"SmallInteger<{dtype.digits}, {str(dtype.signed).lower()}>"
+    else:
+        nan = -1 if small.nan is None else small.nan
+        numbers = f"{small.exponent}, {small.fraction}, {small.bias}, {small.overflow:#x}"
+        form = f"SmallFloat<{numbers}, {nan if nan < 0 else hex(nan)}, {str(small.one_zero).lower()}>"
+    return TypeView(dtype, f"DT_{word}", number, dtype.name, form)
+
+
+_CPP = {"float32": "float", "float64": "double", "float16": "half", "bool": "bool", "bfloat16": "bfloat16"}
+
+TYPES = {d.name: _type(d) for d in DTYPES.values()}
+"""Each scalar type as C++ has it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +103,7 @@ class HeaderView:
     most_inputs: int
     most_outputs: int
     ops: tuple[OpView, ...]
+    types: tuple[TypeView, ...] = tuple(TYPES.values())
 
 
 def header_view(module: Module, namespace: str, prefix: str, source: str) -> HeaderView:
@@ -140,6 +160,6 @@ def _outputs(op: OpSpec, names: ClassNames) -> Iterator[OutputView]:
     for output in op.outputs:
         inputs = [i for i, t in enumerate(op.inputs) if isinstance(t, Tensor) and t.dtype == output.dtype]
         if op.type_variable(output.dtype) is None:
-            yield OutputView(names.outputs[output.name], -1, ENUMS[output.dtype])
+            yield OutputView(names.outputs[output.name], -1, TYPES[output.dtype].enum)
         else:
             yield OutputView(names.outputs[output.name], inputs[0] if inputs else -1, "DT_INVALID")

@@ -37,7 +37,7 @@ environment.globals["call"] = call
 _RUNTIME = {
     "internal": """
         Block Builder Buffers Call Dense Done Eager Element Environment Failure Given Halves Loader Memory Names Native
-        Nested Node Objects OpDef OpTable Recording Rows Run Shapes Step Typed Value
+        Nested Node Objects OpDef OpTable Recording Rows Run Shapes Smalls Step Typed Value
     """,
     "current": """
         AbstractOperation CallBuilder EagerOperation EagerSession ExecutionEnvironment Graph GraphOperation Operand

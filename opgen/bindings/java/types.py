@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opgen.dtypes import DTYPES, DType
+from opgen.bindings.datatypes import DATA_TYPES
+from opgen.dtypes import DLPACK_CODES, DTYPES, DType, Small
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ KINDS = {
 class Element:
     """A scalar type.
 
-    `code` is DLPack's, `number` TensorFlow's, whose enumerations have `data_type` (today's) and `legacy_data_type`;
+    `code` is DLPack's, `number` TensorFlow's (see `DATA_TYPES`), whose enumerations have `data_type` (today's) and
+    `legacy_data_type`;
     `current` is the class of today's tensors, `legacy` the class that stands for elements of the older ones; `own`:
-    that class is a generated one.
+    that class is a generated one.  `bits` are those that count of its `bytes`; `small` tells how a floating number of
+    at most 8 is stored.
     """
 
     name: str
@@ -54,50 +57,84 @@ class Element:
     family: str
     legacy: str
     own: bool
+    signed: bool
+    small: Small | None
+
+    @property
+    def bytes(self) -> int:
+        return -(-self.bits // 8)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is an integer of fewer than 8 bits."""
+        return self.kind.name == "Byte" and self.bits < 8
+
+    @property
+    def by_bits(self) -> bool:
+        """Whether Java has no word for it: it stands in bytes or shorts by its bits where there are plain arrays."""
+        return self.narrow or (self.kind.name == "Float" and self.bits < 32)
+
+    @property
+    def form(self) -> str:
+        """How a floating number of at most 8 bits is stored, as arguments in Java."""
+        assert self.small is not None
+        s, nan = self.small, -1 if self.small.nan is None else self.small.nan
+        return f"{s.exponent}, {s.fraction}, {s.bias}, {s.overflow}, {nan}, {str(s.one_zero).lower()}"
 
     @property
     def note(self) -> str:
         """What completes "a tensor of NAME elements"."""
-        if self.name in ("float16", "bfloat16"):
+        if self.kind.name == "Float" and self.bits < 32:
             return ", read and written as the nearest {@code float}"
+        if self.bits < 8:
+            return ", of which a byte that is written keeps the lowest bits"
         return ", the bits of which Java shows as a signed number" if self.name.startswith("uint") else ""
 
 
-_NUMBERS = {
-    "float32": (1, "FLOAT", "TFloat32", "Float"),
-    "float64": (2, "DOUBLE", "TFloat64", "Double"),
-    "int32": (3, "INT32", "TInt32", "Integer"),
-    "uint8": (4, "UINT8", "TUint8", "UInt8"),
-    "int16": (5, "INT16", "TInt16", "Short"),
-    "int8": (6, "INT8", "TInt8", "Byte"),
-    "int64": (9, "INT64", "TInt64", "Long"),
-    "bool": (10, "BOOL", "TBool", "Boolean"),
-    "bfloat16": (14, "BFLOAT16", "TBfloat16", "BFloat16"),
-    "uint16": (17, "UINT16", "TUint16", "UInt16"),
-    "float16": (19, "HALF", "TFloat16", "Float16"),
-    "uint32": (22, "UINT32", "TUint32", "UInt32"),
-    "uint64": (23, "UINT64", "TUint64", "UInt64"),
+_CLASSES = {
+    "float32": ("TFloat32", "Float"),
+    "float64": ("TFloat64", "Double"),
+    "int32": ("TInt32", "Integer"),
+    "uint8": ("TUint8", "UInt8"),
+    "int16": ("TInt16", "Short"),
+    "int8": ("TInt8", "Byte"),
+    "int64": ("TInt64", "Long"),
+    "bool": ("TBool", "Boolean"),
+    "bfloat16": ("TBfloat16", "BFloat16"),
+    "uint16": ("TUint16", "UInt16"),
+    "float16": ("TFloat16", "Float16"),
+    "uint32": ("TUint32", "UInt32"),
+    "uint64": ("TUint64", "UInt64"),
+    "int4": ("TInt4", "Int4"),
+    "uint4": ("TUint4", "UInt4"),
+    "int2": ("TInt2", "Int2"),
+    "uint2": ("TUint2", "UInt2"),
+    "float8_e4m3fn": ("TFloat8E4m3fn", "Float8E4M3FN"),
+    "float8_e4m3fnuz": ("TFloat8E4m3fnuz", "Float8E4M3FNUZ"),
+    "float8_e5m2": ("TFloat8E5m2", "Float8E5M2"),
+    "float8_e5m2fnuz": ("TFloat8E5m2fnuz", "Float8E5M2FNUZ"),
+    "float8_e8m0fnu": ("TFloat8E8m0fnu", "Float8E8M0FNU"),
+    "float4_e2m1fn": ("TFloat4E2m1fn", "Float4E2M1FN"),
 }
-"""TensorFlow's numbers and names; where it has no class, one is named like the others."""
+"""The classes of today's tensors and of the older ones' elements; where TensorFlow has none, named like the others."""
 
 _HOLDERS = {8: "byte", 16: "short", 32: "int", 64: "long"}
-_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 
 
 def _element(t: DType) -> Element:
-    number, data_type, current, legacy = _NUMBERS[t.name]
+    number, data_type = DATA_TYPES[t.name]
+    current, legacy = _CLASSES[t.name]
     if t.kind == "bool":
         holder, family = "boolean", "TType"
     elif t.is_float:
         holder, family = ("double" if t.bits == 64 else "float"), "TFloating"
     else:
         holder, family = _HOLDERS[t.bits], "TIntegral"
-    code = "bfloat" if t.name == "bfloat16" else t.kind if t.kind != "int" or t.signed else "uint"
     return Element(
         name=t.name,
         kind=KINDS[holder],
-        code=_DLPACK[code],
-        bits=t.bits,
+        code=DLPACK_CODES[t.kind_code],
+        bits=t.digits,
         number=number,
         data_type=f"DT_{data_type}",
         legacy_data_type=data_type,
@@ -105,10 +142,12 @@ def _element(t: DType) -> Element:
         family=family,
         legacy=legacy,
         own=legacy not in {k.boxed for k in KINDS.values()},
+        signed=t.signed,
+        small=t.small,
     )
 
 
-ELEMENTS = {name: _element(t) for name, t in DTYPES.items() if not t.is_bits}
+ELEMENTS = {name: _element(t) for name, t in DTYPES.items()}
 
 LITERALS = tuple(ELEMENTS[n] for n in ("float32", "float64", "int32", "int64", "bool", "uint8"))
 """The types of constants that are written down as Java's own numbers, one for each of these."""

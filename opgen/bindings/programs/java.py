@@ -69,7 +69,7 @@ _environment.filters = {
 class ArrayView:
     """An input or an output: its name in Java, that of its size, its elements, and its place in the memory of a run.
 
-    `shown` is it for a comment; 16-bit floating numbers are told by their bits, as `short`.
+    `shown` is it for a comment; what Java has no word for is told by its bits.
     """
 
     name: str
@@ -81,8 +81,7 @@ class ArrayView:
 
     @property
     def shown(self) -> str:
-        plain = self.element.name == self.c.type and (self.element.bits, self.element.kind.type) != (16, "float")
-        bits = "" if plain else ", by its bits"
+        bits = ", by its bits" if self.element.by_bits else ""
         return javadoc_text(self.c.described + bits)
 
     @property
@@ -156,8 +155,8 @@ def model_view(view: ProgramView, package: str) -> ModelView:
     for t in view.tensors:
         if t.count >= 2**31 - 8:
             raise UserError(f"'{t.said}' has {t.count} elements: more than an array of Java's holds")
-        element = ELEMENTS.get(t.type, ELEMENTS["uint8"])  # numbers of at most 8 bits are told by these
-        kind = "short" if element.bits == 16 else element.kind.type
+        element = ELEMENTS[t.type]
+        kind = {1: "byte", 2: "short"}.get(element.bytes, "") if element.by_bits else element.kind.type
         size = constants.fresh(f"{t.name.upper()}_SIZE")
         arrays.append(ArrayView(names.fresh(lower_camel(t.name)), size, t, element, kind, offset))
         offset += -(-t.bytes // _ALIGNMENT) * _ALIGNMENT
