@@ -1362,7 +1362,7 @@ def einsum(
         >>> einsum(Inputs=[[[1, 2], [3, 4]]], equation="ii").tolist()
         5.0
     """
-    return _einsum.single((*Inputs,), {"equation": equation}, out)
+    return _einsum.single(_einsum.each("Inputs", Inputs), {"equation": equation}, out)
 
 
 _conv = Generic(_library, "Conv")
@@ -3285,7 +3285,7 @@ def concat(
         >>> concat(inputs=[[[1, 2]], [[3, 4]]], axis=0).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
-    return _concat.single((*inputs,), {"axis": axis}, out)
+    return _concat.single(_concat.each("inputs", inputs), {"axis": axis}, out)
 
 
 _split = Generic(_library, "Split")
@@ -4517,7 +4517,7 @@ def add_n(
         >>> add_n(data_0=[[1, 2], [10, 20], [100, 200]]).tolist()
         [111.0, 222.0]
     """
-    return _add_n.single((*data_0,), {}, out)
+    return _add_n.single(_add_n.each("data_0", data_0), {}, out)
 
 
 _mean = Generic(_library, "Mean")
@@ -4553,7 +4553,7 @@ def mean(
         >>> mean(data_0=[[1, 2], [3, 6]]).tolist()
         [2.0, 4.0]
     """
-    return _mean.single((*data_0,), {}, out)
+    return _mean.single(_mean.each("data_0", data_0), {}, out)
 
 
 _maximum = Generic(_library, "Maximum")
@@ -4589,7 +4589,7 @@ def maximum(
         >>> maximum(data_0=[[1, 5], [3, 4]]).tolist()
         [3.0, 5.0]
     """
-    return _maximum.single((*data_0,), {}, out)
+    return _maximum.single(_maximum.each("data_0", data_0), {}, out)
 
 
 _minimum = Generic(_library, "Minimum")
@@ -4625,7 +4625,7 @@ def minimum(
         >>> minimum(data_0=[[1, 5], [3, 4]]).tolist()
         [1.0, 4.0]
     """
-    return _minimum.single((*data_0,), {}, out)
+    return _minimum.single(_minimum.each("data_0", data_0), {}, out)
 
 
 _absolute = Generic(_library, "Absolute")
@@ -11637,7 +11637,7 @@ class prepare:
         equation: str,
     ) -> Prepared:
         """Prepare `einsum`."""
-        return _einsum.prepare((*Inputs,), {"equation": equation})
+        return _einsum.prepare(_einsum.each("Inputs", Inputs), {"equation": equation})
 
     @staticmethod
     def conv(
@@ -12078,7 +12078,7 @@ class prepare:
         axis: int,
     ) -> Prepared:
         """Prepare `concat`."""
-        return _concat.prepare((*inputs,), {"axis": axis})
+        return _concat.prepare(_concat.each("inputs", inputs), {"axis": axis})
 
     @staticmethod
     def split(
@@ -12366,28 +12366,28 @@ class prepare:
         data_0: Sequence[TensorLike],
     ) -> Prepared:
         """Prepare `add_n`."""
-        return _add_n.prepare((*data_0,), {})
+        return _add_n.prepare(_add_n.each("data_0", data_0), {})
 
     @staticmethod
     def mean(
         data_0: Sequence[TensorLike],
     ) -> Prepared:
         """Prepare `mean`."""
-        return _mean.prepare((*data_0,), {})
+        return _mean.prepare(_mean.each("data_0", data_0), {})
 
     @staticmethod
     def maximum(
         data_0: Sequence[TensorLike],
     ) -> Prepared:
         """Prepare `maximum`."""
-        return _maximum.prepare((*data_0,), {})
+        return _maximum.prepare(_maximum.each("data_0", data_0), {})
 
     @staticmethod
     def minimum(
         data_0: Sequence[TensorLike],
     ) -> Prepared:
         """Prepare `minimum`."""
-        return _minimum.prepare((*data_0,), {})
+        return _minimum.prepare(_minimum.each("data_0", data_0), {})
 
     @staticmethod
     def absolute(
