@@ -274,6 +274,13 @@ def test_overrides_name_kinds_and_entries_of_the_log() -> None:
         assert f"\n## {override.measured} " in log, override
 
 
+def test_overrides_name_kinds_that_are_asked_later() -> None:
+    """Of a kind that was asked before, a plan stands already when one comes that should go before it."""
+    asked = {kind.name: place for place, kind in enumerate(registry.KINDS)}
+    for override in overrides.OVERRIDES:
+        assert all(asked[name] >= asked[override.kind] for name in override.before), override
+
+
 # Contractions ----------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ COPIES = ("columns", "packed")
 WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
 TILES = ("products", "ragged", "streamed", "pairs", "outer", "nest")
 CONTRACTIONS = ("transposed_maps", *TILES)
-WINDOWS = ("window_rows", "row_sums", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
+WINDOWS = ("row_sums", "window_rows", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
 OF_ANY_SIZE = ("pieces", "transposed", "elementwise", "rows", "whole", *COPIES)
 
 OVERRIDES: tuple[Override, ...] = (
@@ -29,9 +29,8 @@ OVERRIDES: tuple[Override, ...] = (
     Override("tile_products", ("tile_products", "few", *WINDOWS), "E080"),
     Override("window_steps", ("few", *WINDOWS), "E136"),
     Override("sum_steps", ("few", *WINDOWS), "E136"),
-    Override("slices", ("few",), "E136"),
     Override("few", ("window_rows", *CONTRACTIONS, *WITHOUT_MIXING), "E044"),
-    Override("window_rows", WINDOWS[1:], "E045"),
+    Override("window_rows", WINDOWS[2:], "E045"),
     Override("row_sums", ("few", *WINDOWS[2:]), "E077"),
     Override("transposed_maps", TILES, "E093"),
     Override("products", ("nest",), "E054"),
