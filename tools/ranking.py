@@ -2,6 +2,8 @@
 
     python -m tools.ranking                     the ops of tools/common_ops.op at their sizes
     python -m tools.ranking softmax column_sums some of them
+    python -m tools.ranking --layers 100        as many calls of the benchmark's layers: three directions, two layouts,
+                                                four types, one image and eight, by chance
 
 For each nest with several candidates (`opgen inspect --stage why` shows them), the ten cheapest: their prices, and
 their times in shares of the whole kernel's time with the plan that is chosen.  Then the share of nests whose plan is
@@ -10,6 +12,7 @@ within 5 % of the best.  One thread.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +27,8 @@ from opgen.schedule.auto.decisions import Decisions
 from opgen.schedule.cost.calibration import CANDIDATES
 from opgen.schedule.why import choices
 from opgen.spec import solve
+from tools.bench.kernels import pipeline_of
+from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Choice, read_cases
 from tools.bench.op_rows import CASES, SPEC
 
 ROUNDS = 15
@@ -58,6 +63,13 @@ def pipelines(names: tuple[str, ...]) -> Iterator[tuple[str, Pipeline]]:
         call = solve(op, module, dict(zip((t.name for t in op.tensors), shapes, strict=False)), {}, {})
         variant = variant_of(op, {"T": "int32" if name.endswith("int32") else "float32"}, {})
         yield f"{name} {shapes}", Pipeline(module, op, variant, call, toolchain.host())
+
+
+def layer_pipelines(count: int, seed: int) -> Iterator[tuple[str, Pipeline]]:
+    """As many calls of the benchmark's layers, by chance, each on its way to this machine's code."""
+    everything = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
+    for case in random.Random(seed).sample(everything, min(count, len(everything))):
+        yield case.name, pipeline_of(case)
 
 
 def measured(row: str, line: Pipeline, rounds: int = ROUNDS) -> Iterator[Nest]:
@@ -97,11 +109,19 @@ def report(nests: list[Nest]) -> Iterator[str]:
 
 @click.command(help=__doc__)
 @click.argument("ops", nargs=-1)
-def main(ops: tuple[str, ...]) -> None:
+@click.option("--layers", type=click.IntRange(1), metavar="COUNT", help="Calls of the benchmark's layers, not ops.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of calls.")
+def main(ops: tuple[str, ...], layers: int | None, seed: int) -> None:
     set_num_threads(1)
-    nests = [nest for row, line in pipelines(ops) for nest in measured(row, line)]
-    for line in report(nests):
-        click.echo(line)
+    if layers is not None and ops:
+        raise click.UsageError("either ops or --layers: expected one of them, given both")
+    lines = pipelines(ops) if layers is None else layer_pipelines(layers, seed)
+    nests: list[Nest] = []
+    for row, line in lines:
+        nests += measured(row, line)
+        click.echo(f"{row}: {len(nests)} nests so far", err=True)
+    for text in report(nests):
+        click.echo(text)
 
 
 if __name__ == "__main__":
