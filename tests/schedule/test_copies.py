@@ -184,20 +184,6 @@ def test_columns_that_crowd_each_other(seed: int, dtype: str) -> None:
     assert_right(columns_of(dtype, rng.choice([1, 2]), m, n, p), seed, False, CROWDED if seed % 2 else few)
 
 
-def test_what_scalars_lie_along_is_copied_in_panels() -> None:
-    """Where enough tiles read it, and all that a tile fetches beside its arithmetic would be felt."""
-    crowded = replace(CROWDED, latency=8)
-    text = assert_right(columns_of("float32", 1, 256, 128, 17), 0, False, crowded)
-    for step in ("pack a 0, 1, 2 at=i_o -> a_panel", "vectorize a_panel_2_l", "parallel i_o"):
-        assert step in text
-    near = replace(crowded, l1=Cache(32 << 10, 512, 64, 220e9))
-    fast = replace(crowded, l2=Cache(1 << 20, 8, 64, 220e9))
-    afar = replace(crowded, l2=Cache(1 << 14, 8, 64, 20e9), l3=Cache(1 << 20, 8, 64, 10e9))  # four uses are too few
-    for machine in (near, fast, afar):
-        assert "a_panel" not in str(scheduled(columns_of("float32", 1, 256, 128, 17), "cpu", machine)[0])
-    assert "panel" not in str(scheduled(columns_of("float32", 1, 256, 96, 17), "cpu", crowded)[0])  # three uses
-
-
 APART = """
 kernel apart(a: {T}[2, {P}, 3, {W}], b: {T}[{P}, {C}]) -> (c: {T}[2, {C}, 3, {W}]):
   for n in 0..2:

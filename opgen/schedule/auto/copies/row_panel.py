@@ -1,16 +1,15 @@
 """Panels of rows: what a tile of a contraction reads, copied block by block so that it lies together.
 
-Each block of vectors, or of scalars that lie side by side, reads a piece of many rows.  Where the rows lie so far apart
-that the pieces conflict in few sets of the caches, and each is in a page of its own, every tile fetches them anew; a
-copy is fetched once, and is near for all.
+Each block of vectors reads a piece of many rows.  Where the rows lie so far apart that the pieces conflict in few sets
+of the caches, and each is in a page of its own, every tile fetches them anew; a copy is fetched once, and is near for
+all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import product
 from math import gcd, prod
 from typing import Literal, TypeAlias, get_args
 
@@ -24,7 +23,6 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
 from opgen.schedule.cost.memory import Memory
-from opgen.schedule.cost.sizes import elements_of
 from opgen.schedule.cost.traffic import Loop, Region, region
 from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
 
@@ -33,9 +31,7 @@ HOW: tuple[How, ...] = get_args(How)
 
 
 def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: Machine) -> None:
-    """Copy what each block of the tile reads of the rows, if that pays: of those along `vector`, else of those along
-    which scalars lie; `nest` is as it was before.
-    """
+    """Copy what each block of the tile reads of the rows along `vector`, if that pays; `nest` is as it was before."""
     if marks.before != marks.ready or in_steps(marks.kernel, vector):
         return
     made = trial.steps[marks.before :]
@@ -47,29 +43,27 @@ def panelled_rows(trial: Trial, marks: Marks, nest: Nest, vector: str, machine: 
         serial.take(*(s for s in made if not isinstance(s, Parallel | Fuse)))
         return serial
 
-    paying = [p for p in _panels(nest, made, vector, machine, unshared) if p.pays(made)]
-    for how, panel in product(HOW, paying):
+    found = _panel(nest, made, vector, machine, unshared)
+    for how in HOW if found is not None and found.pays(made) else ():
         again = Trial(unshared().kernel, list(unshared().steps))
-        if panel.make(again, how):
+        if found is not None and found.make(again, how):
             trial.adopt(again, marks.before)
             return
 
 
-def _panels(
+def _panel(
     nest: Nest, made: list[Step], vector: str, machine: Machine, unshared: Callable[[], Trial]
-) -> Iterator[RowPanel]:
-    """Of each operand of a tile, if it has two: what a block of the loop along it reads; in one iteration of what is
-    carried outside of the block, where all is too much for the second cache.
+) -> RowPanel | None:
+    """What a block of the vectors' loop reads, if it is one operand; in one iteration of what is carried outside of the
+    block, where all is too much for the second cache.
     """
-    roles = Roles.of(nest, vector)
-    splits = [s for s in made if isinstance(s, Split) and s.loop in nest.names and s.tail == "exact"]
-    for lanes in (True, False):
-        rows = roles.vectors if lanes else roles.scalars
-        along = [s for s in splits if len(rows) == 1 and is_contiguous(rows[0], s.loop, nest.shapes)]
-        if len(along) == 1 and (along[0].loop == vector) == lanes:
-            panel = RowPanel(nest, rows[0], along[0], machine, lanes)
-            large = panel.pieces is not None and not Memory(machine).holds(panel.pieces.bytes, 2)
-            yield replace(panel, outside=_around(along[0].outer, unshared())) if large else panel
+    rows = Roles.of(nest, vector).vectors
+    splits = [s for s in made if isinstance(s, Split) and s.loop == vector and s.tail == "exact"]
+    if len(rows) != 1 or not is_contiguous(rows[0], vector, nest.shapes) or len(splits) != 1:
+        return None
+    panel = RowPanel(nest, rows[0], splits[0], machine)
+    large = panel.pieces is not None and not Memory(machine).holds(panel.pieces.bytes, 2)
+    return replace(panel, outside=_around(splits[0].outer, unshared())) if large else panel
 
 
 def _around(blocks: str, trial: Trial) -> frozenset[str]:
@@ -80,13 +74,12 @@ def _around(blocks: str, trial: Trial) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class RowPanel:
-    """`split`: that of the loop along the rows, of lanes or else of scalars, in blocks of a tile."""
+    """`split`: that of the loop along the rows, in blocks of a tile."""
 
     nest: Nest
     rows: Load
     split: Split
     machine: Machine
-    lanes: bool
     outside: frozenset[str] = frozenset()
     """Loops around the block of which a panel is for one iteration."""
 
@@ -95,12 +88,9 @@ class RowPanel:
         pieces, memory = self.pieces, Memory(self.machine)
         if pieces is None or not memory.holds(pieces.bytes, 2) or memory.fits(pieces, 1):
             return False
-        uses, second = self._uses(steps, pieces), self.machine.l2.bytes_per_second
-        if uses < USES or (not self.lanes and uses * EXPOSED_SCALARS / second < 1 / self._rate):
-            return False
-        share = HIDDEN_VECTORS if self.lanes else EXPOSED_SCALARS
-        fetching = self._fetched(steps) / second
-        return memory.exposed(fetching, self._arithmetic(steps), share) or not memory.fits(pieces, 2)
+        fetching = self._width * self._element / self.machine.l2.bytes_per_second
+        exposed = memory.exposed(fetching, self._arithmetic(steps), HIDDEN_VECTORS)
+        return self._uses(steps, pieces) >= USES and (exposed or not memory.fits(pieces, 2))
 
     def make(self, trial: Trial, how: How) -> bool:
         """The panel, made by the thread that uses it: `once`, outside of all loops but those that decide on it; others
@@ -131,8 +121,8 @@ class RowPanel:
         return trial.take(*copied) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
 
     def _worth_again(self, steps: list[Step], times: int) -> bool:
-        """Whether a panel of vectors that is made so many times over is still read often enough each time."""
-        return self.lanes and self.pieces is not None and self._uses(steps, self.pieces) >= USES_ANEW * times
+        """Whether a panel that is made so many times over is still read often enough each time."""
+        return self.pieces is not None and self._uses(steps, self.pieces) >= USES_ANEW * times
 
     def _blocks_first(self, nest: Nest, times: int) -> bool:
         """Whether scalars that are fetched again for each block expose less than panels made so many times over; only
@@ -195,16 +185,3 @@ class RowPanel:
         """The seconds that a tile computes with one piece."""
         bytes_ = prod(self._tile(steps).values()) * self._width * self._element
         return bytes_ / self.machine.vector_bytes / self.machine.fma_per_second
-
-    @property
-    def _rate(self) -> float:
-        """Bytes a second from where the rows lie."""
-        whole = elements_of(self.nest.shapes[self.rows.buffer])
-        return Memory(self.machine).rate(whole * self._element)
-
-    def _fetched(self, steps: list[Step]) -> int:
-        """The bytes that a tile fetches with one piece: of scalars whole lines, and with them the vectors."""
-        if self.lanes:
-            return self._width * self._element
-        vectors = prod(self._tile(steps).values()) * self._element
-        return vectors + max(self._width * self._element, self.machine.l1.line)
