@@ -19,7 +19,7 @@ from opgen.schedule.default import scheduled
 from tests.harness import Call, random_arrays
 from tests.schedule.test_auto import DENSE, DIRECTIONS, LANES, MODULE, schedule_of
 
-IMAGE = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
+IMAGE: dict[str, tuple[int, ...]] = {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 32)}
 
 
 def test_lanes_that_would_be_strided_are_packed() -> None:
