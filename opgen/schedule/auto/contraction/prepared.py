@@ -126,13 +126,16 @@ def _widened(site: Site, machine: Machine, loop: str) -> Prepared | None:
 
 def _wide_sums(site: Site, machine: Machine, loop: str) -> Prepared | None:
     scalars = wide_scalars(site, machine, loop)
-    if scalars is None:
-        return None
-    found, result = scalars.forked(), site.nest.results[0].buffer
+    return None if scalars is None else waiting(scalars, "wide sums")
+
+
+def waiting(on: Prepared, about: str) -> Prepared | None:
+    """The same, and sums that wait in wide results; None if they cannot."""
+    found, result = on.forked(), on.site.nest.results[0].buffer
     wide = found.trial.fresh(f"{result}_wide")
     if not found.trial.take(Widen(result, wide)):
         return None
-    return replace(found, nest=found.trial.nest(loop), about="wide sums", waiting=wide)
+    return replace(found, nest=found.trial.nest(on.loop), about=about, waiting=wide)
 
 
 def widened_copies(nest: Nest, vector: str, trial: Trial, schedule: Schedule, before: tuple[Kernel, int]) -> Marks:

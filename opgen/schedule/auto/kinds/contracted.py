@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,6 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import FOUND_SUMS
 
 
@@ -29,7 +28,7 @@ class Contracted:
         for prepared, late in prepared_for(site, machine, self.ways):
             made = self.made(prepared.nest, prepared.trial, prepared.loop, prepared.lanes, machine)
             if made.legal:
-                yield design(self.name, prepared, made, late)
+                yield design(self.name, prepared, made.take, machine, late or not made.proven)
 
 
 def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterator[tuple[Prepared, bool]]:
@@ -45,23 +44,19 @@ def prepared_for(site: Site, machine: Machine, ways: tuple[Way, ...]) -> Iterato
                 yield prepared.forked(), late
 
 
-def design(kind: str, prepared: Prepared, made: LaneNest, late: bool = False) -> Design:
-    """The design of a nest that is prepared, in the trial of which `made` takes its steps."""
-    about = f"lanes along {prepared.loop}{', ' if prepared.about else ''}{prepared.about}"
-    return Design(kind, prepared.trial, partial(_taken, prepared, made), about, late or not made.proven)
+def design(kind: str, on: Prepared, take: Callable[[], bool], machine: Machine, late: bool = False) -> Design:
+    """The design of a nest that is prepared, in the trial of which `take` takes the steps."""
+    about = f"lanes along {on.loop}{', ' if on.about else ''}{on.about}"
+    return Design(kind, on.trial, partial(_taken, on, take, machine), about, late)
 
 
-def _taken(prepared: Prepared, made: LaneNest) -> bool:
-    if not made.take():
-        return False
-    prepared.finished()
-    finished(prepared, made.machine)
-    return True
-
-
-def finished(prepared: Prepared, machine: Machine, trial: Trial | None = None) -> None:
-    """Non-temporal stores of the results of a contraction, if they are too many to be kept; not of a part, whose rows
-    are no whole lines.
+def _taken(on: Prepared, take: Callable[[], bool], machine: Machine) -> bool:
+    """Whether the steps were legal; then non-temporal stores of the results, if they are too many to be kept, but of a
+    part, whose rows are no whole lines.
     """
-    if prepared.site.along is None:
-        store_non_temporally(prepared.site.nest, prepared.loop, trial or prepared.trial, machine, FOUND_SUMS)
+    if not take():
+        return False
+    on.finished()
+    if on.site.along is None:
+        store_non_temporally(on.site.nest, on.loop, on.trial, machine, FOUND_SUMS)
+    return True

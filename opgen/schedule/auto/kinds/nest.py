@@ -19,7 +19,7 @@ from opgen.schedule.auto.copies.panel import Marks, panelled_vectors
 from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.design import Design
-from opgen.schedule.auto.kinds.contracted import finished, prepared_for
+from opgen.schedule.auto.kinds.contracted import design, prepared_for
 from opgen.schedule.auto.site import Site
 from opgen.schedule.steps import Carry, Widen
 
@@ -29,11 +29,9 @@ class Tiled:
     name: str = "nest"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        for on, late in prepared_for(site, machine, (wide_sums,)):
-            take = partial(_carried, on, machine)
-            yield Design(self.name, on.trial, take, f"lanes along {on.loop}, wide sums", late)
-        for on, late in prepared_for(site, machine, (packed,)):
-            yield Design(self.name, on.trial, partial(_plain, on, machine), f"lanes along {on.loop}", late)
+        for way, tile in ((wide_sums, _carried), (packed, _plain)):
+            for on, late in prepared_for(site, machine, (way,)):
+                yield design(self.name, on, partial(tile, on, machine), machine, late)
 
 
 def _carried(on: Prepared, machine: Machine) -> bool:
@@ -43,19 +41,13 @@ def _carried(on: Prepared, machine: Machine) -> bool:
     if not tiled(trial, on.loop, on.lanes, machine):
         return False
     panelled_rows(trial, marks, on.nest, on.loop, machine)
-    if not all(any(isinstance(s, kind) for s in trial.steps[ready:]) for kind in (Carry, Widen)):
-        return False
-    on.finished()
-    finished(on, machine)
-    return True
+    return all(any(isinstance(s, kind) for s in trial.steps[ready:]) for kind in (Carry, Widen))
 
 
 def _plain(on: Prepared, machine: Machine) -> bool:
-    trial, nest = on.trial, on.nest
-    if not tiled(trial, on.loop, on.lanes, machine):
+    if not tiled(on.trial, on.loop, on.lanes, machine):
         return False
-    transposed_results(trial, on.marks, on.loop, machine)
-    panelled_vectors(trial, on.marks, on.loop, machine)
-    panelled_rows(trial, on.marks, nest, on.loop, machine)
-    finished(on, machine)
+    transposed_results(on.trial, on.marks, on.loop, machine)
+    panelled_vectors(on.trial, on.marks, on.loop, machine)
+    panelled_rows(on.trial, on.marks, on.nest, on.loop, machine)
     return True

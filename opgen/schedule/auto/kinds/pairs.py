@@ -17,14 +17,14 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import tiled
-from opgen.schedule.auto.contraction.prepared import Prepared
+from opgen.schedule.auto.contraction.prepared import Prepared, waiting
 from opgen.schedule.auto.contraction.words import as_words
 from opgen.schedule.auto.copies.blocks import row_by_row, transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.design import Design
-from opgen.schedule.auto.kinds.contracted import finished, prepared_for
+from opgen.schedule.auto.kinds.contracted import design, prepared_for
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, is_contiguous, nests, own_axis, worth_lanes
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, terms_at_once
@@ -42,7 +42,6 @@ from opgen.schedule.steps import (
     Regroup,
     Step,
     Tighten,
-    Widen,
 )
 
 
@@ -52,11 +51,9 @@ class InPairs:
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
         for on, late in prepared_for(site, machine, (as_words,)):
-            if _sums_wait(site.nest, on.loop, machine):
-                carried = on.forked()
-                take = partial(_carried, carried, machine)
-                yield Design(self.name, carried.trial, take, f"lanes along {on.loop}, sums wait", late)
-            yield Design(self.name, on.trial, partial(_plain, on, machine), f"lanes along {on.loop}", late)
+            if _sums_wait(site.nest, on.loop, machine) and (wide := waiting(on, "sums wait")) is not None:
+                yield design(self.name, wide, partial(_carried, wide, machine), machine, late)
+            yield design(self.name, on, partial(_tiled, on, machine), machine, late)
 
 
 def _sums_wait(nest: Nest, vector: str, machine: Machine) -> bool:
@@ -72,23 +69,8 @@ def _sums_wait(nest: Nest, vector: str, machine: Machine) -> bool:
 
 
 def _carried(on: Prepared, machine: Machine) -> bool:
-    """In pairs, with sums that wait in wide results."""
-    trial, result = on.trial, on.site.nest.results[0].buffer
-    start, wide = len(trial.steps), trial.fresh(f"{result}_wide")
-    if not trial.take(Widen(result, wide)) or not _tiled(on, machine):
-        return False
-    if not any(isinstance(s, Carry) for s in trial.steps[start:]):
-        return False
-    on.site.schedule(trial, trial.nest(f"{wide}_0"))
-    finished(on, machine)
-    return True
-
-
-def _plain(on: Prepared, machine: Machine) -> bool:
-    if not _tiled(on, machine):
-        return False
-    finished(on, machine)
-    return True
+    start = len(on.trial.steps)
+    return _tiled(on, machine) and any(isinstance(s, Carry) for s in on.trial.steps[start:])
 
 
 def _tiled(on: Prepared, machine: Machine) -> bool:

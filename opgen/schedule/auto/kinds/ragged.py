@@ -30,7 +30,7 @@ class InParts:
         for on, late in prepared_for(site, machine, (as_given, wide_scalars)):
             made = Ragged(on.nest, on.trial, on.loop, on.lanes, machine, partial(site.schedule, on.trial))
             if made.legal:
-                yield design(self.name, on, made, late)
+                yield design(self.name, on, made.take, machine, late or not made.proven)
 
 
 class Part(Protocol):
