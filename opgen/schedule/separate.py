@@ -58,8 +58,6 @@ class Place:
 
     subscript: Expr
     size: Expr
-    loop: str
-    """The loop that goes over all that may be chosen, but for its prefix."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,12 @@ class Parted:
         found: list[tuple[int, int, str, Expr, Expr]] = [
             (at, 1, s.var, s.stop, b.var(s.var)) for at, s in enumerate(self.around) if s.var in used
         ]
+        names = used | {self.loop.var}
         for place in self.places:
             at = min((order.index(n) for n in free_vars(place.subscript) if n in order), default=len(order))
-            found.append((at, 0, place.loop, place.size, place.subscript))
+            name = _fresh(order[at] if at < len(order) else self.kept, names)
+            names.add(name)
+            found.append((at, 0, name, place.size, place.subscript))
         return [(name, size, here) for _, _, name, size, here in sorted(found, key=lambda f: f[:2])]
 
     @property
@@ -112,7 +113,7 @@ class Parted:
         dtype = self.store.value.type.dtype
         acc = Buffer(f"{name}_acc", dtype, (), "register")
         so_far = Load(acc.name, (), dtype)
-        chosen = {p.subscript: b.var(f"{name}_{p.loop}") for p in self.places}
+        chosen = {here: b.var(f"{name}_{n}") for n, _, here in self.along}
         step: Stmt = Store(acc.name, (), _added(so_far, [_placed(e, chosen) for e in self.inner]))
         step = b.when(b.all_of(self.when), step)
         moved = {s.var: b.var(f"{name}_{s.var}") for s in (*self.around, self.loop)}
@@ -262,9 +263,7 @@ def _note_places(kernel: Kernel, e: Expr, found: Parted) -> None:
             raise _refusal(found.loop.var, f"a subscript of '{e.buffer}' depends on it and on another loop of the sum")
         known = next((p for p in found.places if p.subscript == subscript), None)
         if known is None:
-            names = [s.var for s in found.around if s.var in free_vars(subscript)] or sorted(others)
-            taken = {n for n, _, _ in found.along}
-            found.places.append(Place(subscript, size, _fresh(names[0], taken)))
+            found.places.append(Place(subscript, size))
         elif known.size != size:
             raise _refusal(found.loop.var, "a subscript chooses from dimensions of several sizes")
 
