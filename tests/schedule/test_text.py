@@ -61,6 +61,7 @@ distribute c -> x_sums, w_sums
 pair c -> x, w_pairs
 tensorize x_i, k_i, c_i -> tiles
 transpose x_i, k_lane
+separate s -> first
 regroup y_i, x_o
 carry r at=n_y
 prefetch input at=y in=c
