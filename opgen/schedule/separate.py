@@ -24,7 +24,7 @@ from opgen.loop.walk import (
 )
 from opgen.passes.scope import entered
 from opgen.schedule.errors import ScheduleError
-from opgen.schedule.loops import before_nest, buffer_at, require_fresh, require_loops, with_body
+from opgen.schedule.loops import before_nest, buffer_at, nest_to_precede, require_fresh, require_loops, with_body
 
 
 def separate(kernel: Kernel, loop: str, name: str) -> Kernel:
@@ -163,7 +163,7 @@ def parted(kernel: Kernel, loop: str) -> Parted:
         when=tuple(c for c in conditions if loop in free_vars(c)),
         otherwise=tuple(c for c in conditions if loop not in free_vars(c)),
     )
-    _require_free(made)
+    _require_free(kernel, made)
     for factor in made.inner:
         _note_places(kernel, factor, made)
     return made
@@ -225,7 +225,7 @@ def _multiplied(e: Expr) -> list[Expr]:
     return [*_multiplied(e.left), *_multiplied(e.right)] if isinstance(e, Binary) and e.op == "mul" else [e]
 
 
-def _require_free(found: Parted) -> None:
+def _require_free(kernel: Kernel, found: Parted) -> None:
     """Refuse loops whose ranges depend on others, and what depends on more than loops and parameters."""
     loops = {s.var for s in (*found.around, *found.terms)}
     for s in (*found.around, *found.terms):
@@ -236,10 +236,10 @@ def _require_free(found: Parted) -> None:
         raise _refusal(found.loop.var, "a condition depends on it and on another loop of the sum")
     if not found.inner or not found.outer:
         raise _refusal(found.loop.var, "some factors must depend on it, and others not")
-    written = {s.buffer for s in stores(found.around[0])} if found.around else set()
+    written = {s.buffer for s in stores(nest_to_precede(kernel.body, found.loop.var))}
     read = {n.buffer for e in (*found.inner, *found.when) for n in walk_expr(e) if isinstance(n, Load)}
     if read & written:
-        raise _refusal(found.loop.var, f"'{min(read & written)}' is written in the nest")
+        raise _refusal(found.loop.var, f"'{min(read & written)}' is written there, too")
 
 
 def _note_places(kernel: Kernel, e: Expr, found: Parted) -> None:
