@@ -22,7 +22,7 @@ from opgen.loop.walk import (
     walk_expr,
 )
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.cost.calibration import FULL
+from opgen.schedule.cost.calibration import FULL, SHORT_STEP
 from opgen.schedule.cost.sizes import elements_of
 from opgen.schedule.focus import focus_on_loops
 
@@ -340,12 +340,26 @@ def worth_lanes(nest: Nest, name: str) -> bool:
 
     What is read where other reads say, in gathers, is as these are.
     """
-    touched = [e for e in nest.summed if depends(e.indices, name) and not _is_told(e, name)]
+    touched = [e for e in nest.summed if depends(e.indices, name) and not is_told(e, name)]
     consecutive = sum(is_contiguous(e, name, nest.shapes) for e in touched)
     return not touched or 2 * consecutive > len(touched)
 
 
-def _is_told(access: Load, loop: str) -> bool:
+def in_short_steps(nest: Nest, name: str) -> bool:
+    """Whether all that lanes along a loop read lies no more than a few elements apart."""
+    return all(0 < _step(nest, e, name) <= SHORT_STEP for e in nest.summed if depends(e.indices, name))
+
+
+def _step(nest: Nest, access: Load, name: str) -> int:
+    """How many elements apart a loop reads; 0 if that is not known."""
+    axis = own_axis(access, name)
+    form = None if axis is None else linear(access.indices[axis], name)
+    if axis is None or form is None or not isinstance(form[0], Const):
+        return 0
+    return abs(int(form[0].value)) * elements_of(nest.shapes[access.buffer][axis + 1 :], 0)
+
+
+def is_told(access: Load, loop: str) -> bool:
     """Whether reads that follow a loop tell where an access is."""
     told = (n for i in access.indices for n in walk_expr(i) if isinstance(n, Load))
     return any(depends(n.indices, loop) for n in told)

@@ -379,3 +379,5 @@ SEPARATE = 1.25
 """times as many multiplications: from which one index of a sum is summed first, into memory [E160]"""
 GATHERED = 4
 """times: what a product in lanes takes that gather an operand, of one whose operands lie consecutively [E160]"""
+SHORT_STEP = 4
+"""elements: that lanes may read apart where nothing else reads them [E161]"""

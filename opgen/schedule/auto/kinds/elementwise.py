@@ -18,6 +18,7 @@ from opgen.schedule.auto.cuts import tails_of
 from opgen.schedule.auto.nests import (
     Nest,
     copies_rows,
+    in_short_steps,
     loop_of_reads,
     own_axis,
     reduces,
@@ -47,12 +48,14 @@ class Elementwise:
         """Lanes along a loop, if enough of what they read and write lies consecutively."""
         nest, extent = site.nest, site.nest.extent(vector)
         lanes = lanes_of(nest, machine, extent, vector)
-        if lanes < 2 or not worth_lanes(nest, vector):
+        apart = not worth_lanes(nest, vector)
+        if lanes < 2 or (apart and (reduces(nest) or not in_short_steps(nest, vector))):
             return
         outer, lane = f"{vector}.o", f"{vector}.l"
         others = tuple(n for n in nest.names if n != vector)
         tails = tails_of(extent, lanes)
-        shared, most = updates(nest), PARALLEL if vector == site.roles.lanes else 1
+        across = vector != site.roles.lanes
+        shared, most = updates(nest), 1 if across else PARALLEL
         owners = by_owner(self.name, nest, vector, lanes, machine) if shared else None
         if owners is not None:
             yield owners
@@ -67,7 +70,7 @@ class Elementwise:
                 tile=_few_terms(nest),
                 results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
                 threads=() if shared else (others if whole else (*others, outer))[:most],
-                otherwise=reduces(nest) or tail != tails[0] or (transposed is None and vector != site.roles.lanes),
+                otherwise=reduces(nest) or apart or tail != tails[0] or (transposed is None and across),
             )
 
     @staticmethod

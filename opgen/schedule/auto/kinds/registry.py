@@ -16,6 +16,7 @@ from opgen.schedule.auto.kinds.columns import Columns
 from opgen.schedule.auto.kinds.contracted import Contracted
 from opgen.schedule.auto.kinds.elementwise import Elementwise
 from opgen.schedule.auto.kinds.few import FewResults
+from opgen.schedule.auto.kinds.gathered import Gathered
 from opgen.schedule.auto.kinds.in_lanes import InLanes, along_results, along_slices, along_steps, along_terms
 from opgen.schedule.auto.kinds.kind import Kind
 from opgen.schedule.auto.kinds.nest import Tiled
@@ -59,6 +60,7 @@ KINDS: tuple[Kind, ...] = (
     OpenSizes(),
     Pieces(),
     Transposed(),
+    Gathered(),
     Elementwise(),
     Rows(),
     Whole(),
