@@ -54,7 +54,8 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     the two of a pair lie next to each other.  Where the steps do not begin at an even place, or go
     more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
     `k_last`.  Both factors must be bfloat16, or one uint8 and the other int8, which are summed in int32 and taken four
-    at a time in the same way.  The higher element of a pair is added first: the order of the sum changes within pairs,
+    at a time in the same way; steps that are left over are a word, too, if both are copied, along another dimension
+    than the last, and one has nothing behind the last step: the copies have zeros beyond their ends.  The higher element of a pair is added first: the order of the sum changes within pairs,
     and numbers below 2**-126 may count as 0.  Sums of bytes are exact, modulo 2**32.
     """
     require_loops(kernel, "pair", [loop])
@@ -66,7 +67,7 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     def paired(s: For, context: Context) -> Stmt:
         store, factors = _step(s)
         size = _SIZES[factors[0].dtype]
-        sides = [_Copy.of(kernel, load, s, name, context) for load, name in zip(factors, (first, second), strict=True)]
+        sides = _sides(kernel, factors, s, (first, second), context)
         copies.extend(side for side in sides if not side.in_place)
         left, right = (side.read(s, context) for side in sides)
         if factors[0].dtype == INT8:
@@ -74,6 +75,8 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
         total = Load(store.buffer, store.indices, store.value.type.dtype)
         body = Store(store.buffer, store.indices, Dot(total, left, right))
         count = _count(s, context)
+        if sides[0].filled:
+            return For(s.var, Const(0), fold_all(b.ceildiv(count, size)), body, s.kind)
         pairs = For(s.var, Const(0), fold_all(b.floordiv(count, size)), body, s.kind)
         if isinstance(count, Const) and int(count.value) % size == 0:
             return pairs
@@ -93,6 +96,26 @@ def _count(loop: For, context: Context) -> Expr:
     """How often a loop runs: no less than 0 even where its bounds are out of order, as halves are rounded down."""
     count = extent(loop)
     return count if context.proves(b.compare("ge", count, 0)) else fold_all(b.maximum(count, 0))
+
+
+def _sides(
+    kernel: Kernel, factors: tuple[Load, Load], loop: For, names: tuple[str, str], context: Context
+) -> tuple[_Copy, _Copy]:
+    """The copies of both factors, with zeros beyond their ends where what is left over is a word, too."""
+    count, size = _count(loop, context), _SIZES[factors[0].dtype]
+    rest = isinstance(count, Const) and int(count.value) % size != 0 and factors[0].dtype != BFLOAT16
+
+    def sides(filled: bool) -> tuple[_Copy, _Copy]:
+        left, right = (
+            _Copy.of(kernel, load, loop, name, context, filled) for load, name in zip(factors, names, strict=True)
+        )
+        return left, right
+
+    if rest and all(load.buffer != name for load, name in zip(factors, names, strict=True)):
+        found = sides(True)
+        if any(side.ends_with(loop, context) for side in found) and not any(side.is_last for side in found):
+            return found
+    return sides(False)
 
 
 def _step(loop: For) -> tuple[Store, tuple[Load, Load]]:
@@ -145,9 +168,11 @@ class _Copy:
     dense: bool
     """Whether each element is part of one word alone."""
     count: int
+    filled: bool
+    """Whether there are zeros beyond its end."""
 
     @staticmethod
-    def of(kernel: Kernel, load: Load, loop: For, name: str, context: Context) -> _Copy:
+    def of(kernel: Kernel, load: Load, loop: For, name: str, context: Context, filled: bool) -> _Copy:
         axes = [i for i, e in enumerate(load.indices) if loop.var in free_vars(e)]
         form = linear(load.indices[axes[0]], loop.var) if len(axes) == 1 else None
         if form is None or not isinstance(form[0], Const) or int(form[0].value) < 1:
@@ -157,13 +182,23 @@ class _Copy:
         size = source.shape[axes[0]]
         count = _SIZES[load.dtype]
         words = "two" if count == 2 else "four"
-        if not isinstance(size, Const) or int(size.value) <= apart * (count - 1):
+        if not isinstance(size, Const) or (int(size.value) <= apart * (count - 1) and not filled):
             raise _refusal(loop.var, f"dimension {axes[0]} of '{load.buffer}' is not known to hold {words} steps")
         even = loop.start == Const(0) and (int(size.value) % count == 0 or rest == Const(0))
         dense = apart == 1 and even and simplify_expr(b.mod(rest, count), context) == Const(0)
         if name == source.name and (apart != 1 or axes[0] != len(source.shape) - 1):
             raise _refusal(loop.var, f"{words} steps are not next to each other in '{name}', which is not to be copied")
-        return _Copy(source, name, load, axes[0], apart, rest, dense, count)
+        return _Copy(source, name, load, axes[0], apart, rest, dense, count, filled)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether words are along the last dimension."""
+        return self.axis == len(self.source.shape) - 1
+
+    def ends_with(self, loop: For, context: Context) -> bool:
+        """Whether there are no elements behind that of the last step."""
+        behind = simplify_expr(b.add(b.mul(loop.stop, self.apart), self.rest), context)
+        return context.proves(b.compare("ge", behind, self.source.shape[self.axis]))
 
     @property
     def in_place(self) -> bool:
@@ -178,8 +213,9 @@ class _Copy:
     def buffer(self) -> Buffer:
         shape = list(self.source.shape)
         size = shape[self.axis]
-        others = self.apart * (self.count - 1)
-        shape[self.axis] = fold_all(b.floordiv(size, self.count) if self.dense else b.sub(size, others))
+        others = 0 if self.filled else self.apart * (self.count - 1)
+        words = b.ceildiv(size, self.count) if self.filled else b.floordiv(size, self.count)
+        shape[self.axis] = fold_all(words if self.dense else b.sub(size, others))
         return Buffer(self.name, INT32, tuple(shape), "heap")
 
     def read(self, loop: For, context: Context) -> Expr:
@@ -205,11 +241,17 @@ class _Copy:
         """The nest that makes the copy."""
         places: list[Expr] = [b.var(c) for c in self.counters]
         first = b.mul(places[self.axis], self.count) if self.dense else places[self.axis]
-        parts = []
+        parts: list[Expr] = []
         for k in range(self.count):
             at = [*places]
-            at[self.axis] = b.add(first, self.apart * k)
-            parts.append(Load(self.source.name, tuple(at), self.source.dtype))
+            at[self.axis] = place = b.add(first, self.apart * k)
+            if self.filled and k > 0:
+                at[self.axis] = b.minimum(place, b.sub(self.source.shape[self.axis], 1))
+            part: Expr = Load(self.source.name, tuple(at), self.source.dtype)
+            if self.filled and k > 0:
+                inside = b.compare("lt", place, self.source.shape[self.axis])
+                part = b.select(inside, part, b.const(0, self.source.dtype))
+            parts.append(part)
         move: Stmt = Store(self.name, tuple(places), Word(tuple(parts)))
         for counter, size in zip(reversed(self.counters), reversed(self.buffer.shape), strict=True):
             move = For(counter, b.index(0), size, move)

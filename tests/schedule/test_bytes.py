@@ -198,6 +198,21 @@ def test_windows_have_zero_points_around(dtype: str, other: str) -> None:
             apply(parse_kernel(other.format(T=dtype)), parse_schedule("pad x 1, 2"))
 
 
+@pytest.mark.parametrize("channels", [3, 7])
+def test_what_is_left_over_is_a_word(channels: int) -> None:
+    """With zeros behind the last channel, in the filter's words and the image's."""
+    kernel = parse_kernel(WINDOW.format(T="uint8").replace("8", str(channels)).replace(f"int{channels}", "int8"))
+    schedule, after = scheduled(kernel, "cpu", WITH_QUADS)
+    assert "pair " in str(schedule)
+    assert "_last" not in print_kernel(after)
+    given = extremes(kernel, channels)
+    expected = interpret(kernel, given)["y"]
+    assert np.array_equal(interpret(after, given)["y"], expected)
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    assert np.array_equal(run_kernel(legal, given, {}, 1, guarded=True)["y"], expected)
+
+
 @pytest.mark.parametrize("types", [("uint8", "int8"), ("int8", "int8")])
 def test_the_scheduler_takes_them_where_the_machine_has_them(types: tuple[str, str]) -> None:
     for kernel in (product(types, (14, 66, 64)), parse_kernel(WINDOW.format(T=types[0]))):

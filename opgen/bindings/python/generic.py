@@ -160,6 +160,8 @@ class Generic:
                 key += (tensor.dtype, tensor.shape if sized else tensor.ndim)
             elif tensor is None:
                 key.append(None)
+            elif isinstance(tensor, np.generic) and not counts:
+                key += (tensor.dtype, () if sized else 0)
             elif counts and isinstance(tensor, _NUMBERS):
                 key.append((tensor.dtype, _plain(tensor)) if isinstance(tensor, np.ndarray) else _plain(tensor))
             else:

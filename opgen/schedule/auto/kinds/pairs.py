@@ -132,13 +132,14 @@ class Pairs:
 
     def _depths(self) -> list[str]:
         """The loops to be taken several steps at once, the best first: of bytes, whose sums are the same in any order,
-        each may go inside all others, and one that leaves no rest is better, a long one best.
+        each may go inside all others, and one that fills its words is better, a long one best.
         """
         terms = [s.var for s in self.nest.inner_loops]
         if self._factors[0].dtype == BFLOAT16:
             return terms
         extents = Roles.of(self.nest, self.vector).extents
-        return sorted(terms, key=lambda n: (extents[n] % terms_at_once(self.nest, self.machine) > 0, -extents[n]))
+        size = terms_at_once(self.nest, self.machine)
+        return sorted(terms, key=lambda n: (-(-extents[n] // size) * size / max(1, extents[n]), -extents[n]))
 
     def _joined(self) -> None:
         """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
