@@ -55,8 +55,9 @@ def pair(kernel: Kernel, loop: str, first: str, second: str) -> Kernel:
     more than one place at a time, a copy has a pair at every place.  An odd last step is left to a loop of its own,
     `k_last`.  Both factors must be bfloat16, or one uint8 and the other int8, which are summed in int32 and taken four
     at a time in the same way; steps that are left over are a word, too, if both are copied, along another dimension
-    than the last, and one has nothing behind the last step: the copies have zeros beyond their ends.  The higher element of a pair is added first: the order of the sum changes within pairs,
-    and numbers below 2**-126 may count as 0.  Sums of bytes are exact, modulo 2**32.
+    than the last, and one has nothing behind the last step: the copies have zeros beyond their ends.  The higher
+    element of a pair is added first: the order of the sum changes within pairs, and numbers below 2**-126 may count as
+    0.  Sums of bytes are exact, modulo 2**32.
     """
     require_loops(kernel, "pair", [loop])
     found = [s for s in loops_in(kernel.body) if s.var == loop]

@@ -201,7 +201,8 @@ def test_windows_have_zero_points_around(dtype: str, other: str) -> None:
 @pytest.mark.parametrize("channels", [3, 7])
 def test_what_is_left_over_is_a_word(channels: int) -> None:
     """With zeros behind the last channel, in the filter's words and the image's."""
-    kernel = parse_kernel(WINDOW.format(T="uint8").replace("8", str(channels)).replace(f"int{channels}", "int8"))
+    text = WINDOW.format(T="uint8").replace("[8,", f"[{channels},").replace("[16, 8,", f"[16, {channels},")
+    kernel = parse_kernel(text.replace("c in 0..8", f"c in 0..{channels}"))
     schedule, after = scheduled(kernel, "cpu", WITH_QUADS)
     assert "pair " in str(schedule)
     assert "_last" not in print_kernel(after)
