@@ -31,7 +31,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import STEP_SHARED
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
-from opgen.schedule.steps import Bind, Fuse, Pack, Parallel
+from opgen.schedule.steps import Bind, Fuse, Pack, Pair, Parallel
 from opgen.schedule.targets import Target
 
 
@@ -140,8 +140,13 @@ def _together(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> 
             alone(nest)
     for s in _apart(trial.kernel, machine) if stepwise else ():
         trial.take(Parallel(rows_at_once(trial, s)))
-    if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial)):
+    if not stepwise and (has_intermediates(kernel) or _results_are_copied(trial) or _in_words(trial)):
         pitched(trial, machine)
+
+
+def _in_words(trial: Trial) -> bool:
+    """Whether factors are copied as words, of which a tile reads a few in each of many rows."""
+    return any(isinstance(s, Pair) for s in trial.steps)
 
 
 def _results_are_copied(trial: Trial) -> bool:

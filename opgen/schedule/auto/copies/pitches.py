@@ -71,6 +71,7 @@ class _Pitches:
         """More room along one dimension, along the last, or both."""
         lines = {max(1, c.line // self.element) for c in self.caches}
         for last in (0, *(n for n in lines if self.shape[-1] % n == 0)):
+            yield (*self.shape[:-1], self.shape[-1] + last)
             for d in range(1, len(self.shape) - 1):
                 for more in (0, *PADDED_BY):
                     shape = list(self.shape)
