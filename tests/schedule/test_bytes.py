@@ -233,6 +233,13 @@ def test_the_scheduler_takes_them_where_the_machine_has_them(types: tuple[str, s
             assert np.array_equal(run_kernel(legal, given, {}, threads, guarded=True)["y"], expected)
 
 
+@pytest.mark.parametrize(("columns", "apart"), [(3072, True), (3088, False)])
+def test_rows_of_words_do_not_conflict(columns: int, apart: bool) -> None:
+    """Rows a multiple of 4 KiB apart fall into the same sets of the first cache."""
+    schedule, _ = scheduled(product(("uint8", "int8"), (64, 768, columns), PLAIN), "cpu", WITH_QUADS)
+    assert any(s.startswith("pitch w_") for s in str(schedule).splitlines()) == apart
+
+
 @pytest.mark.parametrize(
     ("features", "widest"),
     [("+avx2,+fma,+avxvnni", 8), ("+avx512f,+avx512vl,+avx512vnni", 16), ("+avx2,+fma", 0)],
