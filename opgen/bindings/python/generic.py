@@ -33,6 +33,8 @@ KEPT = 512
 
 MOST = 1 << 24
 """Numbers of an attribute at most."""
+TENSORS = 1 << 16
+"""Tensors of an argument that stands for several, at most."""
 DEEP = 8
 """How far lists nest in attributes at most."""
 
@@ -71,6 +73,8 @@ class Generic:
         """The tensors of an argument that stands for several of them."""
         if isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping | Set):
             with suppress(TypeError):  # of an array without dimensions
+                if len(given) > TENSORS:
+                    raise Checks(self.name).wrong(argument, f"at most {TENSORS} tensors", given)
                 found = tuple(given)
                 if all(tensor is not None for tensor in found):
                     return found
