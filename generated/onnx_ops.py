@@ -75,6 +75,8 @@ __all__ = [
     "div",
     "dropout",
     "dropout_by_attributes",
+    "dropout_by_test",
+    "dropout_with_numbers",
     "dynamic_quantize_linear",
     "einsum",
     "elu",
@@ -202,6 +204,7 @@ __all__ = [
     "sin",
     "sinh",
     "size",
+    "slice_by_attributes",
     "softmax",
     "softmax_of_rows",
     "softplus",
@@ -1336,7 +1339,7 @@ def einsum(
     Args:
         Inputs: One or more T[equation]. The factors.
         equation: An equation. The indices of each factor, and behind `->` of the result, a letter each; what the
-            result does not have is summed.
+            result does not have is summed. A letter has one size, only `...` stretches.
         out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
             several.
 
@@ -3431,6 +3434,50 @@ def strided_slice(
         [5.0, 3.0, 1.0]
     """
     return _strided_slice.single((data, starts, ends, axes, steps), {}, out)
+
+
+_slice_by_attributes = Generic(_library, "SliceByAttributes")
+
+
+def slice_by_attributes(
+    data: TensorLike,
+    *,
+    starts: Integers,
+    ends: Integers,
+    axes: Integers | None = None,
+    out: Array | None = None,
+) -> Array:
+    """A part of a tensor: along some dimensions, from a place to before another.
+
+    Args:
+        data: T[dims...]. The tensor.
+        starts: Integers. Where it begins; negative places count from the end.
+        ends: Integers. Before which place it ends.
+        axes: Integers. The dimensions; the first ones if it is empty.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[place(drop(dims, at), length, at)...]. The part.
+
+    Types:
+        T: bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+
+    Formula:
+        at... = (if count(axes) > 0 then normalised(axes, rank(data)) else positions(count(starts)))...
+        first..., length... = strided(pick(dims, at), starts, ends, 1)...
+        output[place(i, k, at)...] = data[place(i, first + k, at)...] else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, the last two of all but the first rows:
+        >>> slice_by_attributes(data=[[1, 2, 3], [4, 5, 6], [7, 8, 9]], starts=[1, -2], ends=[1000, 3]).tolist()
+        [[5.0, 6.0], [8.0, 9.0]]
+    """
+    return _slice_by_attributes.single((data,), {"starts": starts, "ends": ends, "axes": axes}, out)
 
 
 _tile = Generic(_library, "Tile")
@@ -6161,6 +6208,121 @@ def dropout(
         [[1.0, 2.0], [True, True]]
     """
     return _dropout.some((data, ratio, training_mode), {"seed": seed}, results, out)
+
+
+_dropout_by_test = Generic(_library, "DropoutByTest")
+
+
+def dropout_by_test(
+    data: TensorLike,
+    *,
+    is_test: bool | None = False,
+    ratio: float | None = 0.5,
+    seed: int | None = 0,
+    consumed_inputs: Integers | None = None,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The elements themselves, or, outside a test, some of them, chosen by chance and scaled, and 0 for the others.
+
+    Args:
+        data: T[dims...]. The values.
+        is_test: True or False. Whether none is left out. The default is False.
+        ratio: A number. The probability with which an element is left out. The default is 0.5.
+        seed: An integer. What chance begins with; calls with the same seed leave out the same. The default is 0.
+        consumed_inputs: Integers. Which inputs may be overwritten. Accepted for source compatibility; it has no
+            effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The values that are kept, over the probability with which they are.
+        mask: T[dims...], or none. Which elements are kept: 1, or 0.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        chance... = repeat(0, if is_test then 0 else 1)...
+        numbers = prod(dims...)
+        fraction[] = float64(seed) - floor(float64(seed))
+        key[w] = bit_and(if w == 0 then int64(floor(float64(seed))) else int64(4294967296 * fraction[]), 4294967295)
+            where w < 2
+        was_a[r, e] = a[r - 1, e] else bit_and(uint64(e), 4294967295) where r < 10, e < numbers
+        was_b[r, e] = b[r - 1, e] else shift_right(uint64(e), 32) where r < 10, e < numbers
+        was_c[r, e] = c[r - 1, e] else uint64(0) where r < 10, e < numbers
+        was_d[r, e] = d[r - 1, e] else uint64(0) where r < 10, e < numbers
+        p[r, e] = 3528531795 * was_a[r, e]
+        q[r, e] = 3449720151 * was_c[r, e]
+        a[r, e] = bit_xor(bit_xor(shift_right(q[r, e], 32), was_b[r, e]), bit_and(uint64(key[0] + int64(r) *
+            2654435769), 4294967295)) where r < 10
+        b[r, e] = bit_and(q[r, e], 4294967295) where r < 10
+        c[r, e] = bit_xor(bit_xor(shift_right(p[r, e], 32), was_d[r, e]), bit_and(uint64(key[1] + int64(r) *
+            3144134277), 4294967295)) where r < 10
+        d[r, e] = bit_and(p[r, e], 4294967295) where r < 10
+        uniform[e] = (float64(shift_right(a[9, e], 5)) * 67108864 + float64(shift_right(b[9, e], 6))) /
+            9007199254740992
+        kept[i...] = if count(chance) > 0 then (uniform[ravel(i, dims)] else 0) >= float64(ratio) else true where
+            i... < dims...
+        output[i...] = if count(chance) > 0 then if kept[i...] then data[i...] / T(1 - float64(ratio)) else 0 else
+            data[i...]
+        mask[i...] = if kept[i...] then 1 else 0
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, nothing is left out:
+        >>> [y.tolist() for y in dropout_by_test(data=[1, 2], is_test=True, results=2)]
+        [[1.0, 2.0], [1.0, 1.0]]
+    """
+    return _dropout_by_test.some(
+        (data,), {"is_test": is_test, "ratio": ratio, "seed": seed, "consumed_inputs": consumed_inputs}, results, out
+    )
+
+
+_dropout_with_numbers = Generic(_library, "DropoutWithNumbers")
+
+
+def dropout_with_numbers(
+    data: TensorLike,
+    *,
+    ratio: float | None = 0.5,
+    results: int | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+) -> Array | tuple[Array, ...]:
+    """The elements themselves: outside training none is left out.
+
+    Args:
+        data: T[dims...]. The values.
+        ratio: A number. How many are left out in training. Accepted for source compatibility; it has no effect.
+        results: How many results are wanted; as many as are not optional if it is not given.
+        out: Where to write the result: a C-contiguous writeable array of its shape and type; a tuple of such for
+            several.
+
+    Returns:
+        output: T[dims...]. The values.
+        mask: T[dims...], or none. Which elements are kept: all, which is 1.
+
+    Types:
+        T: float16, bfloat16, float32, float64
+
+    Formula:
+        output[i...] = data[i...]
+        mask[i...] = 1
+
+    Raises:
+        ArgumentTypeError: An argument of the wrong kind, or a tensor of the wrong scalar type.
+        ArgumentValueError: A value out of range, or ranks and sizes that do not fit together.
+        ArgumentMemoryError: A result too large for this machine.
+
+    Example, nothing is left out:
+        >>> [y.tolist() for y in dropout_with_numbers(data=[1, 2], results=2)]
+        [[1.0, 2.0], [1.0, 1.0]]
+    """
+    return _dropout_with_numbers.some((data,), {"ratio": ratio}, results, out)
 
 
 _dropout_by_attributes = Generic(_library, "DropoutByAttributes")
@@ -12115,6 +12277,17 @@ class prepare:
         return _strided_slice.prepare((data, starts, ends, axes, steps), {})
 
     @staticmethod
+    def slice_by_attributes(
+        data: TensorLike,
+        *,
+        starts: Integers,
+        ends: Integers,
+        axes: Integers | None = None,
+    ) -> Prepared:
+        """Prepare `slice_by_attributes`."""
+        return _slice_by_attributes.prepare((data,), {"starts": starts, "ends": ends, "axes": axes})
+
+    @staticmethod
     def tile(
         input: TensorLike,
         repeats: Integers,
@@ -12703,6 +12876,31 @@ class prepare:
     ) -> Prepared | PreparedSeveral:
         """Prepare `dropout`."""
         return _dropout.prepare_some((data, ratio, training_mode), {"seed": seed}, results)
+
+    @staticmethod
+    def dropout_by_test(
+        data: TensorLike,
+        *,
+        is_test: bool | None = False,
+        ratio: float | None = 0.5,
+        seed: int | None = 0,
+        consumed_inputs: Integers | None = None,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `dropout_by_test`."""
+        return _dropout_by_test.prepare_some(
+            (data,), {"is_test": is_test, "ratio": ratio, "seed": seed, "consumed_inputs": consumed_inputs}, results
+        )
+
+    @staticmethod
+    def dropout_with_numbers(
+        data: TensorLike,
+        *,
+        ratio: float | None = 0.5,
+        results: int | None = None,
+    ) -> Prepared | PreparedSeveral:
+        """Prepare `dropout_with_numbers`."""
+        return _dropout_with_numbers.prepare_some((data,), {"ratio": ratio}, results)
 
     @staticmethod
     def dropout_by_attributes(
@@ -14950,6 +15148,24 @@ class raw_ops:
         )
 
     @staticmethod
+    def SliceByAttributes(
+        *,
+        data: TensorLike,
+        starts: Integers,
+        ends: Integers,
+        axes: Integers | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """See `slice_by_attributes`."""
+        return slice_by_attributes(
+            data,
+            starts=starts,
+            ends=ends,
+            axes=axes,
+            out=out,
+        )
+
+    @staticmethod
     def Tile(
         *,
         input: TensorLike,
@@ -15911,6 +16127,44 @@ class raw_ops:
             ratio,
             training_mode,
             seed=seed,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def DropoutByTest(
+        *,
+        data: TensorLike,
+        is_test: bool | None = False,
+        ratio: float | None = 0.5,
+        seed: int | None = 0,
+        consumed_inputs: Integers | None = None,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `dropout_by_test`."""
+        return dropout_by_test(
+            data,
+            is_test=is_test,
+            ratio=ratio,
+            seed=seed,
+            consumed_inputs=consumed_inputs,
+            results=results,
+            out=out,
+        )
+
+    @staticmethod
+    def DropoutWithNumbers(
+        *,
+        data: TensorLike,
+        ratio: float | None = 0.5,
+        results: int | None = None,
+        out: Array | tuple[Array, ...] | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """See `dropout_with_numbers`."""
+        return dropout_with_numbers(
+            data,
+            ratio=ratio,
             results=results,
             out=out,
         )

@@ -93,3 +93,7 @@ def test_dropout_in_training(ratio: float) -> None:
     np.testing.assert_array_equal(y, np.where(kept, np.float32(3 / (1 - float(np.float32(ratio)))), np.float32(0)))
     assert abs(kept.mean() - (1 - ratio)) <= 5 * np.sqrt(ratio * (1 - ratio) / COUNT)
     np.testing.assert_array_equal(onnx_ops.dropout(x, np.float32(ratio), False), x)
+    before = onnx_ops.dropout_by_test(x, ratio=ratio, seed=4, results=2)  # by versions 1 to 6 the mask is of numbers
+    np.testing.assert_array_equal(before[0] != 0, before[1] == 1)
+    np.testing.assert_array_equal(before[1], kept.astype(np.float32), strict=True)
+    np.testing.assert_array_equal(onnx_ops.dropout_by_test(x, ratio=ratio, is_test=True), x)
