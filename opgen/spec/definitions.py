@@ -252,7 +252,7 @@ class DefinitionChecker:
                 continue
             for axis, (subscript, dim) in enumerate(zip(read.indices, dims, strict=True)):
                 if not reads_values(subscript) and not inside(
-                    subscript, dim, self.ranges, self._least, self.scope.required
+                    subscript, dim, self.ranges, self._least, self.scope.required, self.scope.named
                 ):
                     message = f"'{read.tensor}' may be read outside its dimension {axis} ({show(dim)})"
                     self.report.add("S052", message, read.span, f"say what is read there: {read.tensor}[...] else 0")

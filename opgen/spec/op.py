@@ -98,6 +98,8 @@ class OpChecker:
             else:
                 self.scope.symbols[ident.name] = ident.span
         names = tuple(i.name for i in item.names)
+        if values is not None and len(names) == 1:
+            self.scope.named[m.Symbol(names[0])] = values[0]
         return [] if values is None else [m.ShapeLet(names, values[0], item.span)]
 
     def _require(self, item: s.RequireDecl, resolver: Resolver) -> list[m.Require]:

@@ -17,6 +17,8 @@ Monomial: TypeAlias = tuple[m.Expr, ...]
 """A product of atoms, in a fixed order; () is 1."""
 
 _MAX_TERMS = 200
+_DEEP = 8
+"""How many names of names are looked up."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,12 @@ def inside(
     ranges: Mapping[str, m.Expr],
     least: Callable[[m.Expr], int | None],
     required: Sequence[Polynomial] = (),
+    names: Mapping[m.Expr, m.Expr] | None = None,
 ) -> bool:
     """Whether 0 <= subscript < extent is proved for all indices in their ranges.
 
-    `least` gives a lower bound of an atom, or None; `required` are not negative in any call.  Where there is anything
-    to prove, every range has an element.
+    `least` gives a lower bound of an atom, or None; `required` are not negative in any call; `names` are what symbols
+    stand for.  Where there is anything to prove, every range has an element.
     """
     place = polynomial(subscript)
     above = polynomial(extent) - constant(1) - _bound(place, ranges, least, upper=True)
@@ -150,9 +153,45 @@ def inside(
         known = least(atom)
         return max(1, known or 1) if atom in extents else known
 
-    return _not_negative(below, floor) and any(
-        _not_negative(above - known, floor) for known in (constant(0), *required)
-    )
+    certain = (*required, *(polynomial(e) - constant(1) for e in ranges.values()))
+
+    def proved(value: Polynomial) -> bool:
+        if any(_not_negative(value - known, floor) for known in (constant(0), *required)):
+            return True
+        value = _spelled(value, names or {})
+        quotients = [r for a in value.atoms for r in _remainders(a, least)]
+        facts = [_spelled(known, names or {}) for known in certain]
+        divided = [constant(0), *(_spelled(known, names or {}) for known in quotients)]
+        return any(_not_negative(value - known - other, floor) for known in (constant(0), *facts) for other in divided)
+
+    return proved(below) and proved(above)
+
+
+def _spelled(value: Polynomial, names: Mapping[m.Expr, m.Expr]) -> Polynomial:
+    """A polynomial with what symbols stand for in their place, as far as it does not grow out of hand."""
+    for _ in range(_DEEP):
+        found = [a for a in value.atoms if a in names]
+        if not found:
+            break
+        for atom in found:
+            meant = polynomial(names[atom])
+            powers = max(monomial.count(atom) for monomial in value.terms)
+            if powers > 1 or len(value.terms) * len(meant.terms) > _MAX_TERMS:
+                return value
+            value = value.substitute(atom, meant)
+    return value
+
+
+def _remainders(atom: m.Expr, least: Callable[[m.Expr], int | None]) -> list[Polynomial]:
+    """What is not negative for a quotient that is rounded: what is left over, and what it lacks to the divisor."""
+    if not isinstance(atom, m.Operation) or atom.op not in ("//", "ceildiv"):
+        return []
+    divisor = polynomial(atom.right)
+    if not _not_negative(divisor - constant(1), least):
+        return []
+    left = polynomial(atom.left) - divisor * Polynomial({(atom,): 1})
+    left = left if atom.op == "//" else -left
+    return [left, divisor - constant(1) - left]
 
 
 def differences(condition: m.Expr) -> list[Polynomial]:

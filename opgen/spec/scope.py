@@ -55,6 +55,8 @@ class Scope:
     """Of symbols, the expressions that they are other names of."""
     required: list[Polynomial] = field(default_factory=list)
     """What requirements say is not negative."""
+    named: dict[m.Expr, m.Expr] = field(default_factory=dict)
+    """Of symbols, the integers that they are names of."""
 
     def letters(self, layout: str) -> str | None:
         """The letters of a layout attribute in logical order."""

@@ -22,6 +22,8 @@ def value(expr: m.Expr, values: dict[str, int]) -> int:
         return values[expr.name]
     assert isinstance(expr, m.Operation)
     left, right = value(expr.left, values), value(expr.right, values)
+    if expr.op in ("//", "ceildiv"):
+        return left // right if expr.op == "//" else -(-left // right)
     return {"+": left + right, "-": left - right, "*": left * right}[expr.op]
 
 
@@ -118,3 +120,51 @@ def test_a_requirement_proves_a_read() -> None:
     assert not inside(read, size, {"i": symbol("k")}, lambda _: 0)
     assert inside(read, size, {"i": symbol("k")}, lambda _: 0, required)
     assert not inside(m.Operation("+", read, m.Number(1)), size, {"i": symbol("k")}, lambda _: 0, required)
+
+
+def quotient(op: str, left: m.Expr, right: m.Expr) -> m.Expr:
+    return m.Operation(op, left, right)
+
+
+@pytest.mark.parametrize(
+    ("rows", "place", "proved"),
+    [  # of `rows` places, each at `i * s + j` where j < k
+        ("(n - k) // s + 1", "i * s + j", True),
+        ("(n - k) // s + 2", "i * s + j", False),
+        ("(n - k + 1) // s + 1", "i * s + j", False),
+        ("ceildiv(n, s)", "i * s", True),
+        ("ceildiv(n, s)", "n - 1 - i * s", True),
+        ("ceildiv(n, s)", "n - 2 - i * s", False),
+        ("ceildiv(n + 1, s)", "i * s", False),
+        ("n // s", "i * s + s - 1", True),
+        ("n // s", "i * s + s", False),
+    ],
+)
+def test_quotients_prove_reads(rows: str, place: str, proved: bool) -> None:
+    """A name of the number of rows, too; each proof is compared with counting."""
+    n, s, k, i = symbol("n"), symbol("s"), symbol("k"), m.Index("i")
+    one = m.Number(1)
+    scaled = m.Operation("*", i, s)
+    table = {
+        "(n - k) // s + 1": m.Operation("+", quotient("//", m.Operation("-", n, k), s), one),
+        "(n - k) // s + 2": m.Operation("+", quotient("//", m.Operation("-", n, k), s), m.Number(2)),
+        "(n - k + 1) // s + 1": m.Operation("+", quotient("//", m.Operation("+", m.Operation("-", n, k), one), s), one),
+        "ceildiv(n, s)": quotient("ceildiv", n, s),
+        "ceildiv(n + 1, s)": quotient("ceildiv", m.Operation("+", n, one), s),
+        "n // s": quotient("//", n, s),
+        "i * s": scaled,
+        "i * s + j": m.Operation("+", scaled, m.Index("j")),
+        "n - 1 - i * s": m.Operation("-", m.Operation("-", n, one), scaled),
+        "n - 2 - i * s": m.Operation("-", m.Operation("-", n, m.Number(2)), scaled),
+        "i * s + s - 1": m.Operation("-", m.Operation("+", scaled, s), one),
+        "i * s + s": m.Operation("+", scaled, s),
+    }
+    least = {n: 0, k: 0, s: 1}.get
+    names = {symbol("rows"): table[rows]}
+    assert inside(table[place], n, {"i": symbol("rows"), "j": k}, least, (), names) is proved
+    holds = []
+    for size, step, taps in itertools.product(range(9), range(1, 5), range(1, 4)):
+        known = {"n": size, "s": step, "k": taps}
+        for at, tap in itertools.product(range(max(0, value(table[rows], known))), range(taps)):
+            holds.append(0 <= value(table[place], {**known, "i": at, "j": tap}) < size)
+    assert all(holds) is proved
