@@ -50,10 +50,8 @@ def declared_names(specs: Path) -> set[str]:
     return {name for text in texts for found in DECLARATION.findall(text) for name in found if name}
 
 
-def pattern(names: set[str]) -> re.Pattern[str]:
-    """One expression for every forbidden word, without regard to case."""
-    declared = [rf"\b{re.escape(name)}\b" for name in sorted(names) if name.lower() not in ORDINARY]
-    return re.compile("|".join([*WORDS, *declared]), re.IGNORECASE)
+GIVEN_AWAY = re.compile("|".join(WORDS), re.IGNORECASE)
+IDENTIFIER = re.compile(r"\w+")
 
 
 def quoted(names: set[str]) -> re.Pattern[str]:
@@ -62,21 +60,28 @@ def quoted(names: set[str]) -> re.Pattern[str]:
     return re.compile(rf"""(["'])({"|".join(found)})\1""" if found else r"(?!)")
 
 
+def places(text: str, names: set[str], strings: re.Pattern[str] | None) -> list[tuple[int, str]]:
+    """Where a text names an op, and with which word; `names` are in small letters, and none is an ordinary word."""
+    found = {f.start(): f[0] for f in IDENTIFIER.finditer(text) if f[0].lower() in names}
+    found |= {f.start(): f[0] for f in GIVEN_AWAY.finditer(text)}
+    found |= {f.start(): f[0] for f in (() if strings is None else strings.finditer(text))}
+    return sorted(found.items())
+
+
 def findings(root: Path) -> Iterator[str]:
     """Every place under `root/opgen` that names an op, in order."""
-    names = declared_names(root / "specs")
-    forbidden, ordinary = pattern(names), quoted(names)
+    declared = declared_names(root / "specs")
+    names, strings = {name.lower() for name in declared} - ORDINARY, quoted(declared)
     for path in sorted((root / "opgen").rglob("*")):
         if path.suffix not in SUFFIXES or "__pycache__" in path.parts:
             continue
         name = path.relative_to(root).as_posix()
-        if found := forbidden.search(name):
-            yield f"{name}: the path itself says '{found[0]}'"
-        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-            for found in forbidden.finditer(line):
-                yield f"{name}:{number}:{found.start() + 1}: {found[0]}"
-            for found in ordinary.finditer(line) if path.suffix == ".py" else ():
-                yield f"{name}:{number}:{found.start() + 1}: {found[0]}"
+        for _, found in places(name, names, None)[:1]:
+            yield f"{name}: the path itself says '{found}'"
+        text = path.read_text(encoding="utf-8")
+        for at, found in places(text, names, strings if path.suffix == ".py" else None):
+            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+            yield f"{name}:{line}:{column}: {found}"
 
 
 def main(arguments: list[str]) -> int:

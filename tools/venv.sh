@@ -32,3 +32,12 @@ setup_venv() {
         cp "$root/pyproject.toml" "$stamp"
     fi
 }
+
+# Tests start Python some hundred times: what it makes of sources is kept where an environment says that it shall not
+# stand beside them.
+keep_bytecode() {
+    if [ -n "${PYTHONDONTWRITEBYTECODE:-}" ]; then
+        unset PYTHONDONTWRITEBYTECODE
+        export PYTHONPYCACHEPREFIX="$venv/bytecode"
+    fi
+}

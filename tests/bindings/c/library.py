@@ -24,8 +24,10 @@ from typing import Any
 
 import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
+from llvmlite.binding import get_host_cpu_features
 
-from opgen.bindings.c.build import Options, build
+from opgen.bindings.c.build import Options, build, host_targets
+from opgen.bindings.c.kernels import X86_LEVELS
 from opgen.bindings.c.names import OpNames, spellings
 from opgen.spec.model import Module, OpSpec, Sizes
 from tests.bindings.modules import spec
@@ -54,11 +56,30 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="opgen-c-tests-")
 
 
+NEEDED = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": {"avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
+}
+"""What a CPU of a level has beyond those below it."""
+
+
+def own_level() -> tuple[str, ...]:
+    """The level of this machine's CPU, whose kernels run here (those of the lowest are always built)."""
+    if host_targets()[0] not in X86_LEVELS:
+        return host_targets()
+    has = {name for name, there in get_host_cpu_features().items() if there}
+    return next(((level,) for level, needed in NEEDED.items() if needed <= has), (X86_LEVELS[0],))
+
+
 @functools.cache
 def built(
-    path: Path, prefix: str | None = None, ops: tuple[str, ...] | None = None, targets: tuple[str, ...] = ()
+    path: Path, prefix: str | None = None, ops: tuple[str, ...] | None = None, targets: tuple[str, ...] | None = None
 ) -> Path:
-    """The folder of a library, built once for all tests of the process (and out of the cache after the first time)."""
+    """The folder of a library for this machine's CPU, or for some targets, built once for all tests of the process.
+
+    Out of the cache after the first time.
+    """
+    targets = own_level() if targets is None else targets
     name = f"{path.stem}-{prefix}-{len(ops or ())}-{'-'.join(targets)}"
     folder = Path(_folder().name) / name
     build(spec(path), path.name, folder, Options(prefix=prefix, ops=ops, targets=targets))

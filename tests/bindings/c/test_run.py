@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import ml_dtypes  # noqa: F401  (registers bfloat16 with numpy)
 import numpy as np
 import pytest
 
-from opgen.bindings.c.build import Options, build, chosen
+from opgen.bindings.c.build import Options, build, chosen, host_targets
 from opgen.bindings.c.kernels import Special
 from opgen.lower import variants
 from tests.bindings.c.library import INVALID, OK, Library, Tensor, built, of, tensor
@@ -175,9 +176,11 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.bindings.c.library import Library, of
 from tests.bindings.modules import OPS, spec
-library = Library(spec(OPS), Path(sys.argv[2]))
+from opgen.bindings.c.build import chosen
+module = chosen(spec(OPS), ("Conv2D",))
+library = Library(module, Path(sys.argv[2]))
 library.function("nn_ops_cpu_level").restype = __import__("ctypes").c_char_p
-op = spec(OPS).op("Conv2D")
+op = module.op("Conv2D")
 rng = np.random.default_rng(5)
 x, w = rng.standard_normal((3, 17, 19, 8)).astype("f4"), rng.standard_normal((3, 3, 8, 16)).astype("f4")
 def run():
@@ -197,9 +200,11 @@ print(library.function("nn_ops_cpu_level")().decode(), found[0])
 """
 
 
+@functools.cache
 def _child(**environment: str) -> list[str]:
-    root = str(Path(__file__).resolve().parents[3])
-    command = [sys.executable, "-c", _CHILD, root, str(built(OPS))]
+    """The level, and the hash of a result, in a process with an environment; the library has all levels."""
+    root, library = Path(__file__).resolve().parents[3], built(OPS, None, ("Conv2D",), host_targets())
+    command = [sys.executable, "-c", _CHILD, str(root), str(library)]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
