@@ -10,7 +10,6 @@ The shapes are drawn from OPGEN_TEST_SEED (0); all cells of an op are compiled t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -30,6 +29,7 @@ from opgen.runtime.devices.emulation import EmulatedKernel, compile_emulated
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import Schedule
 from opgen.spec.model import OpSpec
+from tests.codegen.cuda.kernels import joined
 from tests.e2e.test_paths import MODULES, PLATFORM, _sizes, a_call, same
 from tests.harness import random_arrays
 
@@ -97,17 +97,6 @@ def test_every_op_is_right_for_a_gpu(module: str, op: OpSpec) -> None:
     if (tool := nvcc.nvcc()) is not None:
         ptx = nvcc.compile_nvcc(tool, joined([c.program for c in made]), ARCHITECTURE).decode()
         assert ptx.count(".entry") == sum(len(c.program.launches) for c in made)
-
-
-def joined(programs: Sequence[CudaProgram]) -> str:
-    """Programs as one translation unit, so that nvcc starts once: each in a namespace, with functions of its own."""
-    parts = []
-    for i, program in enumerate(programs):
-        names = {launch.function for launch in program.launches}
-        defines = "".join(f"#define {n} p{i}_{n}\n" for n in sorted(names))
-        undefines = "".join(f"#undef {n}\n" for n in sorted(names))
-        parts.append(f"{defines}namespace p{i} {{\n{program.source}\n}}\n{undefines}")
-    return "".join(parts)
 
 
 @pytest.mark.skipif(emulation.compiler() is None, reason="there is no C++ compiler")

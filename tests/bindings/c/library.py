@@ -75,11 +75,13 @@ def own_level() -> tuple[str, ...]:
 def built(
     path: Path, prefix: str | None = None, ops: tuple[str, ...] | None = None, targets: tuple[str, ...] | None = None
 ) -> Path:
-    """The folder of a library for this machine's CPU, or for some targets, built once for all tests of the process.
+    """The folder of a library, built once for all tests of the process (and out of the cache after the first time).
 
-    Out of the cache after the first time.
+    Its kernels are for the lowest level of CPUs, if no targets are given: those of this machine's are run from Python.
+    They are for this machine's if a spec declares kernels for some calls, which lower levels do not get.
     """
-    targets = own_level() if targets is None else targets
+    if targets is None:
+        targets = own_level() if any(op.specializations for op in spec(path).ops) else host_targets()[:1]
     name = f"{path.stem}-{prefix}-{len(ops or ())}-{'-'.join(targets)}"
     folder = Path(_folder().name) / name
     build(spec(path), path.name, folder, Options(prefix=prefix, ops=ops, targets=targets))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from opgen.codegen.cuda.program import CudaProgram
 from opgen.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, DType, wrap
 from opgen.loop.nodes import Kernel
 from opgen.loop.parse import parse_kernel
@@ -297,3 +298,14 @@ CASES = (
     *(Case(operators(t), {"n": 300}) for t in DTYPES.values() if t.compute_type == t),
     *(Case(functions(t), {"n": 200}, exact=False) for t in (FLOAT32, FLOAT64)),
 )
+
+
+def joined(programs: Sequence[CudaProgram]) -> str:
+    """Programs as one translation unit, so that nvcc starts once: each in a namespace, with functions of its own."""
+    parts = []
+    for i, program in enumerate(programs):
+        names = {launch.function for launch in program.launches}
+        defines = "".join(f"#define {n} p{i}_{n}\n" for n in sorted(names))
+        undefines = "".join(f"#undef {n}\n" for n in sorted(names))
+        parts.append(f"{defines}namespace p{i} {{\n{program.source}\n}}\n{undefines}")
+    return "".join(parts)

@@ -10,7 +10,7 @@ from opgen.runtime.devices import nvcc as nvcc_tool
 from opgen.runtime.devices import ptx as compilers
 from opgen.runtime.devices.errors import DeviceUnavailableError
 from opgen.runtime.devices.nvrtc import nvrtc
-from tests.codegen.cuda.kernels import CASES, PRODUCT, Case
+from tests.codegen.cuda.kernels import CASES, PRODUCT, Case, joined
 
 DISTINCT = tuple({case.kernel.name: case for case in CASES}.values())
 NVCC, NVRTC = nvcc_tool.nvcc(), nvrtc()
@@ -20,13 +20,20 @@ needs_nvrtc = pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed")
 
 @needs_nvcc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "compute_80"])
-@pytest.mark.parametrize("case", DISTINCT, ids=lambda c: c.kernel.name)
-def test_nvcc_compiles_it(case: Case, architecture: str) -> None:
-    code = nvcc_tool.compile_nvcc(str(NVCC), emit(case.kernel).source, architecture)
+def test_nvcc_compiles_them(architecture: str) -> None:
+    programs = [emit(case.kernel) for case in DISTINCT]
+    code = nvcc_tool.compile_nvcc(str(NVCC), joined(programs), architecture)
     if architecture.startswith("sm_"):
         assert code.startswith(b"\x7fELF")
     else:
         assert f".target {architecture.replace('compute', 'sm')}".encode() in code
+        assert code.count(b".entry") == sum(len(p.launches) for p in programs)
+
+
+@needs_nvcc
+def test_nvcc_compiles_one_alone() -> None:
+    """Without what stands before it among others."""
+    assert nvcc_tool.compile_nvcc(str(NVCC), emit(PRODUCT).source, "sm_90").startswith(b"\x7fELF")
 
 
 @needs_nvrtc
