@@ -74,7 +74,7 @@ def test_the_work_grows_with_the_number_of_definitions(kind: str) -> None:
         profile.disable()
         return sum(entry.callcount for entry in profile.getstats())
 
-    few, many = calls(60), calls(120)
+    few, many = calls(40), calls(80)
     assert many < 3 * few, "of work that grows with the square it were four times as much"
 
 

@@ -66,6 +66,17 @@ def test_the_cells_of_an_op_cover_all_its_types_words_and_integers() -> None:
     assert threes <= seen["strides"] & seen["dilations"]
 
 
+def test_some_cells_have_all_pairs_of_values_that_all_have() -> None:
+    op = MODULE.op("depthwise_conv2d")
+    some, every = (
+        [c for _, c in convolutions.chosen_cells(MODULE, [op], amount) if c.has_meaning] for amount in ("some", "all")
+    )
+    assert len(some) < len(every) / 3
+    pairs, wanted = ({p for c in found for p in convolutions.pairs_of(c.dtype, c)} for found in (some, every))
+    assert pairs == wanted
+    assert every == [c for c in cells(MODULE, op) if c.has_meaning]
+
+
 def test_sizes_are_given_in_every_form_that_means_the_same() -> None:
     op = MODULE.op("Conv2DBackpropInput")
     lengths = {(len(dict(c.sizes)["input_sizes"]), c.images[-1] // c.weights[2]) for c in cells(MODULE, op)

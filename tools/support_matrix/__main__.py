@@ -1,8 +1,8 @@
-"""Every cell of every op's support matrix, computed: `python -m tools.support_matrix [--quick | --onnx]`.
+"""Cells of every op's support matrix, computed: `python -m tools.support_matrix [--quick | --all | --onnx]`.
 
-Cells of TensorFlow's convolutions are all of them (`convolutions`).  Those of ONNX's operators have all pairs of types,
-ranks and attributes (`cells`): a few of each operator are tried, or with `--onnx` all.  Exits with 1 unless every cell
-is right.
+Of TensorFlow's convolutions some cells are tried, with all pairs of values, or with `--all` all (`convolutions`).
+Cells of ONNX's operators have all pairs of types, ranks and attributes (`cells`): a few of each operator are tried, or
+with `--onnx` all.  Exits with 1 unless every cell is right.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import click
 
 from opgen.cli.options import FILE_OR_FOLDER
 from tools.support_matrix import convolutions, operators
-from tools.support_matrix.convolutions import QUICK, ROOT, Trial
+from tools.support_matrix.convolutions import QUICK, ROOT, Amount, Trial
 
-SAMPLE = 3
+SAMPLE = 2
 """Cells of each of ONNX's operators that are tried, if not all are."""
 SHOWN = 20
 
 
 @click.command("support_matrix", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help=f"Only one cell of convolutions in {QUICK}.")
+@click.option("--all", "every", is_flag=True, help="All cells of convolutions, not only some with all pairs of values.")
 @click.option("--onnx", "whole", is_flag=True, help="All cells of ONNX's operators, and no others.")
 @click.option("--op", "names", multiple=True, help="Only this op, or this operator of ONNX (several times).")
 @click.option("--specs", type=FILE_OR_FOLDER, default=ROOT / "specs" / "nn_ops.op", help="The convolutions.")
@@ -36,6 +37,7 @@ SHOWN = 20
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes.  [default: CPUs]")
 def main(
     quick: bool,
+    every: bool,
     whole: bool,
     names: tuple[str, ...],
     specs: Path,
@@ -47,10 +49,11 @@ def main(
 ) -> None:
     """Computes cells of the support matrices and says how many are right."""
     wrong = 0
+    amount: Amount = "quick" if quick else "all" if every else "some"
     begin = time.perf_counter()
     mine = convolutions.named(specs, names)
     if not whole and (mine or not names):
-        verdicts = convolutions.verdicts_of(Trial(specs, generated, mine, quick, seed), jobs)
+        verdicts = convolutions.verdicts_of(Trial(specs, generated, mine, amount, seed), jobs)
         wrong += convolutions.show(verdicts)
         print(f"{len(verdicts)} cells in {time.perf_counter() - begin:.1f} s, seed {seed}")
     others = tuple(name for name in names if name not in mine)

@@ -1,4 +1,4 @@
-"""Every cell of the support matrices of TensorFlow's convolutions, computed.
+"""Cells of the support matrices of TensorFlow's convolutions, computed: every one, or some with all pairs of values.
 
 The cells come from the spec alone: all types, layouts and words; 1 and 2 for every element of a list of integers, and
 3 for one alone; small sizes for every symbol.  Whether a cell has a meaning, and which, `tools.reference` says, which
@@ -22,9 +22,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,8 @@ ROOT = Path(__file__).resolve().parents[2]
 Array: TypeAlias = npt.NDArray[Any]
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 Value: TypeAlias = "str | tuple[int, ...] | Pairs"
+Amount: TypeAlias = Literal["quick", "some", "all"]
+"""How many of the cells are tried."""
 
 SIZES: dict[str, tuple[int, ...]] = {
     "batch": (2,),
@@ -71,10 +73,14 @@ PADS = {"N": (0, 0), "C": (0, 0), "H": (1, 2), "W": (2, 0)}
 THREES = ((1, 3, 1, 1), (1, 1, 3, 1))
 """Lists of four that are tried beside those of 1 and 2: 3 along one dimension alone, 1 along the other."""
 
-QUICK = 31
-"""`--quick` tries one cell in so many (a prime, so that no value is left out throughout)."""
+SOME = 7
+"""One cell in so many is tried, and those with a pair of values that no other has (a prime, so that no value is left
+out throughout)."""
 
-REFUSALS = 11
+QUICK = 31
+"""`--quick` tries one cell in so many."""
+
+REFUSALS = 37
 """Of the cells without a meaning, which are most, one in so many is tried."""
 
 
@@ -115,16 +121,22 @@ class Cell:
 # The cells ------------------------------------------------------------------------------------------------------
 
 
-def cells(module: Module, op: OpSpec) -> Iterator[Cell]:
-    """Every cell of an op, in a fixed order."""
+def cells(module: Module, op: OpSpec, types: Sequence[str] | None = None) -> Iterator[Cell]:
+    """Every cell of an op, or every one of some types, in a fixed order."""
+    types = types_of(op) if types is None else types
     forward = op if op.gradient is None else module.op(op.gradient.op)
     symbols = sorted({f for t in forward.tensors for d in t.dims for f in d.factors if isinstance(f, str)})
     choices = [[(a.name, value) for value in candidates(op, a)] for a in op.attrs if not a.compatibility]
     sizes = [dict(zip(symbols, values, strict=True)) for values in itertools.product(*(SIZES[s] for s in symbols))]
-    for dtype, named in itertools.product(op.type_variables[0].allowed, sizes):
+    for dtype, named in itertools.product(types, sizes):
         for chosen in itertools.product(*choices):
             attrs = {name: value for name, value in chosen if value is not None}
-            yield from cells_of_call(forward, op, dtype.name, named, attrs)
+            yield from cells_of_call(forward, op, dtype, named, attrs)
+
+
+def types_of(op: OpSpec) -> tuple[str, ...]:
+    """The types that an op takes."""
+    return tuple(t.name for t in op.type_variables[0].allowed)
 
 
 def cells_of_call(
@@ -283,15 +295,41 @@ def _is_exact(cell: Cell, number: int) -> bool:
     return number % 2 == 0 or not DTYPES[cell.dtype].is_float
 
 
-def chosen_cells(module: Module, ops: Sequence[OpSpec], quick: bool) -> list[tuple[int, Cell]]:
-    """What is tried, numbered: all cells with a meaning and some without; of both some if it is to be quick."""
-    meaningful: list[Cell] = []
-    others: list[Cell] = []
+Numbered: TypeAlias = "list[tuple[int, Cell]]"
+
+
+def chosen_cells(module: Module, ops: Sequence[OpSpec], amount: Amount) -> Numbered:
+    """What is tried, numbered: of the cells with a meaning as many as are asked for, and some of those without."""
+    meaningful: list[tuple[str, Cell]] = []
+    others: list[tuple[str, Cell]] = []
     for op in ops:
-        for cell in cells(module, op):
-            (meaningful if cell.has_meaning else others).append(cell)
-    chosen = [*meaningful[:: QUICK if quick else 1], *others[:: REFUSALS * (QUICK if quick else 1)]]
-    return list(enumerate(chosen))
+        of_one = list(cells(module, op, types_of(op)[:1]))  # whether a cell has a meaning is not for its type to say
+        right = [c.has_meaning for c in of_one]
+        for dtype in types_of(op):
+            for cell, has_meaning in zip(of_one, right, strict=True):
+                (meaningful if has_meaning else others).append((dtype, cell))
+    step = QUICK if amount == "quick" else 1
+    first = with_all_pairs(meaningful) if amount == "some" else meaningful[::step]
+    chosen = [*first, *others[:: REFUSALS * step]]
+    return [(number, replace(cell, dtype=dtype)) for number, (dtype, cell) in enumerate(chosen)]
+
+
+def with_all_pairs(found: Sequence[tuple[str, Cell]]) -> list[tuple[str, Cell]]:
+    """One in `SOME` of the cells of an op, and each that has a pair of values which none before it has."""
+    seen: set[object] = set()
+    chosen = []
+    for number, (dtype, cell) in enumerate(found):
+        pairs = set(pairs_of(dtype, cell))
+        if number % SOME == 0 or not pairs <= seen:
+            chosen.append((dtype, cell))
+            seen |= pairs
+    return chosen
+
+
+def pairs_of(dtype: str, cell: Cell) -> Iterator[object]:
+    """What two things of a cell are: its type, shapes and attributes; each pair with the name of its op."""
+    values = (("type", dtype), ("images", cell.images), ("weights", cell.weights), *cell.sizes, *cell.attrs)
+    return ((cell.op.name, *two) for two in itertools.combinations(values, 2))
 
 
 @dataclass(frozen=True)
@@ -301,19 +339,19 @@ class Trial:
     specs: Path
     generated: Path
     names: tuple[str, ...]
-    quick: bool
+    amount: Amount
     seed: int
 
 
 @functools.lru_cache(maxsize=1)
-def prepared(trial: Trial) -> tuple[Matrix, list[tuple[int, Cell]]]:
-    """The judge and all numbered cells, made once in each process."""
+def prepared(trial: Trial) -> tuple[Matrix, Numbered]:
+    """The judge and all numbered cells, made once: processes that are forked have them."""
     os.environ["OPGEN_SPECIALIZE"] = "never"  # so that cells share kernels
     module = load(trial.specs)
     sys.path.insert(0, str(trial.generated.resolve().parent))
     matrix = Matrix(module, vars(importlib.import_module(trial.generated.stem)), trial.seed)
     ops = [op for op in module.ops if not trial.names or op.name in trial.names]
-    return matrix, chosen_cells(module, ops, trial.quick)
+    return matrix, chosen_cells(module, ops, trial.amount)
 
 
 def named(specs: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -333,7 +371,7 @@ def verdicts_of(trial: Trial, jobs: int) -> list[tuple[Cell, str]]:
     _, chosen = prepared(trial)
     if jobs == 1:
         return [(cell, judged(trial, at, at + 1)[0]) for at, (_, cell) in enumerate(chosen)]
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
         parts = [pool.submit(judged, trial, at, at + STRETCH) for at in range(0, len(chosen), STRETCH)]
         shown = track(parts, "cells", console=Console(stderr=True), transient=True)
         verdicts = [verdict for part in shown for verdict in part.result()]
