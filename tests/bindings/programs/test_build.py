@@ -80,11 +80,12 @@ def images() -> onnx.ModelProto:
 
 
 def words() -> onnx.ModelProto:
-    """Two inputs of other types: double and int64."""
+    """Inputs of other types: double, int64 and float8; an output of int4."""
     nodes = [
         helper.make_node("Mul", ["x", "x"], ["squares"]),
         helper.make_node("ReduceSum", ["squares"], ["sums"], keepdims=0),
         helper.make_node("Add", ["counts", "one"], ["more"]),
+        helper.make_node("Cast", ["codes"], ["small"], to=TensorProto.INT4),
     ]
     graph = helper.make_graph(
         nodes,
@@ -92,14 +93,16 @@ def words() -> onnx.ModelProto:
         [
             helper.make_tensor_value_info("x", TensorProto.DOUBLE, [5, 7]),
             helper.make_tensor_value_info("counts", TensorProto.INT64, [4]),
+            helper.make_tensor_value_info("codes", TensorProto.FLOAT8E5M2, [3]),
         ],
         [
             helper.make_tensor_value_info("sums", TensorProto.DOUBLE, None),
             helper.make_tensor_value_info("more", TensorProto.INT64, None),
+            helper.make_tensor_value_info("small", TensorProto.INT4, None),
         ],
         [numpy_helper.from_array(np.array([1, 2, 3, 4], np.int64), "one")],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
 def rows() -> onnx.ModelProto:
@@ -146,7 +149,8 @@ def command(*arguments: str) -> Result:
 
 def program_text(name: str, inputs: dict[str, Array], outputs: dict[str, Array]) -> str:
     """A program that reads the inputs from files, runs the model three times, and writes its outputs."""
-    types = {"float32": "float", "float64": "double", "int64": "std::int64_t"}
+    bits = dict.fromkeys(("float8_e5m2", "int4"), "std::uint8_t")
+    types = {"float32": "float", "float64": "double", "int64": "std::int64_t", **bits}
     reads = [
         f'  const auto {identifier(n)} = contents<{types[a.dtype.name]}>(folder + "/{identifier(n)}.in", {a.size});'
         for n, a in inputs.items()

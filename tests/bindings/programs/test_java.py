@@ -77,7 +77,7 @@ def test_the_bits_of_python(jdk: Jdk, built: Path, tmp_path: Path) -> None:
 def test_other_types_and_a_package(built: Path) -> None:
     x = np.arange(35.0).reshape(5, 7)
     done = _run(built, "Words")
-    assert done.stdout == f"{[float((x * x).sum())]}{[11, 22, 33, 2**40 + 4]}\n", done.stderr
+    assert done.stdout == f"{[float((x * x).sum())]}{[11, 22, 33, 2**40 + 4]}{[1, -4 & 15, 6]}\n", done.stderr
 
 
 def test_forms_and_a_model_together(built: Path) -> None:

@@ -24,7 +24,7 @@ final class Together {
       System.out.println(e.getMessage());
     }
     try (Model model = new Model()) {
-      System.out.println(Arrays.toString(model.run(new double[Model.X_SIZE], new long[4]).more()));
+      System.out.println(Arrays.toString(model.run(new double[Model.X_SIZE], new long[4], new byte[3]).more()));
     }
   }
 }
