@@ -43,13 +43,20 @@ def separate(kernel: Kernel, loop: str, name: str) -> Kernel:
     Of what depends on the loop, the other indices of the sum may choose elements of tensors alone, by subscripts that
     do not depend on the loop (`i[y, r]`); conditions may depend on the loop or on these indices, not on both.  The
     order of the sum changes, always in the same way, and a product of some factors of a term may overflow by itself.
+    A floating sum over the loop must have a term wherever it is read: a sum of no terms, 0, times an infinite factor is
+    no number.
     """
     require_loops(kernel, "separate", [loop])
     found = parted(kernel, loop)
     require_fresh(kernel, "separate", found.names(name))
+    _require_terms(kernel, found)
     buffer, made = found.first(name)
-    _require_inside(kernel, loop, made)
-    return with_body(kernel, before_nest(found.rest(kernel.body, name), found.kept, [buffer], [made]))
+    _require_inside(kernel, found, made)
+    rest = found.rest(name)
+    if found.when:  # they may have guarded what is read without them now
+        _require_inside(kernel, found, found.around_rest(rest), new=name)
+    body = map_stmt(kernel.body, stmt=lambda s: rest if s is found.whole else s)
+    return with_body(kernel, before_nest(body, found.kept, [buffer], [made]))
 
 
 @dataclass(frozen=True)
@@ -128,15 +135,21 @@ class Parted:
         """What the sum over the other indices reads of what was summed first."""
         return Load(name, tuple(here for _, _, here in self.along), self.store.value.type.dtype)
 
-    def rest(self, body: Stmt, name: str) -> Stmt:
-        """The program with the sum over the other indices, of what was summed first."""
+    def rest(self, name: str) -> Stmt:
+        """The sum over the other indices, of what was summed first."""
         dtype = self.store.value.type.dtype
         so_far = Load(self.store.buffer, self.store.indices, dtype)
         step: Stmt = Store(self.store.buffer, self.store.indices, _added(so_far, [*self.outer, self.read(name)]))
         step = b.when(b.all_of(self.otherwise), step)
         for s in reversed(self.terms):
             step = step if s is self.loop else For(s.var, s.start, s.stop, step)
-        return map_stmt(body, stmt=lambda s: step if s is self.whole else s)
+        return step
+
+    def around_rest(self, rest: Stmt) -> Stmt:
+        """The sum over the other indices in the loops over results."""
+        for s in reversed(self.around):
+            rest = For(s.var, s.start, s.stop, rest)
+        return rest
 
 
 def parted(kernel: Kernel, loop: str) -> Parted:
@@ -151,6 +164,7 @@ def parted(kernel: Kernel, loop: str) -> Parted:
     whole = next(s for s in path[home[0] + 1 :] if not isinstance(s, Alloc | Block))
     terms, conditions, store = _terms(loop, whole)
     factors = _factors(loop, store)
+    _require_sum(kernel, loop, terms, conditions, store)
     here = next(s for s in terms if s.var == loop)
     made = Parted(
         loop=here,
@@ -216,13 +230,38 @@ def _factors(loop: str, store: Store) -> list[Expr]:
             found = _multiplied(term)
         case _:
             found = []
-    if store.mask is not None or len(found) < 2 or any(so_far in walk_expr(f) for f in found):
+    if store.mask is not None or len(found) < 2:
         raise _refusal(loop, "it does not add products")
     return found
 
 
 def _multiplied(e: Expr) -> list[Expr]:
     return [*_multiplied(e.left), *_multiplied(e.right)] if isinstance(e, Binary) and e.op == "mul" else [e]
+
+
+def _require_sum(kernel: Kernel, loop: str, terms: Sequence[For], conditions: Sequence[Expr], store: Store) -> None:
+    """Refuse what is no sum over all its loops into one element, and loops that share their names with others."""
+    for s in terms:
+        if any(s.var in free_vars(i) for i in store.indices):
+            raise _refusal(loop, f"what it adds to depends on '{s.var}'")
+        if sum(o.var == s.var for o in loops_in(kernel.body)) > 1:
+            hint = "give the parts of a loop names of their own: partition LOOP CUT -> SUFFIX"
+            raise _refusal(loop, f"there are several loops '{s.var}'", hint)
+    value = store.value
+    added = value.arguments[:2] if isinstance(value, Call) else operands(value)
+    others = [*conditions, *store.indices, *(e for e in added if e != Load(store.buffer, store.indices, e.type.dtype))]
+    if any(isinstance(n, Load) and n.buffer == store.buffer for e in others for n in walk_expr(e)):
+        raise _refusal(loop, "a term or a condition depends on what was summed so far")
+
+
+def _require_terms(kernel: Kernel, found: Parted) -> None:
+    """Refuse floating sums over the loop that may have no term."""
+    if not found.store.value.type.dtype.is_float:
+        return
+    if found.when:
+        raise _refusal(found.loop.var, "a condition depends on it, and a sum without terms times infinity is no number")
+    if not Context.of(kernel).proves(b.compare("ge", found.loop.stop, 1)):
+        raise _refusal(found.loop.var, "it may have no iterations, and a sum without terms times infinity is no number")
 
 
 def _require_free(kernel: Kernel, found: Parted) -> None:
@@ -295,21 +334,22 @@ def _added(so_far: Expr, factors: Sequence[Expr]) -> Expr:
     return Binary("add", so_far, Binary("mul", product, last))
 
 
-def _require_inside(kernel: Kernel, loop: str, made: Stmt) -> None:
+def _require_inside(kernel: Kernel, found: Parted, made: Stmt, new: str | None = None) -> None:
     """Refuse what reads outside a tensor where conditions around the sum, or between its loops, do not hold."""
-    (around,) = (s for s in loops_in(kernel.body) if s.var == loop)
 
     def visit(s: Stmt, context: Context) -> None:
         for e in (n for x in expressions(s) for n in walk_expr(x)):
-            if isinstance(e, Load) and e.indices and not declares(made, e.buffer):
-                for i, size in zip(e.indices, buffer_at(kernel, e.buffer, around).shape, strict=True):
+            if isinstance(e, Load) and e.indices and e.buffer != new and not declares(made, e.buffer):
+                for i, size in zip(e.indices, buffer_at(kernel, e.buffer, found.loop).shape, strict=True):
                     if not (context.proves(b.compare("ge", i, 0)) and context.proves(b.compare("lt", i, size))):
-                        raise _refusal(loop, f"for all that may be chosen, reads of '{e.buffer}' may lie outside")
+                        raise _refusal(
+                            found.loop.var, f"for all that may be chosen, reads of '{e.buffer}' may lie outside"
+                        )
         for p, inside in entered(s, context):
             visit(p, inside)
 
     visit(made, Context.of(kernel))
 
 
-def _refusal(loop: str, why: str) -> ScheduleError:
-    return ScheduleError(f"separate {loop}: {why}")
+def _refusal(loop: str, why: str, hint: str | None = None) -> ScheduleError:
+    return ScheduleError(f"separate {loop}: {why}", hint)

@@ -33,9 +33,9 @@ PLAIN = """
         result[i, y, x] = acc[]
 """
 CONDITIONS = """
-          if y + r > 0:
+          if y > 0:
             for s in 0..columns:
-              if x + s < ow and u[r, y] < 100.0f32:
+              if x + 1 < ow and y + 1 < oh:
                 acc[] = fma(v[s, x], u[r, y] * image[i, min(y // 2 + r, h - 1), min(x // 3 + s, w - 1)], acc[])
         result[i, y, x] = acc[]
 """
