@@ -8,8 +8,6 @@ declare noalias ptr @malloc(i64) nobuiltin nounwind
 
 declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
 
-declare float @llvm.floor.f32(float)
-
 declare <2 x float> @llvm.floor.v2f32(<2 x float>)
 
 declare <2 x float> @llvm.ceil.v2f32(<2 x float>)
@@ -18,33 +16,34 @@ declare i64 @llvm.fptosi.sat.i64.f32(float)
 
 declare void @free(ptr) nobuiltin nounwind
 
-define internal i32 @max_roi_pool_float32.first_n_first_d(ptr noalias readonly align 4 %rois, ptr noalias writeonly align 64 %first, double %spatial_scale, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @max_roi_pool_float32.first_n_first_d_o(ptr noalias readonly align 4 %rois, ptr noalias writeonly align 64 %first, double %spatial_scale, i64 %begin, i64 %end) noinline #0 {
 entry:
-  %first_n_first_d.any = icmp slt i64 %begin, %end
+  %first_n_first_d_o.any = icmp slt i64 %begin, %end
   %float32 = fptrunc double %spatial_scale to float
-  br i1 %first_n_first_d.any, label %first_n_first_d.body, label %first_n_first_d.done
-first_n_first_d.body:
-  %first_n_first_d = phi i64 [ %begin, %entry ], [ %first_n_first_d.next, %first_n_first_d.body ]
-  %quotient = ashr i64 %first_n_first_d, 1
-  %remainder = and i64 %first_n_first_d, 1
-  %quotient.scaled = mul i64 %quotient, 5
-  %remainder.offset = sub i64 %quotient.scaled, %remainder
-  %rois.at = getelementptr float, ptr %rois, i64 %remainder.offset
-  %rois.at.1 = getelementptr float, ptr %rois.at, i64 2
-  %rois.value = load float, ptr %rois.at.1, align 4
-  %mul = fmul float %rois.value, %float32
-  %add = fadd float %mul, 0.5
-  %floor = call float @llvm.floor.f32(float %add)
-  %first.at = getelementptr float, ptr %first, i64 %first_n_first_d
-  store float %floor, ptr %first.at, align 4
-  %first_n_first_d.next = add nsw i64 %first_n_first_d, 1
-  %first_n_first_d.more = icmp slt i64 %first_n_first_d.next, %end
-  br i1 %first_n_first_d.more, label %first_n_first_d.body, label %first_n_first_d.done
-first_n_first_d.done:
+  %float32.splat = insertelement <2 x float> poison, float %float32, i64 0
+  %float32.splat.1 = shufflevector <2 x float> %float32.splat, <2 x float> poison, <2 x i32> zeroinitializer
+  br i1 %first_n_first_d_o.any, label %first_n_first_d_o.body, label %first_n_first_d_o.done
+first_n_first_d_o.body:
+  %first_n_first_d_o = phi i64 [ %begin, %entry ], [ %first_n_first_d_o.next, %first_n_first_d_o.body ]
+  %first_n_first_d_o.scaled = mul i64 %first_n_first_d_o, 5
+  %rois.at = getelementptr float, ptr %rois, i64 %first_n_first_d_o.scaled
+  %rois.at.1 = getelementptr float, ptr %rois.at, i64 1
+  %rois.value = load <2 x float>, ptr %rois.at.1, align 4
+  %rois.lanes = shufflevector <2 x float> %rois.value, <2 x float> poison, <2 x i32> <i32 1, i32 0>
+  %mul = fmul <2 x float> %rois.lanes, %float32.splat.1
+  %add = fadd <2 x float> %mul, splat (float 0.5)
+  %floor = call <2 x float> @llvm.floor.v2f32(<2 x float> %add)
+  %first_n_first_d_o.scaled.1 = mul i64 %first_n_first_d_o, 2
+  %first.at = getelementptr float, ptr %first, i64 %first_n_first_d_o.scaled.1
+  store <2 x float> %floor, ptr %first.at, align 8
+  %first_n_first_d_o.next = add nsw i64 %first_n_first_d_o, 1
+  %first_n_first_d_o.more = icmp slt i64 %first_n_first_d_o.next, %end
+  br i1 %first_n_first_d_o.more, label %first_n_first_d_o.body, label %first_n_first_d_o.done
+first_n_first_d_o.done:
   ret i32 0
 }
 
-define internal void @max_roi_pool_float32.first_n_first_d.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @max_roi_pool_float32.first_n_first_d_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %rois.word = getelementptr i64, ptr %context, i64 1
   %rois = load ptr, ptr %rois.word, align 8
@@ -52,45 +51,46 @@ entry:
   %first = load ptr, ptr %first.word, align 8
   %spatial_scale.word = getelementptr i64, ptr %context, i64 3
   %spatial_scale = load double, ptr %spatial_scale.word, align 8
-  %status = call i32 @max_roi_pool_float32.first_n_first_d(ptr %rois, ptr %first, double %spatial_scale, i64 %begin, i64 %end)
+  %status = call i32 @max_roi_pool_float32.first_n_first_d_o(ptr %rois, ptr %first, double %spatial_scale, i64 %begin, i64 %end)
   ret void
 }
 
-define internal i32 @max_roi_pool_float32.extent_n_extent_d(ptr noalias readonly align 4 %rois, ptr noalias readonly align 64 %first, ptr noalias writeonly align 64 %extent, double %spatial_scale, i64 %begin, i64 %end) noinline #0 {
+define internal i32 @max_roi_pool_float32.extent_n_extent_d_o(ptr noalias readonly align 4 %rois, ptr noalias readonly align 64 %first, ptr noalias writeonly align 64 %extent, double %spatial_scale, i64 %begin, i64 %end) noinline #0 {
 entry:
-  %extent_n_extent_d.any = icmp slt i64 %begin, %end
+  %extent_n_extent_d_o.any = icmp slt i64 %begin, %end
   %float32 = fptrunc double %spatial_scale to float
-  br i1 %extent_n_extent_d.any, label %extent_n_extent_d.body, label %extent_n_extent_d.done
-extent_n_extent_d.body:
-  %extent_n_extent_d = phi i64 [ %begin, %entry ], [ %extent_n_extent_d.next, %extent_n_extent_d.body ]
-  %quotient = ashr i64 %extent_n_extent_d, 1
-  %remainder = and i64 %extent_n_extent_d, 1
-  %quotient.scaled = mul i64 %quotient, 5
-  %remainder.offset = sub i64 %quotient.scaled, %remainder
-  %rois.at = getelementptr float, ptr %rois, i64 %remainder.offset
-  %rois.at.1 = getelementptr float, ptr %rois.at, i64 4
-  %rois.value = load float, ptr %rois.at.1, align 4
-  %mul = fmul float %rois.value, %float32
-  %add = fadd float %mul, 0.5
-  %floor = call float @llvm.floor.f32(float %add)
-  %first.at = getelementptr float, ptr %first, i64 %extent_n_extent_d
-  %first.value = load float, ptr %first.at, align 4
-  %sub = fsub float %floor, %first.value
-  %add.1 = fadd float %sub, 1.0
-  %ordered = fcmp oge float %add.1, 1.0
-  %nan = fcmp uno float %add.1, %add.1
-  %first.1 = or i1 %ordered, %nan
-  %max = select i1 %first.1, float %add.1, float 1.0
-  %extent.at = getelementptr float, ptr %extent, i64 %extent_n_extent_d
-  store float %max, ptr %extent.at, align 4
-  %extent_n_extent_d.next = add nsw i64 %extent_n_extent_d, 1
-  %extent_n_extent_d.more = icmp slt i64 %extent_n_extent_d.next, %end
-  br i1 %extent_n_extent_d.more, label %extent_n_extent_d.body, label %extent_n_extent_d.done
-extent_n_extent_d.done:
+  %float32.splat = insertelement <2 x float> poison, float %float32, i64 0
+  %float32.splat.1 = shufflevector <2 x float> %float32.splat, <2 x float> poison, <2 x i32> zeroinitializer
+  br i1 %extent_n_extent_d_o.any, label %extent_n_extent_d_o.body, label %extent_n_extent_d_o.done
+extent_n_extent_d_o.body:
+  %extent_n_extent_d_o = phi i64 [ %begin, %entry ], [ %extent_n_extent_d_o.next, %extent_n_extent_d_o.body ]
+  %extent_n_extent_d_o.scaled = mul i64 %extent_n_extent_d_o, 5
+  %rois.at = getelementptr float, ptr %rois, i64 %extent_n_extent_d_o.scaled
+  %rois.at.1 = getelementptr float, ptr %rois.at, i64 3
+  %rois.value = load <2 x float>, ptr %rois.at.1, align 4
+  %rois.lanes = shufflevector <2 x float> %rois.value, <2 x float> poison, <2 x i32> <i32 1, i32 0>
+  %mul = fmul <2 x float> %rois.lanes, %float32.splat.1
+  %add = fadd <2 x float> %mul, splat (float 0.5)
+  %floor = call <2 x float> @llvm.floor.v2f32(<2 x float> %add)
+  %extent_n_extent_d_o.scaled.1 = mul i64 %extent_n_extent_d_o, 2
+  %first.at = getelementptr float, ptr %first, i64 %extent_n_extent_d_o.scaled.1
+  %first.value = load <2 x float>, ptr %first.at, align 8
+  %sub = fsub <2 x float> %floor, %first.value
+  %add.1 = fadd <2 x float> %sub, splat (float 1.0)
+  %ordered = fcmp oge <2 x float> %add.1, splat (float 1.0)
+  %nan = fcmp uno <2 x float> %add.1, %add.1
+  %first.1 = or <2 x i1> %ordered, %nan
+  %max = select <2 x i1> %first.1, <2 x float> %add.1, <2 x float> splat (float 1.0)
+  %extent.at = getelementptr float, ptr %extent, i64 %extent_n_extent_d_o.scaled.1
+  store <2 x float> %max, ptr %extent.at, align 8
+  %extent_n_extent_d_o.next = add nsw i64 %extent_n_extent_d_o, 1
+  %extent_n_extent_d_o.more = icmp slt i64 %extent_n_extent_d_o.next, %end
+  br i1 %extent_n_extent_d_o.more, label %extent_n_extent_d_o.body, label %extent_n_extent_d_o.done
+extent_n_extent_d_o.done:
   ret i32 0
 }
 
-define internal void @max_roi_pool_float32.extent_n_extent_d.chunk(ptr %context, i64 %begin, i64 %end) #0 {
+define internal void @max_roi_pool_float32.extent_n_extent_d_o.chunk(ptr %context, i64 %begin, i64 %end) #0 {
 entry:
   %rois.word = getelementptr i64, ptr %context, i64 1
   %rois = load ptr, ptr %rois.word, align 8
@@ -100,7 +100,7 @@ entry:
   %extent = load ptr, ptr %extent.word, align 8
   %spatial_scale.word = getelementptr i64, ptr %context, i64 4
   %spatial_scale = load double, ptr %spatial_scale.word, align 8
-  %status = call i32 @max_roi_pool_float32.extent_n_extent_d(ptr %rois, ptr %first, ptr %extent, double %spatial_scale, i64 %begin, i64 %end)
+  %status = call i32 @max_roi_pool_float32.extent_n_extent_d_o(ptr %rois, ptr %first, ptr %extent, double %spatial_scale, i64 %begin, i64 %end)
   ret void
 }
 
@@ -408,7 +408,7 @@ first.ready:
   %none = getelementptr i8, ptr %first, i64 512
   %Y_max = getelementptr i8, ptr %first, i64 576
   %second = add i64 0, 1
-  %several = icmp slt i64 %second, 32
+  %several = icmp slt i64 %second, 16
   %present = icmp ne ptr %parallel_for, null
   %many = icmp sgt i64 %threads, 1
   %able = and i1 %present, %many
@@ -423,17 +423,17 @@ shared:
   store ptr %first.1, ptr %word.2, align 8
   %word.3 = getelementptr i64, ptr %context, i64 3
   store double %spatial_scale, ptr %word.3, align 8
-  call void %parallel_for(ptr @max_roi_pool_float32.first_n_first_d.chunk, ptr %context, i64 0, i64 32, i64 %threads)
+  call void %parallel_for(ptr @max_roi_pool_float32.first_n_first_d_o.chunk, ptr %context, i64 0, i64 16, i64 %threads)
   %reported = load atomic i64, ptr %context monotonic, align 8
   %status = trunc i64 %reported to i32
   br label %joined
 alone:
-  %status.1 = call i32 @max_roi_pool_float32.first_n_first_d(ptr %rois, ptr %first.1, double %spatial_scale, i64 0, i64 32)
+  %status.1 = call i32 @max_roi_pool_float32.first_n_first_d_o(ptr %rois, ptr %first.1, double %spatial_scale, i64 0, i64 16)
   br label %joined
 joined:
   %status.2 = phi i32 [ %status, %shared ], [ %status.1, %alone ]
   %second.1 = add i64 0, 1
-  %several.1 = icmp slt i64 %second.1, 32
+  %several.1 = icmp slt i64 %second.1, 16
   %present.1 = icmp ne ptr %parallel_for, null
   %many.1 = icmp sgt i64 %threads, 1
   %able.1 = and i1 %present.1, %many.1
@@ -450,12 +450,12 @@ shared.1:
   store ptr %extent, ptr %word.7, align 8
   %word.8 = getelementptr i64, ptr %context.1, i64 4
   store double %spatial_scale, ptr %word.8, align 8
-  call void %parallel_for(ptr @max_roi_pool_float32.extent_n_extent_d.chunk, ptr %context.1, i64 0, i64 32, i64 %threads)
+  call void %parallel_for(ptr @max_roi_pool_float32.extent_n_extent_d_o.chunk, ptr %context.1, i64 0, i64 16, i64 %threads)
   %reported.1 = load atomic i64, ptr %context.1 monotonic, align 8
   %status.3 = trunc i64 %reported.1 to i32
   br label %joined.1
 alone.1:
-  %status.4 = call i32 @max_roi_pool_float32.extent_n_extent_d(ptr %rois, ptr %first.1, ptr %extent, double %spatial_scale, i64 0, i64 32)
+  %status.4 = call i32 @max_roi_pool_float32.extent_n_extent_d_o(ptr %rois, ptr %first.1, ptr %extent, double %spatial_scale, i64 0, i64 16)
   br label %joined.1
 joined.1:
   %status.5 = phi i32 [ %status.3, %shared.1 ], [ %status.4, %alone.1 ]
