@@ -17,7 +17,7 @@ class Override:
 
 
 COPIES = ("columns", "packed")
-WITHOUT_MIXING = ("sum_blocks", "window_sums", "window", *COPIES)
+WITHOUT_MIXING = ("window_sums", "window", *COPIES)
 TILES = ("products", "ragged", "streamed", "pairs", "outer", "nest")
 CONTRACTIONS = ("transposed_maps", *TILES)
 WINDOWS = ("row_sums", "window_rows", "slices", *CONTRACTIONS, *WITHOUT_MIXING)
@@ -39,7 +39,6 @@ OVERRIDES: tuple[Override, ...] = (
     Override("pairs", ("pairs", "outer", "nest"), "E034"),
     Override("nest", ("nest",), "E052"),
     *(Override(kind, WITHOUT_MIXING, "E104") for kind in CONTRACTIONS),
-    Override("sum_blocks", WITHOUT_MIXING[1:], "E038"),
 )
 
 

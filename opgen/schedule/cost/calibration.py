@@ -50,19 +50,11 @@ EXPOSED_BESIDE_COPIES = 2
 """factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
 HIDDEN_VECTORS = 1 / 6
 """share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
-SLOW_MAPS = 4
-"""factor: of a window's arithmetic, from which maps from the last cache are too slow for tiles as they are [E117]"""
-STRADDLED_LINES = 2
-"""lines: that a load touches a place beside what lies at one [E078]"""
 IN_PIECES = 4
 """factor: the time that the last cache takes for rows in pieces, of that in order [E033]"""
-NEIGHBOURS = 2
-"""factor: how often what is read in pieces comes from afar, as each brings its neighbours along [E038]"""
 READ_TWICE = 2
 """factor: a read of a window's map beside one of the taps: it may straddle lines, or come from a further cache [not
 recorded]"""
-COPIED_PLACE = 3
-"""reads: what it costs to copy a place of the map, for tiles whose lines the first cache cannot hold at once [E122]"""
 
 # Shares of caches ---------------------------------------------------------------------------------------------------
 LINE = 64
@@ -73,10 +65,6 @@ KEPT = 0.75
 """share of a cache: what is read again finds its place there; the rest is for what passes through [not recorded]"""
 KEPT_IN_ORDER = 9 / 8
 """share of the first cache: as `KEPT`, where tiles read all of a block in one order [not recorded]"""
-KEPT_WINDOW = 0.8
-"""share of the second cache: that the reads of a window can count on [E023]"""
-KEPT_SUMS = 0.5
-"""share of the second cache: that the reads of sums of taps have to themselves [E038]"""
 FOUND = 1 / 2
 """share of a cache: all that is used together, if it is found there again; other things have the rest. [not
 recorded]"""
@@ -291,46 +279,26 @@ TAPS = 25
 """taps: the most that are unrolled in two dimensions, and sums by them in registers [not recorded]"""
 ROW_SUMS = 12
 """sums: the most that stay in registers beside some rows of what is summed [E128]"""
-TREES = 32
-"""vectors: the most in a lane's sum for trees to be exposed: one takes as long as five of them [E128]"""
 LANE_STEP = 2
 """elements: the largest step between what neighbouring lanes read [E047]"""
 WINDOW_STEP = 3
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
-SEVERAL_VECTORS = 3
-"""vectors: done together where larger tiles read the taps from memory [E037]"""
 STREAMS = 10
 """rows: the most that are read side by side from memory [E117]"""
 PLACE_LINES = 4
 """lines: of a place of the map, enough for a tile of several columns not to read a row in order [E117]"""
-COPIED_VECTORS = 4
-"""vectors: the most of the map that are copied together [E122]"""
-COPIED_BESIDE = 1 / 3
-"""share of the second cache: for a copy of what sums of taps read of a block of vectors [not recorded]"""
 TILES_SEARCHED = 6
 """tiles: the best, among which the tuner may choose [not recorded]"""
-BLOCK_VECTORS = 8
-"""vectors: the most done together where a row's places conflict [E022]"""
 ROW_VECTORS = 2
 """vectors: of a tile along a row where the taps do not stay in registers [E046]"""
 ROWS_STREAMED = 2
 """rows: the most of a tile where what is read and written streams from afar, and is loaded meanwhile [E045]"""
-ROWS_BESIDE_TAPS = 4
-"""rows: the fewest of a tile for which taps may fill the registers beside them [E095]"""
-ROW_LANES = 5 / 4
-"""lanes for each place of a row: the most where taps are many [E095]"""
-ROW_OPERANDS = 2
-"""registers: for what is read [not recorded]"""
 SUM_OPERANDS = 3
 """registers: for what sums of taps read [not recorded]"""
-SUM_REGISTERS = 32
-"""registers: for the largest tiles of sums [not recorded]"""
 SUM_TERMS = 8
 """terms: the most of a tile; more have no registers beside the sums [E038]"""
-SUM_TERMS_NEAR = 14
-"""terms: as `SUM_TERMS`, where terms are near [E022]"""
 TERMS_SHARED = 4
 """terms: so many share what they read well enough [not recorded]"""
 

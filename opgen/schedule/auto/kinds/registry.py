@@ -34,7 +34,6 @@ from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.row_sums import RowSums
 from opgen.schedule.auto.window.rows import RowTile
 from opgen.schedule.auto.window.slices import Slices
-from opgen.schedule.auto.window.sum_blocks import SumBlocks
 from opgen.schedule.auto.window.sums import SumTile
 
 TILES: tuple[Kind, ...] = (
@@ -73,7 +72,6 @@ KINDS: tuple[Kind, ...] = (
     InLanes("slices", Slices, along_slices),
     OnTransposedMaps(),
     *TILES,
-    InLanes("sum_blocks", SumBlocks, along_results),
     InLanes("window_sums", SumTile, along_results),
     InLanes("window", ResultTile, along_results),
     InLanes("columns", Columns, along_results, masked=True),

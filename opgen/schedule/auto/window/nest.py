@@ -2,8 +2,7 @@
 
 Taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their own, rows
 at the border are branches.  What is few makes the difference: the terms of a sum (`results.py`: a tile of results in
-registers) or the results (`sums.py`: all sums in registers, a tile of terms; `sum_blocks.py`: so, but memory is read in
-order).
+registers) or the results (`sums.py`: all sums in registers, a tile of terms; memory is read in order).
 """
 
 from __future__ import annotations

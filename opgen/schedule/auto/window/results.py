@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from opgen.schedule.auto.copies.held import stage_in_registers, stage_on_stack
-from opgen.schedule.auto.cuts import Cut, largest_divisor
+from opgen.schedule.auto.cuts import Cut
 from opgen.schedule.auto.ends import ends_of
-from opgen.schedule.auto.nests import read_bytes, touched_bytes
+from opgen.schedule.auto.nests import depends, read_bytes, touched_bytes
 from opgen.schedule.auto.window.choice import Tile, TileChoice
 from opgen.schedule.auto.window.nest import Lanes, WindowNest
-from opgen.schedule.cost.calibration import BLOCK_VECTORS, NON_TEMPORAL_WINDOW, TILES_SEARCHED, TURNS
-from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Stream, Unroll, Vectorize
+from opgen.schedule.cost.calibration import NON_TEMPORAL_WINDOW, TILES_SEARCHED, TURNS
+from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Stage, Step, Stream, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class ResultTile(WindowNest):
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
         if not self.trial.take(*steps, *lanes.splits, Reorder((*self._around, *self._inner_order(), lanes.lane))):
             return False
-        copies = self._copies()
+        copies = self._kept() if self._tile.resident else []
         taps, columns = self._skewed(), self._long()
         if not self.trial.take(
             *(Unroll(n) for n in (*taps, *self._inner.values(), *self.beside)), Vectorize(lanes.lane), *copies
@@ -66,30 +65,19 @@ class ResultTile(WindowNest):
     @cached_property
     def _lanes(self) -> Lanes:
         vectors, rest = divmod(self.width, self.lanes)
-        return self.split(1 if rest else self._block(vectors))
+        together = vectors if rest else self._choice.together(self._tile, vectors)
+        return self.split(together if together < vectors else 1)
 
     @property
     def _around(self) -> tuple[str, ...]:
-        """Vectors within the tiles, so that memory is read row by row; around them where one vector's map is small; in
-        blocks around them and one by one within where the lines of a row evict each other, or what a tile reads does.
+        """Vectors within the tiles, so that memory is read row by row; in blocks around them where the first cache
+        holds what a tile reads of some.
         """
         around = [n for n in self.nest.names if n not in (self.vector, *self.beside)]
         first = min(around.index(n) for n in self._cuts)
         ahead, tiles = around[:first], [self._outer.get(n, n) for n in around[first:]]
-        lanes = self._lanes
-        if lanes.block is not None:
-            return (*ahead, lanes.block, *tiles, lanes.vectors)
-        small = self._choice.small and self.width % self.lanes == 0
-        return (*ahead, lanes.vectors, *tiles) if small else (*ahead, *tiles, lanes.vectors)
-
-    def _block(self, vectors: int) -> int:
-        """How many vectors are done together, block by block; 1 where there is no need of blocks."""
-        if self._choice.lines >= 2 * self._tile.rows * self._tile.columns:
-            together = 1 if self._choice.small else self._choice.together(self._tile, vectors)
-            return together if together < vectors else 1
-        if self._choice.conflicts(self._tile):
-            return self._choice.copied(vectors)
-        return largest_divisor(vectors, BLOCK_VECTORS)
+        block = [] if self._lanes.block is None else [self._lanes.block]
+        return (*ahead, *block, *tiles, self._lanes.vectors)
 
     def _inner_order(self) -> list[str]:
         """Taps and results of a tile, row by row: all that one row serves stands together."""
@@ -159,18 +147,15 @@ class ResultTile(WindowNest):
         if at := ends_of(self.nest, loop, cut, reach):
             self.trial.take(Partition(self._outer[loop], at))
 
-    # Copies -----------------------------------------------------------------------------------------
-
-    def _copies(self) -> list[Step]:
-        """The map of a block of vectors, where its lines evict each other; what the taps read, in registers.
-
-        Gives the steps still to be taken for the copies.
+    def _kept(self) -> list[Step]:
+        """What the taps read, staged in registers; gives the steps that make the copying vector code, to be taken once
+        the lanes are.
         """
-        steps: list[Step] = []
-        lanes, tile = self._lanes, self._tile
-        if lanes.block is not None and self._choice.conflicts(tile):
-            most = self.memory.usable(2)
-            steps += stage_on_stack(self.trial, self.column.load, lanes.block, self.vector, self.lanes, most)
-        if self._choice.resident(tile):
-            steps += stage_in_registers(self.trial, self._choice.taps[0], lanes.vectors, self.vector)
-        return steps
+        (taps,) = self._choice.taps
+        name, along = self.trial.fresh(f"{taps.buffer}_kept"), [depends(i, self.vector) for i in taps.indices]
+        if along.count(True) != 1 or not self.trial.take(
+            Stage(taps.buffer, self._lanes.vectors, "register", False, name)
+        ):
+            return []
+        lanes = along.index(True)
+        return [*(Unroll(f"{name}_{d}") for d in range(len(along)) if d != lanes), Vectorize(f"{name}_{lanes}")]

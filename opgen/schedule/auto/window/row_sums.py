@@ -16,14 +16,12 @@ from opgen.loop.nodes import Load
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, is_contiguous, read_bytes
+from opgen.schedule.auto.nests import depends, read_bytes
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED, TREES, TURNS
+from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED
 from opgen.schedule.steps import (
-    Divide,
     Parallel,
     Partition,
-    Permute,
     Regroup,
     Reorder,
     Rfactor,
@@ -55,10 +53,10 @@ class RowSums(LaneNest):
         rows: list[Step] = [Split(row.term, cut.size, cut.tail, y_o, y_i)]
         if self._vectors > 1:
             rows.append(Regroup(y_i, vectors))
-        others, sums = self._lanes_apart(column.term, partial)
+        others = [n for n in self.nest.names if n not in taps]
         outer = [n for n in self.roles.counts if n not in (row.term, column.term)]
         order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
-        if not self.trial.take(*rows, Reorder(order)):
+        if not self.trial.take(Rfactor(column.term, self.lanes, partial), *rows, Reorder(order)):
             return False
         tiles = y_i
         if row.step % row.apart == 0 and taps[0] == row.result:
@@ -68,47 +66,11 @@ class RowSums(LaneNest):
         alone = () if self._vectors > 1 else (vectors,)
         if not self.trial.take(*(Unroll(n) for n in (*alone, tiles, *taps)), Vectorize(lane)):
             return False
-        self.trial.take(*sums)
+        halves = [self.lanes >> k for k in range(1, self.lanes.bit_length() - 1)]
+        self.trial.take(Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves))
         self._set_apart(vectors, y_o, cut)
         self.trial.fused_prefix(others[:1], Parallel)
         return True
-
-    def _lanes_apart(self, column: str, partial: str) -> tuple[list[str], list[Step]]:
-        """Partial sums for lanes: the loops over results but taps, and the steps for what is done with these sums.
-
-        Short ones of as many results side by side as there are lanes wait together, and are merged in pairs; else
-        there is a tree for each.
-        """
-        others = [n for n in self.nest.names if n not in self._taps]
-        short = prod(self.roles.counts.values()) // self._width * self._vectors <= TREES
-        block = next((n for n in others if short and self._side_by_side(n)), None)
-        if block is not None and self._divided(column, partial, block, others):
-            around = [f"{block}_o" if n == block else n for n in others]
-            return [*around, f"{block}_i"], [Vectorize(f"{partial}_{block}_i")]
-        self.trial.take(Rfactor(column, self.lanes, partial))
-        halves = [self.lanes >> k for k in range(1, self.lanes.bit_length() - 1)]
-        return others, [Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves)]
-
-    def _side_by_side(self, loop: str) -> bool:
-        """Whether results lie side by side along a loop of whole vectors, which threads can share."""
-        along = all(is_contiguous(s, loop, self.nest.shapes) for s in self.nest.results)
-        blocks, left = divmod(self.nest.extent(loop) or 1, self.lanes)
-        return along and left == 0 and (blocks % self.machine.cores == 0 or blocks >= TURNS * self.machine.cores)
-
-    def _divided(self, column: str, partial: str, block: str, others: list[str]) -> bool:
-        """Sums of all lanes of a block of results, one result after the other, and a sum of these for each lane."""
-        outer, inner, vectors, lane = f"{block}_o", f"{block}_i", f"{column}_o", f"{column}_l"
-        around, taps = [n for n in others if n != block], list(self._taps)
-        sums = [f"{partial}_{n}" for n in (*taps, inner)]
-        return self.trial.take(
-            Reorder((*around, block, *taps)),
-            Split(block, self.lanes, "exact", outer, inner),
-            Split(column, self.lanes, "guard" if self._width % self.lanes else "exact", vectors, lane),
-            *(Regroup(n, lane) for n in (vectors, *reversed([n for n in self.roles.counts if n != column]))),
-            Divide(lane, inner, partial, "stack"),
-            Permute(partial, (*range(2, len(taps) + 2), 1, 0)),
-            Reorder(tuple(sums)),
-        )
 
     def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
         """The first and the last vector of a row, and rows at the border, where there is one."""

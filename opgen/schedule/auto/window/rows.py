@@ -12,25 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from opgen.loop.nodes import Load
-from opgen.schedule.auto.copies.held import stage_in_registers
 from opgen.schedule.auto.cuts import Cut, sizes
 from opgen.schedule.auto.ends import ends_of, needed
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import depends, reduces, touched_bytes
+from opgen.schedule.auto.nests import reduces, touched_bytes
 from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.auto.window.slices import sliced_loop
 from opgen.schedule.cost.calibration import (
-    ALL,
     LANE_STEP,
     RESULTS_CONFLICTING,
-    ROW_LANES,
-    ROW_OPERANDS,
     ROW_VECTORS,
-    ROWS_BESIDE_TAPS,
     ROWS_STREAMED,
-    STRADDLED_LINES,
     TAPS,
     TURNS,
 )
@@ -47,8 +40,8 @@ class RowTile(LaneNest):
 
     @property
     def proven(self) -> bool:
-        """Whether there are no slices that would do better."""
-        return not self._sliced or sliced_loop(self.nest) is None
+        """Whether there are no slices that would do better: each vector of a row would fetch taps for itself alone."""
+        return not self._conflicts or self._vectors > 1 or sliced_loop(self.nest) is None
 
     def take(self) -> bool:
         row, fresh = self._row, self.trial.fresh
@@ -63,8 +56,7 @@ class RowTile(LaneNest):
             taps.remove(row.term)
             taps, tile = [row.term, y_i, *taps], [y_i]
         taps += inner
-        around = (*order[:-1], x_o, order[-1]) if self._filled else (*order, x_o)
-        if not self.trial.take(*steps, Reorder((*around, *taps, x_l))):
+        if not self.trial.take(*steps, Reorder((*order, x_o, *taps, x_l))):
             return False
         return self._finish(order, x_o, x_l, taps, tile, high)
 
@@ -89,12 +81,11 @@ class RowTile(LaneNest):
     def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
         row, column = self._row, self._column
         assert column is not None
-        copies = self._kept(order if row is None else order[:-1])
         if row is not None and row.factor is not None:
             name = self.trial.fresh(f"{row.term}_{row.result}")
             if self.trial.take(Skew(row.term, tile[0], row.factor, name)):
                 taps[0] = name
-        if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l), *copies):
+        if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l)):
             return False
         few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
         apart = self._rows_apart(high)
@@ -112,15 +103,15 @@ class RowTile(LaneNest):
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
         """Where tiles of rows have bodies of their own: a last one that reaches over the end; two, both of which are at
-        the border; all at the border where taps fill the registers, or are to be fetched once for all the rows of a
-        tile that need them, or where results lie more than a row apart: what is read for one row is then shared by few.
+        the border; all at the border where taps fill the registers, or where results lie more than a row apart: what is
+        read for one row is then shared by few.
         """
         row = self._row
         if high is None or row is None or high.count == 1:
             return ()
         bounded = row.result in self.nest.borders
         reach = row.reach(self.roles.counts[row.term])
-        if self._conflicts or self._filled:
+        if self._conflicts:
             return high.border(reach)
         if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
             return needed(self.nest, row.result, high.border(reach), high.size)
@@ -129,29 +120,7 @@ class RowTile(LaneNest):
     @property
     def _conflicts(self) -> bool:
         """Whether the taps do not stay in registers beside the results."""
-        return self._many and not self._filled
-
-    @property
-    def _many(self) -> bool:
         return prod(self.roles.counts.values()) + RESULTS_CONFLICTING >= self.machine.registers
-
-    @property
-    def _filled(self) -> bool:
-        """Whether the taps stay in registers, but leave them to few rows of results."""
-        row, column = self._row, self._column
-        if row is None or column is None or self._phases > 1 or self._width <= self.lanes:
-            return False
-        if max(abs(row.step), abs(column.step)) > 1:
-            return False
-        return (
-            self._many and prod(self.roles.counts.values()) + ROWS_BESIDE_TAPS + ROW_OPERANDS < self.machine.registers
-        )
-
-    @property
-    def _sliced(self) -> bool:
-        """Whether slices do better: each vector of a row would fetch taps for itself alone, or many lanes be idle."""
-        idle = -(-self._width // self.lanes) * self.lanes > ROW_LANES * self._width
-        return (self._conflicts and self._vectors == 1) or (self._filled and idle)
 
     @cached_property
     def _vectors(self) -> int:
@@ -197,37 +166,7 @@ class RowTile(LaneNest):
         return few and own == list(self.roles.counts)[: len(own)]
 
     def _height(self, row: Walk) -> int:
-        """Rows of a tile: each that is read serves as many as it can."""
+        """Rows of a tile: each that is read serves as many as it can, unless memory takes longer to bring them."""
         unit = self.nest.phases.get(row.result, 1)
-        most = ROWS_STREAMED if self._streams(row) else RESULTS_CONFLICTING
-        if self._filled:
-            few, more = (max(sizes(self._extent(row.result), unit, n)) for n in (ROWS_BESIDE_TAPS, RESULTS_CONFLICTING))
-            return few if few == ROWS_BESIDE_TAPS else more
+        most = ROWS_STREAMED if self.memory.is_far(touched_bytes(self.nest)) else RESULTS_CONFLICTING
         return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
-
-    def _streams(self, row: Walk) -> bool:
-        """Whether what comes from beyond the second cache takes longer to come than to be loaded in tiles of few rows,
-        or taller ones would share little more.
-        """
-        touched = touched_bytes(self.nest)
-        if self._conflicts or self.memory.holds(touched, 2, ALL):
-            return False
-        if abs(row.step) > 1 or self.nest.phases:
-            return True
-        vectors = prod(self._extent(n) for n in self.nest.names if n != self.vector) * -(-self._width // self.lanes)
-        read = (ROWS_STREAMED + self.roles.counts[row.term] - 1) / ROWS_STREAMED
-        loads = vectors * read * prod(e for n, e in self.roles.counts.items() if n != row.term)
-        return self.memory.seconds(touched) > STRADDLED_LINES * loads / self.execution.loads
-
-    # Copies -----------------------------------------------------------------------------------------
-
-    def _kept(self, around: list[str]) -> list[Step]:
-        """What does not depend on the place in the map, kept in registers; gives the steps that unroll the copying."""
-        moving = {self.vector} | ({self._row.result} if self._row is not None else set())
-        reads = dict.fromkeys(self.nest.summed)
-        beside: list[Load] = [e for e in reads if not any(depends(e.indices, n) for n in moving)]
-        columns = 0 if self._column is None else self.roles.counts[self._column.term]
-        needed = prod(self.roles.counts.values()) + RESULTS_CONFLICTING + columns
-        if len(beside) != 1 or not around or (needed >= self.machine.registers and not self._filled):
-            return []
-        return stage_in_registers(self.trial, beside[0], around[-1])

@@ -21,7 +21,6 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
 from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.window.results import ResultTile
-from opgen.schedule.auto.window.sum_blocks import SumBlocks
 from opgen.schedule.auto.window.sums import SumTile
 from opgen.schedule.cost.calibration import WINDOW_STEP
 from opgen.schedule.split import Tail
@@ -59,7 +58,7 @@ class Slices(LaneNest):
         if not self._transposed(outer):
             return False
         window = (self.trial.nest(inner), self.trial, inner, self.lanes, self.machine)
-        if not any(kind(*window).run() for kind in (SumBlocks, ResultTile, SumTile)):
+        if not any(kind(*window).run() for kind in (ResultTile, SumTile)):
             return False
         if len(around) > 1:
             self.trial.take(Fuse(around[0], around[1], fresh("_".join(around))))
