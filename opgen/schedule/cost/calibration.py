@@ -27,8 +27,6 @@ AWKWARD = 0.01
 PANELS_ALIKE = 1.05
 """factor: of the least estimate, within which a plan with vectors outermost is taken, as their rows can be a panel
 [E079]"""
-BLOCKS_ALIKE = 1.05
-"""factor: blocks whose estimates differ by no more are alike; the smallest is taken [not recorded]"""
 WINDOWS_ALIKE = 1.1
 """factor: tiles of a window whose costs differ by no more are alike [not recorded]"""
 FULL = 0.95
@@ -132,8 +130,6 @@ CHAIN_LONGEST = 32
 recorded]"""
 CHAIN_BLOCKS = 4
 """blocks for each core: the fewest for which threads have sums of their own [E111]"""
-CHAIN_VECTORS = 2
-"""vectors: of which a block has a multiple; the register tile of what is made for it is as wide [not recorded]"""
 CHAIN_TILE_SCALARS = 8
 """scalars: of the tile of sums that is expected [not recorded]"""
 CHAIN_TILE_VECTORS = 2

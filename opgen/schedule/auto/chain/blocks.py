@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
@@ -36,9 +36,6 @@ class Blocks:
     loops: tuple[str, ...]
     sources: Sources
     machine: Machine
-
-    room: ClassVar[float] = BLOCK_FREE
-    """The part of the second cache that a block fills without a loss, beside what passes through."""
 
     @cached_property
     def best(self) -> tuple[int, int] | None:
@@ -153,7 +150,7 @@ class Blocks:
         """
         piece, shared = sum(map(self._size, moved)) / blocks, self._shared(moved)
         second = self.machine.l2.size
-        far = min(1.0, max(0.0, (piece / second - self.room) / (1 - self.room)))
+        far = min(1.0, max(0.0, (piece / second - BLOCK_FREE) / (1 - BLOCK_FREE)))
         rates = self._rate(min(piece, second)), self._rate_of_made(max(piece, second + 1))
         made = (2 + 2 * far) * piece * ((1 - far) / rates[0] + far / rates[1])
         seconds = blocks * (made + shared / self._rate(shared + piece) + START)

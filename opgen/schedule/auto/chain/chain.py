@@ -15,7 +15,6 @@ from opgen.loop.walk import allocs_in, outermost
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import Blocks
 from opgen.schedule.auto.chain.fan import Fan, may_fan_out
-from opgen.schedule.auto.chain.lanes import LaneBlocks
 from opgen.schedule.auto.chain.sum_blocks import SumBlocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests, loop_of_reads
 from opgen.schedule.auto.sources import Sources
@@ -43,32 +42,27 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
         return False
     if any(sources.fan(nest, frozenset()) for nest in sources.nests):
         return True
-    return max(gain(sources, machine) for gain in (_gain, _gain_of_sums, _gain_of_lanes)) > 0
+    return max(gain(sources, machine) for gain in (_gain, _gain_of_sums)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
     """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
     sources = Sources(trial.kernel)
     absorbed: set[str] = set()
-    gain, gain_of_sums, gain_of_lanes = (g(sources, machine) for g in (_gain, _gain_of_sums, _gain_of_lanes))
-    laned = gain <= max(gain_of_sums, 0) < gain_of_lanes
-    summed = not laned and gain_of_sums > gain
+    summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
     for nest in reversed(sources.nests):
         buffer = sources.made_by(nest)
         if buffer in absorbed:
             continue
         find = _Find(buffer, frozenset(nest.names))
         is_last = _is_last(nest, sources)
-        done = is_last and laned and _in_blocks_of_lanes(find, trial, machine)
         fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
         if fan is not None and fan.run(trial):
             absorbed.update(fan.inside)
-            if done:
-                continue
             if summed or not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
                 trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
             continue
-        if is_last and not summed and not done:
+        if is_last and not summed:
             _in_blocks(find, trial, machine)
         elif summed:
             _summed_in_blocks(find, trial, machine)
@@ -94,13 +88,6 @@ def _with_inside(nest: Nest, loop: str) -> Reorder:
     return Reorder((*(n for n in nest.names if n != loop), loop))
 
 
-def _in_blocks_of_lanes(find: _Find, trial: Trial, machine: Machine) -> bool:
-    sources = Sources(trial.kernel)
-    nest = find(sources.nests)
-    blocks = None if nest is None else LaneBlocks.of(nest, sources, machine)
-    return blocks is not None and blocks.run(trial)
-
-
 def _summed_in_blocks(find: _Find, trial: Trial, machine: Machine) -> None:
     sources = Sources(trial.kernel)
     nest = find(sources.nests)
@@ -113,12 +100,6 @@ def _gain(sources: Sources, machine: Machine) -> float:
     """What is gained by blocks around the last nests, in seconds."""
     ends = (nest for nest in sources.nests if _is_last(nest, sources))
     return max((_blocks(nest, sources, machine).gain for nest in ends), default=0)
-
-
-def _gain_of_lanes(sources: Sources, machine: Machine) -> float:
-    """What is gained by blocks of the results that the last nests have side by side."""
-    found = (LaneBlocks.of(nest, sources, machine) for nest in sources.nests if _is_last(nest, sources))
-    return max((blocks.gain for blocks in found if blocks is not None), default=0)
 
 
 def _gain_of_sums(sources: Sources, machine: Machine) -> float:
