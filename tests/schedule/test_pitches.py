@@ -16,7 +16,6 @@ from opgen.loop.walk import buffers_in
 from opgen.machine import Machine, typical
 from opgen.passes.legalize import legalize
 from opgen.runtime.run import run_kernel
-from opgen.schedule.auto.copies import pitches
 from opgen.schedule.default import scheduled
 from opgen.schedule.schedule import apply, parse_schedule
 from opgen.schedule.steps import Pitch
@@ -98,8 +97,3 @@ def test_lines_may_be_smaller_than_elements() -> None:
     machine = replace(machine, l1=replace(machine.l1, line=1), l2=replace(machine.l2, line=2))
     kernel = fanned(64, 64)
     same(kernel, scheduled(kernel, "cpu", machine)[1])
-
-
-def test_a_region_without_places_crowds_nothing() -> None:
-    with np.errstate(all="raise"):
-        assert pitches._left_out(np.array([], np.int64), typical().l1) == 0

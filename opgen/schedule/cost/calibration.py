@@ -94,8 +94,8 @@ PADDING = 0.5
 """share of memory: the most that room between rows adds [not recorded]"""
 PADDED_BY = (1, 2, 3)
 """elements: by which a dimension may be made longer; the last one by a line [not recorded]"""
-CONFLICT_PLACES = 2048
-"""places: the most at which one looks where lines lie [not recorded]"""
+CONFLICT_PLACES = 36
+"""lines: the most along one dimension that are used together, as many as a transform has parts [E172]"""
 
 # Chains of nests through memory -------------------------------------------------------------------------------------
 NEST = 2e-6
