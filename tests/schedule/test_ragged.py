@@ -56,17 +56,6 @@ def test_rows_from_afar_are_cut_where_the_last_vector_would_overlap(left: int) -
     assert "left" not in assert_scheduled_is_the_same(conv((1, 1, 32, 96), 448 + left), 0, WIDE)
 
 
-@pytest.mark.parametrize("outputs", [24, 25])
-@pytest.mark.parametrize("width", [48, 90])
-def test_results_are_turned_though_the_last_vector_overlaps(width: int, outputs: int) -> None:
-    """Channels first: lanes along channels store to a row of results side by side, not each to its own place of one set
-    of the cache.
-    """
-    text = assert_scheduled_is_the_same(conv((1, 10, width, 3), outputs, 3, order="NCHW", stride=2), 0, WIDE)
-    assert "split k 16 tail=overlap" in text
-    assert "pack output 0, 2, 3, 1 at=y -> output_row" in text
-
-
 def test_few_whole_tiles_are_not_worth_two_nests() -> None:
     assert "left" not in assert_scheduled_is_the_same(conv((1, 12, 12, 64), 100), 0, WIDE)
 

@@ -238,8 +238,6 @@ WORTH_MAPS = 6
 """factor: of the copies' time, that the arithmetic must take where maps are transposed [E093]"""
 SMALLEST_SQUARE = 4
 """elements: the edge of the smallest square block that is transposed in registers [not recorded]"""
-SHORTEST_ROW = 8
-"""results: the shortest row that is worth transposing [not recorded]"""
 PANEL_OVERLAP = 5 / 4
 """factor: the most that panels copy together, of what there is: rows at their borders are in several [E076]"""
 NON_TEMPORAL = 5

@@ -16,7 +16,6 @@ from opgen.machine import Machine
 from opgen.schedule.auto.contraction.nest import tiled
 from opgen.schedule.auto.contraction.prepared import Prepared, packed, wide_sums
 from opgen.schedule.auto.copies.panel import Marks, panelled_vectors
-from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.copies.row_panel import panelled_rows
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
@@ -47,7 +46,6 @@ def _carried(on: Prepared, machine: Machine) -> bool:
 def _plain(on: Prepared, machine: Machine) -> bool:
     if not tiled(on.trial, on.loop, on.lanes, machine):
         return False
-    transposed_results(on.trial, on.marks, on.loop, machine)
     panelled_vectors(on.trial, on.marks, on.loop, machine)
     panelled_rows(on.trial, on.marks, on.nest, on.loop, machine)
     return True

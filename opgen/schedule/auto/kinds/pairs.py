@@ -20,9 +20,7 @@ from opgen.schedule.auto.contraction.nest import tiled
 from opgen.schedule.auto.contraction.prepared import Prepared, waiting
 from opgen.schedule.auto.contraction.words import as_words
 from opgen.schedule.auto.copies.blocks import row_by_row, transposed_blocks
-from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements, reused
-from opgen.schedule.auto.copies.results import transposed_results
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
 from opgen.schedule.auto.nests import Nest, depends, inner_nests, is_contiguous, nests, own_axis, worth_lanes
@@ -76,7 +74,7 @@ def _carried(on: Prepared, machine: Machine) -> bool:
 def _tiled(on: Prepared, machine: Machine) -> bool:
     """A tile of pairs, and the copies that are made for them."""
     trial = on.trial
-    kernel, start = trial.kernel, len(trial.steps)
+    kernel = trial.kernel
     pairs = Pairs(trial.nest(on.loop), on.loop, trial, machine)
     in_blocks = Trial(kernel, list(trial.steps))
     if not pairs.take():
@@ -85,7 +83,6 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
     ready = len(trial.steps)
     if not worth_lanes(trial.nest(on.loop), on.loop) or not tiled(trial, on.loop, on.lanes, machine):
         return False
-    transposed_results(trial, Marks(kernel, start, start, ready), on.loop, machine)
     pairs.in_blocks(in_blocks, ready)
     return True
 
