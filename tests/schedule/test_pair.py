@@ -105,6 +105,39 @@ def test_a_name_that_begins_like_another_one() -> None:
     assert str(found) == str(expected).replace("w_pairs", "x_of_lanes_pairs")
 
 
+@pytest.mark.parametrize("direction", [None, "input"])
+@pytest.mark.parametrize(
+    ("batch", "taps", "stride"), [(1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 1), (2, 3, 2), (1, 2, 2)]
+)
+def test_large_copies_are_made_in_blocks(direction: str | None, batch: int, taps: int, stride: int) -> None:
+    """Just before a block of results is computed; those that lie across turned as words."""
+    inputs, outputs = (8, 64) if direction is None else (64, 8)
+    shapes = {
+        "input": (batch, 3, 5, inputs),
+        "filter": (taps, taps, inputs, outputs),
+        "grad_output": (batch, -(-3 // stride), -(-5 // stride), outputs),
+    }
+    op = DENSE if direction is None else gradient(MODULE, DENSE, direction)
+    given = {name: shapes[name] for name in (i.name for i in op.inputs) if name in shapes}
+    attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+    lowered, parameters = Call(MODULE, op, given, attrs, dtype="bfloat16").kernel()
+    kernel = simplify(bind(lowered, parameters))
+    second = dataclasses.replace(USUAL.l2, size=2 * inputs * outputs * taps * taps)  # holds half of the copy, not all
+    schedule, after = scheduled(kernel, "cpu", dataclasses.replace(USUAL, l2=second, cores=2))
+    blocks = "compute_at filter_pairs" in str(schedule)
+    assert blocks or stride > 1
+    if blocks:
+        assert ("transpose filter_pairs" in str(schedule)) == (direction == "input")
+    arrays = random_arrays(given, "bfloat16", batch)
+    data = {buffer.name: arrays[buffer.name] for buffer in kernel.inputs}
+    legal = legalize(after)
+    verify(legal, bounds=True)
+    (expected,) = interpret(after, data).values()
+    for threads in (1, 2):
+        (found,) = run_kernel(legal, data, {}, threads, guarded=True).values()
+        assert np.array_equal(found, expected)
+
+
 def test_sums_of_outer_products_wait_in_wide_results() -> None:
     """Of images whose scalars the second cache does not hold by far: each result is rounded once."""
     images, gradients = (4, 14, 14, 128), (4, 14, 14, 64)

@@ -46,6 +46,9 @@ EXPOSED_ROWS = 1 / 20
 """share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
 EXPOSED_BESIDE_COPIES = 2
 """factor: of `EXPOSED_ROWS`, where the copies that tiles read take time of their own [E081]"""
+EXPOSED_TALL = 1 / 3
+"""share of the arithmetic: the time for what comes from beyond the second cache, from which a smaller tile is better,
+as it asks for the next lines sooner [E032]"""
 HIDDEN_VECTORS = 1 / 6
 """share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
 IN_PIECES = 4

@@ -3,17 +3,19 @@
 pairs of b; parallel n, y: for k.o: for c.o: tile of x by vectors of k: y[x, k] += a[x, c, c + 1] . pairs[c, k]
 
 What is read in scalars is read in place where the two of a pair lie next to each other.  What the lanes read is copied,
-pairs side by side along the lanes; where sums wait in the results, block by block.
+pairs side by side along the lanes; a large copy is made block by block, just before the block is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
-from opgen.loop.nodes import Load
+from opgen.loop.nodes import Const, Load
+from opgen.loop.walk import buffers_in, loads
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import tiled
@@ -28,7 +30,7 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, terms_at_once
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
-from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES
+from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES, TURNS
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import (
     Carry,
@@ -38,6 +40,8 @@ from opgen.schedule.steps import (
     Parallel,
     Permute,
     Regroup,
+    Reorder,
+    Split,
     Step,
     Tighten,
 )
@@ -76,14 +80,15 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
     trial = on.trial
     kernel = trial.kernel
     pairs = Pairs(trial.nest(on.loop), on.loop, trial, machine)
-    in_blocks = Trial(kernel, list(trial.steps))
+    in_blocks, in_panels = (Trial(kernel, list(trial.steps)) for _ in range(2))
     if not pairs.take():
         return False
     pairs.fill()
     ready = len(trial.steps)
     if not worth_lanes(trial.nest(on.loop), on.loop) or not tiled(trial, on.loop, on.lanes, machine):
         return False
-    pairs.in_blocks(in_blocks, ready)
+    if not pairs.in_blocks(in_blocks, ready):
+        pairs.in_panels(in_panels, ready)
     return True
 
 
@@ -189,33 +194,80 @@ class Pairs:
         for name in self.copies:
             self._filled(self.trial, name)
 
-    def _filled(self, trial: Trial, copy: str) -> bool:
-        """Schedule the nest that makes a copy; whether it was legal."""
+    def _filled(self, trial: Trial, copy: str, around: Sequence[str] | None = None) -> bool:
+        """Schedule the nest that makes a copy, its own loops or those `around` it in parallel; whether it was legal."""
         if self._across(self.copies[copy]):
-            return transposed_blocks(trial, copy, self.machine.vector_bytes)
+            return transposed_blocks(trial, copy, self.machine.vector_bytes, around)
         nest = _nest(trial, copy)
-        if nest is None:
-            return False
-        row_by_row(trial, nest.names[-1], nest.extent(nest.names[-1]) or 0, self.machine.vector_bytes // PAIR_BYTES)
-        filled = _nest(trial, copy) or nest
-        return trial.fused_prefix(filled.names[:2], Parallel)
+        if nest is not None:
+            last = nest.names[-1]
+            row_by_row(trial, last, nest.extent(last) or 0, self.machine.vector_bytes // PAIR_BYTES)
+            nest = _nest(trial, copy) or nest
+        loops = around if around is not None or nest is None else nest.names
+        return loops is not None and trial.fused_prefix(loops[:2], Parallel)
 
-    def in_blocks(self, before: Trial, ready: int) -> None:
-        """Make the copies block by block, where sums wait in results: in the innermost loop outside of them.  `before`
-        is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
+    def in_blocks(self, before: Trial, ready: int) -> bool:
+        """Make the copies block by block, where sums wait in results: in the innermost loop outside of them; whether
+        that is so.  `before` and `ready` as for panels.
         """
         tile = self.trial.steps[ready:]
         shared = [s for s in tile if isinstance(s, Parallel | Fuse)]
         blocks = next((s.loop for s in reversed(tile) if isinstance(s, Carry)), None)
         if blocks is None or any(self._across(e) for e in self.copies.values()):
-            return
+            return False
         copies = [ComputeAt(name, blocks) for name in self.copies]
         if not before.take(*self.steps, *(s for s in tile if s not in shared), *copies):
-            return
+            return False
         if any(_nest(before, name) is None for name in self.copies):  # there are no two terms to be paired
+            return False
+        filled = all(self._filled(before, name) for name in self.copies)
+        return filled and before.take(*shared) and self.trial.adopt(before, 0)
+
+    def in_panels(self, before: Trial, ready: int) -> None:
+        """Make the copy that the lanes read block by block, if it is large.
+
+        `before` is the trial as it was before the pairs, `ready` how many steps were taken before the tile.
+        """
+        tile = self.trial.steps[ready:]
+        split = next((s for s in tile if isinstance(s, Split) and s.loop == self.vector), None)
+        copy = next((name for name, e in self.copies.items() if self._large(e)), None)
+        if split is None or split.tail != "exact" or copy is None:
             return
-        if all(self._filled(before, name) for name in self.copies) and before.take(*shared):
+        serial = [s for s in tile if not isinstance(s, Parallel | Fuse)]
+        if before.take(*self.steps, *serial) and self._made(before, copy, split.outer):
             self.trial.adopt(before, 0)
+
+    def _large(self, e: Load) -> bool:
+        """Whether lanes read it, and a whole copy leaves no room in the second cache; else the order of loops stays."""
+        size = elements(self.nest, e.buffer) * e.dtype.bytes
+        return depends(e.indices, self.vector) and not Memory(self.machine).holds(size, 2)
+
+    def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
+        """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
+        nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+        if nest is None:
+            return False
+        around = nest.names[: nest.names.index(blocks)]
+        uses = [e for e in loads(nest.core) if e.buffer == copy]
+        changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
+        count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
+        if count < TURNS * self.machine.cores and count % self.machine.cores:
+            return False
+        same = [n for n in around if n not in changing]
+        if same and not trial.take(Reorder((*changing, blocks, *same))):
+            return False
+        if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
+            return False
+        for name in self.copies:
+            if name != copy:
+                self._filled(trial, name)
+        return self._filled(trial, copy, [*changing, blocks])
+
+    def _near(self, trial: Trial, copy: str) -> bool:
+        """Whether a block of the copy leaves room in the second cache."""
+        buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
+        pairs = prod(int(e.value) if isinstance(e, Const) else 0 for e in buffer.shape)
+        return pairs > 0 and Memory(self.machine).holds(pairs * PAIR_BYTES, 2)
 
 
 def _nest(trial: Trial, copy: str) -> Nest | None:
