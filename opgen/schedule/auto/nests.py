@@ -268,13 +268,12 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read.
     """
     along = contiguous_loop(nest)
-    free = [n for n in nest.names if n not in nest.borders]
-    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
-    if along is not None and along in free:
+    mixed = _mixed(nest)
+    if along is not None and along not in nest.borders:
         if filled(nest, along, lanes) > FULL:
             return None
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
-        rows = [n for n in fuller if any(own_axis(e, n) is not None for e in nest.summed)]
+        rows = [n for n in fuller if _is_row(nest, n)]
         return max(rows, key=lambda n: nest.extent(n) or 0, default=None)
     return max(mixed, key=lambda n: nest.extent(n) or 0, default=None)
 
@@ -303,10 +302,18 @@ def loops_instead(nest: Nest) -> list[str]:
     """The loops that only some reads follow, along a dimension of their own, and of which no condition speaks, the
     longest first: for lanes where those along which results lie would read with strides.
     """
+    return sorted((n for n in _mixed(nest) if _is_row(nest, n)), key=lambda n: -(nest.extent(n) or 0))
+
+
+def _mixed(nest: Nest) -> list[str]:
+    """The loops of which no condition speaks, and which only some reads follow."""
     free = [n for n in nest.names if n not in nest.borders]
-    mixed = [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
-    rows = [n for n in mixed if any(own_axis(e, n) is not None for e in nest.summed)]
-    return sorted(rows, key=lambda n: -(nest.extent(n) or 0))
+    return [n for n in free if 0 < sum(depends(e.indices, n) for e in nest.summed) < len(nest.summed)]
+
+
+def _is_row(nest: Nest, loop: str) -> bool:
+    """Whether a read follows a loop along a dimension of its own."""
+    return any(own_axis(e, loop) is not None for e in nest.summed)
 
 
 def count_of_terms(nest: Nest) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from opgen.machine import Machine
 from opgen.schedule.auto.copies.blocks import transposed_blocks
-from opgen.schedule.auto.copies.panel import widened
+from opgen.schedule.auto.copies.panel import rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.partial import in_partial_sums
 from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result
@@ -198,9 +198,7 @@ class _Realiser:
         at = None if operand.at is None else self._name(operand.at)
         self._take(Pack(operand.buffer, operand.order, name, at))
         if operand.lanes:
-            row = f"{name}_{len(operand.order) - 1}"
-            outer, lane = f"{row}_o", f"{row}_l"
-            steps = [Split(row, operand.lanes, "exact", outer, lane), Unroll(outer), Vectorize(lane)]
+            steps = rows_in_lanes(name, len(operand.order) - 1, operand.lanes)
         else:
             transposed_blocks(self.trial, name, self.machine.vector_bytes, None if operand.placement == "copy" else ())
         load = next(e for e in self.nest.outside_loads if e.buffer == operand.buffer)

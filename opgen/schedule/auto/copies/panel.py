@@ -43,19 +43,10 @@ class Marks:
     ready: int
 
 
-def rows_in_lanes(trial: Trial, rows: Load, at: str, lanes: int) -> tuple[str, list[Step]]:
-    """A copy of rows in their own order, of what each iteration of a loop `at` reads: its name, and the steps that make
-    it in vectors, those of a row side by side.  It is in the type that is computed with.
-    """
-    name, last = trial.fresh(f"{rows.buffer}_panel"), len(rows.indices) - 1
-    row = f"{name}_{last}"
-    steps: list[Step] = [
-        Pack(rows.buffer, tuple(range(last + 1)), name, at),
-        Split(row, lanes, "exact", f"{row}_o", f"{row}_l"),
-        Unroll(f"{row}_o"),
-        Vectorize(f"{row}_l"),
-    ]
-    return widened(trial, rows, name, steps)
+def rows_in_lanes(copy: str, last: int, lanes: int) -> list[Step]:
+    """The steps that make a copy with a `last` dimension in vectors, those of a row side by side."""
+    row = f"{copy}_{last}"
+    return [Split(row, lanes, "exact", f"{row}_o", f"{row}_l"), Unroll(f"{row}_o"), Vectorize(f"{row}_l")]
 
 
 def widened(trial: Trial, rows: Load, name: str, steps: list[Step]) -> tuple[str, list[Step]]:
@@ -241,29 +232,40 @@ def _without_gaps(kernel: Kernel, panel: Pack, inner: Sequence[str]) -> Pack:
     return further if is_dense(further) else panel
 
 
+def blocks_outside(
+    trial: Trial, buffer: str, blocks: str, machine: Machine, covered: tuple[str, ...] = ()
+) -> tuple[str, ...] | None:
+    """Move a loop outside of those around it whose iterations read the same of a buffer, or are `covered`; the loops
+    down to it then; None if threads could not share them out, or it is refused.
+    """
+    nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
+    if nest is None:
+        return None
+    around = nest.names[: nest.names.index(blocks)]
+    uses = [e for e in loads(nest.core) if e.buffer == buffer]
+    changing = [n for n in around if n not in covered and any(depends(e.indices, n) for e in uses)]
+    same = [n for n in around if n not in changing]
+    if not _shared_out(prod(nest.extent(n) or 1 for n in (*changing, blocks)), machine):
+        return None
+    return None if same and not trial.take(Reorder((*changing, blocks, *same))) else (*changing, blocks)
+
+
 def _made(trial: Trial, pack: Pack, blocks: str, wide: bool, machine: Machine, covered: tuple[str, ...]) -> bool:
     """Make the copy a panel (in a wider type if `wide`) of each iteration of `blocks`, which goes outside all loops
     that use the same panel.
     """
-    nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
-    if nest is None:
-        return False
-    around = nest.names[: nest.names.index(blocks)]
-    uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
-    changing = [n for n in around if n not in covered and any(depends(e.indices, n) for e in uses)]
-    if not _shared_out(prod(nest.extent(n) or 1 for n in (*changing, blocks)), machine):
-        return False
-    same = [n for n in around if n not in changing]
-    order = (*changing, blocks, *same)
-    if same and not trial.take(Reorder(order)):
+    around = blocks_outside(trial, pack.buffer, blocks, machine, covered)
+    if around is None:
         return False
     name = trial.fresh(f"{pack.buffer}_panel")
     panel = Pack(pack.buffer, pack.order, name, blocks)
-    inner = [n for n in nest.names[len(around) + 1 :] if any(depends(e.indices, n) for e in uses)]
-    if not trial.take(_without_gaps(trial.kernel, panel, inner)):
+    nest = next(n for n in nests(trial.kernel) if blocks in n.names)
+    uses = [e for e in loads(nest.core) if e.buffer == pack.buffer]
+    inside = [n for n in nest.names[len(around) :] if n not in covered and any(depends(e.indices, n) for e in uses)]
+    if not trial.take(_without_gaps(trial.kernel, panel, inside)):
         return False
     carried = {s.loop for s in trial.steps if isinstance(s, Carry)}  # its iterations follow each other
-    shared = [n for n in (*changing, blocks) if n not in carried]
+    shared = [n for n in around if n not in carried]
     if not transposed_blocks(trial, name, machine.vector_bytes, shared):
         return False
     return not wide or trial.take(Widen(name, trial.fresh(f"{name}_wide")))

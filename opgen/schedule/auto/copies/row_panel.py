@@ -17,14 +17,14 @@ from opgen.loop.nodes import Load
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.accesses import accesses
-from opgen.schedule.auto.copies.panel import Marks, rows_in_lanes
+from opgen.schedule.auto.copies.panel import Marks, rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest, depends, in_steps, is_contiguous, nests
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import EXPOSED_SCALARS, HIDDEN_VECTORS, TURNS, USES, USES_ANEW
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.cost.traffic import Loop, Region, region
-from opgen.schedule.steps import Carry, Fuse, Parallel, Reorder, Split, Step, Unroll
+from opgen.schedule.steps import Carry, Fuse, Pack, Parallel, Reorder, Split, Step, Unroll
 
 How: TypeAlias = Literal["once", "moved", "anew"]
 HOW: tuple[How, ...] = get_args(How)
@@ -116,7 +116,9 @@ class RowPanel:
         lanes = gcd(self._width, self.machine.vector_bytes // self.rows.dtype.compute_type.bytes)
         if lanes == 1 or (count < TURNS * self.machine.cores and count % self.machine.cores):
             return False
-        _, copied = rows_in_lanes(trial, self.rows, blocks, lanes)
+        name, last = trial.fresh(f"{self.rows.buffer}_panel"), len(self.rows.indices) - 1
+        copy = Pack(self.rows.buffer, tuple(range(last + 1)), name, blocks)
+        _, copied = widened(trial, self.rows, name, [copy, *rows_in_lanes(name, last, lanes)])
         shared = [n for n in (*around, blocks) if n not in carried]
         return trial.take(*copied) and trial.fused_prefix(shared[: 2 if same else 1], Parallel)
 

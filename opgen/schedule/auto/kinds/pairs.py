@@ -15,13 +15,14 @@ from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
 from opgen.loop.nodes import Const, Load
-from opgen.loop.walk import buffers_in, loads
+from opgen.loop.walk import buffers_in
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import tiled
 from opgen.schedule.auto.contraction.prepared import Prepared, waiting
 from opgen.schedule.auto.contraction.words import as_words
 from opgen.schedule.auto.copies.blocks import row_by_row, transposed_blocks
+from opgen.schedule.auto.copies.panel import blocks_outside
 from opgen.schedule.auto.copies.prepare import elements, reused
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
@@ -30,7 +31,7 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, terms_at_once
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
-from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES, TURNS
+from opgen.schedule.cost.calibration import FAR_READS, PAIR_BYTES
 from opgen.schedule.cost.memory import Memory
 from opgen.schedule.steps import (
     Carry,
@@ -40,7 +41,6 @@ from opgen.schedule.steps import (
     Parallel,
     Permute,
     Regroup,
-    Reorder,
     Split,
     Step,
     Tighten,
@@ -244,24 +244,15 @@ class Pairs:
 
     def _made(self, trial: Trial, copy: str, blocks: str) -> bool:
         """The copy for each iteration of `blocks`, which goes outside all loops that use the same of it."""
-        nest = next((n for n in nests(trial.kernel) if blocks in n.names), None)
-        if nest is None:
-            return False
-        around = nest.names[: nest.names.index(blocks)]
-        uses = [e for e in loads(nest.core) if e.buffer == copy]
-        changing = [n for n in around if any(depends(e.indices, n) for e in uses)]
-        count = prod(nest.extent(n) or 1 for n in (*changing, blocks))
-        if count < TURNS * self.machine.cores and count % self.machine.cores:
-            return False
-        same = [n for n in around if n not in changing]
-        if same and not trial.take(Reorder((*changing, blocks, *same))):
+        around = blocks_outside(trial, copy, blocks, self.machine)
+        if around is None:
             return False
         if not trial.take(ComputeAt(copy, blocks)) or not self._near(trial, copy):
             return False
         for name in self.copies:
             if name != copy:
                 self._filled(trial, name)
-        return self._filled(trial, copy, [*changing, blocks])
+        return self._filled(trial, copy, around)
 
     def _near(self, trial: Trial, copy: str) -> bool:
         """Whether a block of the copy leaves room in the second cache."""
