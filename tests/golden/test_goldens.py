@@ -13,8 +13,16 @@ WAYS = ("BackpropInput", "BackpropFilter")
 SHAPE_ONLY = {"Conv2DBackpropInputV2": "input", "Conv2DBackpropFilterV2": "filter"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{c.id}-{c.op.split('.')[-1]}-{c.dtype}-{c.category}" for c in CASES])
-def test_golden(case: Case) -> None:
+NUMBERED = [
+    pytest.param(c, ("always", "never")[i % 2], id=f"{c.id}-{c.op.split('.')[-1]}-{c.dtype}-{c.category}")
+    for i, c in enumerate(CASES)
+]
+"""Each with a policy: a kernel of its own sizes, or the one for all sizes."""
+
+
+@pytest.mark.parametrize(("case", "policy"), NUMBERED)
+def test_golden(case: Case, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPGEN_SPECIALIZE", policy)
     ops = generated(OPS)
     name = case.op.removeprefix("tf.nn.")
     result = getattr(ops.raw_ops, name)(**case.tensors, **case.attrs)
@@ -47,6 +55,11 @@ def test_both_forms_of_sizes() -> None:
         assert compare(case, found)[0], case.id
         tried += 1
     assert tried > 20
+
+
+def test_both_policies_meet_every_op_and_type() -> None:
+    met = {(p.values[0].op, p.values[0].dtype, p.values[1]) for p in NUMBERED}
+    assert met == {(c.op, c.dtype, policy) for c in CASES for policy in ("always", "never")}
 
 
 def test_all_kinds_are_recorded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from opgen.dtypes import DTYPES, INT64
@@ -136,10 +137,10 @@ class Intervals:
 
     def learn(self, fact: Polynomial) -> None:
         """Tighten the bounds of the atoms that a fact (a polynomial not negative) bounds numerically."""
-        for a in sorted(fact.atoms, key=lambda a: a.key):
-            c = fact.terms.get((a,))
-            if c is None or sum(a in m for m in fact.terms) != 1:
-                continue
+        terms_with = Counter(a for monomial in fact.terms for a in set(monomial))
+        alone = (m[0] for m in fact.terms if len(m) == 1)
+        for a in sorted((a for a in alone if terms_with[a] == 1), key=lambda a: a.key):
+            c = fact.terms[(a,)]
             rest = self.of(fact - Polynomial({(a,): c}))[1]
             if rest is not None:  # c * a >= -rest
                 bound: Interval = (-(rest // c), None) if c > 0 else (None, rest // -c)

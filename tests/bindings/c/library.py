@@ -81,7 +81,8 @@ def built(
     They are for this machine's if a spec declares kernels for some calls, which lower levels do not get.
     """
     if targets is None:
-        targets = own_level() if any(op.specializations for op in spec(path).ops) else host_targets()[:1]
+        whole = ops is None and any(op.specializations for op in spec(path).ops)
+        targets = own_level() if whole else host_targets()[:1]
     name = f"{path.stem}-{prefix}-{len(ops or ())}-{'-'.join(targets)}"
     folder = Path(_folder().name) / name
     build(spec(path), path.name, folder, Options(prefix=prefix, ops=ops, targets=targets))

@@ -120,7 +120,7 @@ def test_symbols_and_dependencies() -> None:
 
 
 def test_two_libraries_in_one_program(tmp_path: Path) -> None:
-    one, two = built(OPS, "first", SMALL, ("x86-64-v3",)), built(OPS, "second", SMALL, ("x86-64-v3",))
+    one, two = built(OPS, "first", SMALL), built(OPS, "second", SMALL)
     text = '#include "first.h"\n#include "second.h"\nint main(void)\n{\n'
     text += "    return first_conv2d(0, 0, 0, 0) != FIRST_INVALID_ARGUMENT || second_check_abi(0, 0) != SECOND_OK;\n}\n"
     (tmp_path / "program.c").write_text(text)
