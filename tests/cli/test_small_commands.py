@@ -32,7 +32,7 @@ def test_the_cache_is_shown_and_cleared(opgen: Run, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     empty = opgen("cache", "info")
     assert (empty.returncode, empty.stdout) == (0, f"{cache}\n0 kernels, 0.0 MiB\n")
-    assert opgen("generate", ROOT / "specs", "-o", "out").returncode == 0
+    assert opgen("generate", ROOT / "specs" / "nn_ops.op", "-o", "out").returncode == 0
     run = (
         "import sys; sys.path.insert(0, 'out'); import nn_ops, numpy;"
         "nn_ops.conv2d(numpy.ones((1, 2, 2, 1), 'f'), numpy.ones((1, 1, 1, 1), 'f'), [1, 1, 1, 1], 'SAME')"

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from opgen.bindings.generate import generate
 from tests.tools.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -53,10 +52,10 @@ def blocks(page: str) -> list[Block]:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, generated: Path) -> Path:
     """A folder like a checkout after `opgen generate`, in which files can be made."""
     shutil.copytree(ROOT / "specs", tmp_path / "specs")
-    generate([tmp_path / "specs"], tmp_path / "generated")
+    shutil.copytree(generated.parent, tmp_path / "generated", ignore=shutil.ignore_patterns("cache"))
     return tmp_path
 
 
