@@ -19,6 +19,7 @@ from ctypes import (
     c_uint16,
     c_void_p,
 )
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,13 @@ def built(
     Its kernels are for the lowest level of CPUs, if no targets are given: those of this machine's are run from Python.
     They are for this machine's if a spec declares kernels for some calls, which lower levels do not get.
     """
+    large = ops is None and any(op.specializations for op in spec(path).ops)
     if targets is None:
-        whole = ops is None and any(op.specializations for op in spec(path).ops)
-        targets = own_level() if whole else host_targets()[:1]
+        targets = own_level() if large else host_targets()[:1]
     name = f"{path.stem}-{prefix}-{len(ops or ())}-{'-'.join(targets)}"
     folder = Path(_folder().name) / name
-    build(spec(path), path.name, folder, Options(prefix=prefix, ops=ops, targets=targets))
+    options = Options(prefix=prefix, ops=ops, targets=targets)
+    build(spec(path), path.name, folder, options if large else replace(options, jobs=1))
     return folder
 
 
