@@ -18,7 +18,7 @@ from opgen.cli.options import FILE_OR_FOLDER
 from tools.support_matrix import convolutions, operators
 from tools.support_matrix.convolutions import QUICK, ROOT, Amount, Trial
 
-SAMPLE = 2
+SAMPLE = 3
 """Cells of each of ONNX's operators that are tried, if not all are."""
 SHOWN = 20
 
