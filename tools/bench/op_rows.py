@@ -138,6 +138,9 @@ _IMAGES = (
     _onnx("resize", "1x64x56x56", scales=[1.0, 1.0, 2.0, 2.0], mode="linear"),
     _onnx("resize", "1x3x480x640", sizes=[1, 3, 224, 224], mode="linear"),
     _onnx("resize", "1x3x100x100", sizes=[1, 3, 224, 224], mode="cubic"),
+    _onnx("resize", "1x64x1000", scales=[1.0, 1.0, 1.5], mode="linear"),
+    _onnx("resize", "1x16x32x32x32", scales=[1.0, 1.0, 2.0, 2.0, 2.0], mode="linear"),
+    _onnx("resize", "1x3x480x640", sizes=[1, 3, 178, 237], mode="linear", antialias=True, exclude_outside=True),
     _onnx("grid_sample", "1x32x56x56", "1x56x56x2:unit", align_corners=True),
 )
 
