@@ -84,6 +84,13 @@ def test_the_places_of_a_known_scale_are_read_by_whole_steps(ops: ModuleType) ->
     np.testing.assert_array_equal(ops.resize_by_scales(x, [1, 1, 2, 2]), expected)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_an_element_without_weight_is_not_read(ops: ModuleType, mode: str) -> None:
+    x = np.array([[1, 2, np.inf]], np.float32)
+    given = {"coordinate_transformation_mode": "asymmetric", "mode": mode}
+    np.testing.assert_array_equal(ops.resize(x, None, [1, 2], **given)[0, :3:2], [1, 2])
+
+
 def test_axes(ops: ModuleType) -> None:
     expected = ops.resize(X, None, [1, 1, 2, 1])
     np.testing.assert_array_equal(ops.resize(X, None, [2], axes=[-2]), expected)
