@@ -91,6 +91,19 @@ def test_an_element_without_weight_is_not_read(ops: ModuleType, mode: str) -> No
     np.testing.assert_array_equal(ops.resize(x, None, [1, 2], **given)[0, :3:2], [1, 2])
 
 
+@pytest.mark.parametrize("asked", [{"scales": [2, 1]}, {"sizes": [4, 3]}])
+def test_a_dimension_that_keeps_its_size_is_not_moved_by_half_a_place(
+    ops: ModuleType, asked: dict[str, list[int]]
+) -> None:
+    """As ONNX Runtime has it: what is not resized has no coordinates to transform."""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    places = {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+    nearest = ops.resize(x, **asked, nearest_mode="round_prefer_ceil", **places)
+    np.testing.assert_array_equal(nearest, x[[0, 1, 1, 1]])
+    linear = ops.resize(x, **asked, mode="linear", **places)
+    np.testing.assert_array_equal(linear, [x[0] * 0.75 + x[1] * 0.25, x[0] * 0.25 + x[1] * 0.75, x[1], x[1]])
+
+
 def test_axes(ops: ModuleType) -> None:
     expected = ops.resize(X, None, [1, 1, 2, 1])
     np.testing.assert_array_equal(ops.resize(X, None, [2], axes=[-2]), expected)

@@ -127,6 +127,10 @@ def _check_names(report: Report, op: m.GenericOp, declared: set[str]) -> None:
             report.unknown("pack of dimensions", rule.pack.name, rule.pack.span, dims)
         if rule.tensor is not None and rule.tensor.name not in inputs:
             report.unknown("input", rule.tensor.name, rule.tensor.span, inputs)
+    for target in (i.target for i in op.decl.items if isinstance(i, s.DefinitionDecl) and i.pack):
+        if target.name in dims:
+            message = f"'{target.name}' is the name of dimensions: it cannot be that of tensors, too"
+            report.add("S011", message, target.span, "choose another name")
     for name, span in _packs(op):
         clash = next((n for n in sorted(read | declared) if re.fullmatch(rf"{re.escape(name)}_\d+", n)), None)
         if clash is not None:

@@ -27,10 +27,7 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
         decl = decl if taken is None else dataclasses.replace(decl, condition=None)
     Lengths(evaluator, decl).solve()
     if decl.pack:
-        count = evaluator.length(decl.value)
-        if count is None:
-            raise Mistake("there is no pack in what is expanded here", decl.value.span)
-        world.tensors_of[name] = tuple(f"{name}_{k}" for k in range(count))
+        world.tensors_of[name] = tuple(f"{name}_{k}" for k in range(_count(evaluator, decl)))
     several = world.tensors_of.get(name)
     for at, target in enumerate(several if several is not None else (name,)):
         yield _one(evaluator, decl, target, at if several is not None else None)
@@ -42,6 +39,21 @@ def definition(evaluator: Evaluator, decl: s.DefinitionDecl) -> Iterator[s.Defin
         world.tensors |= dict.fromkeys(world.tensors_of.get(name, (name,)), Tensor(parts))
     evaluator.lengths.clear()
     evaluator.decided.clear()
+
+
+def _count(evaluator: Evaluator, decl: s.DefinitionDecl) -> int:
+    """How many tensors a pack of them is: as many as the packs in its value, and in the extents of its indices, have
+    elements.
+    """
+    trees = (decl.value, *(r.extent for r in decl.where if r.extent is not None and not r.pack))
+    counts = [(n, tree) for tree in trees for n in [evaluator.length(tree)] if n is not None]
+    if not counts:
+        help = "name something that there are several of, in it or after `where`"
+        raise Mistake("there is no pack in what is expanded here", decl.value.span, help)
+    for count, tree in counts[1:]:
+        if count != counts[0][0]:
+            raise Mistake(f"lists of {counts[0][0]} and of {count} elements do not go together", tree.span)
+    return counts[0][0]
 
 
 def _one(evaluator: Evaluator, decl: s.DefinitionDecl, target: str, at: int | None) -> s.DefinitionDecl:

@@ -273,3 +273,35 @@ def test_lists_may_have_to_be_of_one_length_or_of_one_that_no_sample_has() -> No
     check_forms(one(body))
     with pytest.raises(DiagnosticError, match=r"S033.*nothing that the op computes depends on 'three'"):
         check_forms(one(body.replace("T(three[6])", "1").replace("count(three) == 7 then", "count(places) == 7 then")))
+
+
+PACK = """
+  type T in {{float32, float64}}
+  input x: T[n...]
+  let {pack}
+  output y: T[n...]
+  y[i...] = x[i...] * prod(a[i]...)
+"""
+
+
+@pytest.mark.parametrize("pack", ["a[o]... = (T(o) * T(n))... where o < n", "a[o]... = (T(o) + 2)... where o < n"])
+def test_a_pack_of_tensors_has_one_for_each_element_of_what_its_value_or_its_extents_name(pack: str) -> None:
+    made = instance(one(PACK.format(pack=pack)), "Sample", [Argument(F, 2)], {})
+    assert "y[i_0, i_1] = x[i_0, i_1] * (a_0[i_0] * a_1[i_1])" in text(made)
+
+
+@pytest.mark.parametrize(
+    ("pack", "message"),
+    [
+        ("a[o]... = (T(o) * 2)... where o < 4", r":6:18: error\[S065\]: there is no pack in what is expanded here"),
+        (
+            "a[o]... = (T(o) * T(n))... where o < pick(n, [0])",
+            r":6:44: error\[S065\]: lists of 2 and of 1 elements do not go together",
+        ),
+        ("n[o]... = (T(o) * T(n))... where o < n", r":6:7: error\[S011\]: 'n' is the name of dimensions"),
+        ("a_0 = 3 let a[o]... = T(n)... where o < n", "'a_0' is a name of what 'a...' expands to"),
+    ],
+)
+def test_mistakes_in_packs_of_tensors_have_their_place(pack: str, message: str) -> None:
+    with pytest.raises(DiagnosticError, match=message):
+        instance(one(PACK.format(pack=pack)), "Sample", [Argument(F, 2)], {})
