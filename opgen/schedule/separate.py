@@ -19,6 +19,7 @@ from opgen.loop.walk import (
     parts,
     stores,
     substitute,
+    substitute_expr,
     walk_expr,
     with_operands,
 )
@@ -255,13 +256,19 @@ def _require_sum(kernel: Kernel, loop: str, terms: Sequence[For], conditions: Se
 
 
 def _require_terms(kernel: Kernel, found: Parted) -> None:
-    """Refuse floating sums over the loop that may have no term."""
+    """Refuse floating sums over the loop that are not known to have a term, for all that they are made for: one that
+    the first, the middle or the last iteration adds, as those of windows that are padded at both ends have.
+    """
     if not found.store.value.type.dtype.is_float:
         return
-    if found.when:
-        raise _refusal(found.loop.var, "a condition depends on it, and a sum without terms times infinity is no number")
-    if not Context.of(kernel).proves(b.compare("ge", found.loop.stop, 1)):
-        raise _refusal(found.loop.var, "it may have no iterations, and a sum without terms times infinity is no number")
+    context, loop = Context.of(kernel), found.loop
+    for s in found.around:
+        context = context.with_loop(s.var, s.start, s.stop)
+    for at in (b.index(0), b.floordiv(loop.stop, 2), b.sub(loop.stop, 1)):
+        conditions = [substitute_expr(c, {loop.var: at}) for c in found.when]
+        if all(context.proves(c) for c in (b.compare("lt", at, loop.stop), b.compare("ge", at, 0), *conditions)):
+            return
+    raise _refusal(loop.var, "its sum may have no terms, and 0 times an infinite factor is no number")
 
 
 def _require_free(kernel: Kernel, found: Parted) -> None:
