@@ -88,7 +88,11 @@ def test_it_computes_the_same(text: str, loop: str) -> None:
     ("text", "loop", "why"),
     [
         (under("j + s < 3"), "s", "its sum may have no terms"),
-        (SUM.replace("k(u", "k(n: int64 in [0, 4], u").replace("s in 0..4", "s in 0..n"), "s", "its sum may have no terms"),
+        (
+            SUM.replace("k(u", "k(n: int64 in [0, 4], u").replace("s in 0..4", "s in 0..n"),
+            "s",
+            "its sum may have no terms",
+        ),
         (under("j + s < 3", INTEGERS.replace("u[i, r]", "u[j, r]")), "s", "reads of 'u' may lie outside"),
         (under("acc[] < 3.0f32"), "s", "depends on what was summed so far"),
         (under("acc[] < x[0, s]"), "s", "depends on what was summed so far"),
