@@ -71,6 +71,11 @@ MUST_PROVE = [
     ("C++ D++", ["assume C % D == 0", "for g in 0 .. C // D:", "for c in 0 .. D:"], "g*D + c < C"),
     ("C++ G++ D++", ["assume C == G*D", "for g in 0 .. G:", "for c in 0 .. D:"], "g*D + c < C"),
     ("", ["for f in 0 .. 56:"], "f // 14 % 2 * 64 + f // 28 * 32 + 31 < 128 and f // 14 % 2 * 64 + f // 28 * 32 >= 0"),
+    (
+        "n++",
+        ["for p in 0 .. (n*n + 3) // 4:", "for q in 0 .. 4:", "if p*4 + q < n*n:"],
+        "(p*4 + q) // n * 2 + (p*4 + q) % n >= 0",
+    ),
     ("N++ H++ W++", ["for f in 0 .. N*H*W:"], "f // (H*W) < N and f // W % H < H and f % W < W and f // W % H >= 0"),
     (
         "s++ H++ p+ t",

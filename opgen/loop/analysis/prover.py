@@ -96,6 +96,7 @@ class Prover:
         self._failed[goal] = depth
         if (
             self._by_one_fact(goal)
+            or self._by_one_quotient(goal)
             or self._by_operands(goal, depth)
             or self._by_elimination(goal, depth)
             or self._by_common_factor(goal, depth)
@@ -131,6 +132,15 @@ class Prover:
             low = self.intervals.least(goal, f)
             if low is not None and low >= 0:
                 return True
+        return False
+
+    def _by_one_quotient(self, goal: Polynomial) -> bool:
+        """The goal is what a quotient leaves over, or lacks to the divisor, plus something whose bounds are enough."""
+        for v in sorted((a for a in goal.atoms if a.kind == "floordiv"), key=lambda a: a.key):
+            for f in self._facts_about(v):
+                low = self.intervals.least(goal, f)
+                if low is not None and low >= 0:
+                    return True
         return False
 
     def _by_operands(self, goal: Polynomial, depth: int) -> bool:
