@@ -263,7 +263,7 @@ class OpSpec:
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     algorithms: tuple[Algorithm, ...] = ()
-    order: int = 0
+    order: int = field(default=0, compare=False)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -126,7 +126,7 @@ def _chain(tree: s.Binary) -> Document:
 def _choice(tree: s.Choice | s.Chain, closed: bool) -> Document:
     parts: list[Document] = []
     node: s.Expression | None = tree
-    while isinstance(node, s.Choice | s.Chain):
+    while isinstance(node, s.Choice | s.Chain) and (node is tree or not (closed and _takes_else(node))):
         chain = isinstance(node, s.Chain)
         value = _print(node.value if isinstance(node, s.Chain) else node.if_true, _CHOICE, True)
         parts.append(("if ", expression(node.condition), " then ", value, "..." if chain else ""))

@@ -34,6 +34,11 @@ def test_parse_undoes_print(tree: s.File) -> None:
     assert format_source(text) == text
 
 
+def test_a_chain_without_else_keeps_its_brackets_before_an_else() -> None:
+    tree = read("function a() -> a { return if a then (if a then b else (if a then c...)) else d }")
+    assert read(print_file(tree)) == tree
+
+
 @pytest.mark.parametrize("path", SPECS, ids=lambda p: p.name)
 def test_checked_in_specs_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
