@@ -30,12 +30,16 @@ def places(threads: int) -> list[int]:
 
 
 class Worker:
-    """A running worker.  `close` ends it.  One that takes longer than `limit` seconds over an answer is ended."""
+    """A running worker of the checkout at `root`.  `close` ends it.  One that takes longer than `limit` seconds over an
+    answer is ended.
+    """
 
-    def __init__(self, python: str, script: str, threads: int, *arguments: str, limit: float | None = None) -> None:
+    def __init__(
+        self, python: str, script: str, threads: int, *arguments: str, limit: float | None = None, root: Path = ROOT
+    ) -> None:
         self._limit = limit
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  (open as long as the worker runs)
-        path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+        path = os.pathsep.join(p for p in (str(root), os.environ.get("PYTHONPATH", "")) if p)
         cpus = ",".join(map(str, places(threads)))
         command = [python, "-m", "tools.bench.workers.start", script, str(threads), cpus, *arguments]
         self._process = subprocess.Popen(
@@ -130,9 +134,9 @@ class Contestant:
         self.worker.ask({"do": "forget"})
 
 
-def own_worker(module: Path, threads: int = 1) -> Worker:
-    """The generated module, in this interpreter."""
-    return Worker(sys.executable, "opgen_worker", threads, str(module))
+def own_worker(module: Path, threads: int = 1, root: Path = ROOT) -> Worker:
+    """The generated module of a checkout, in this interpreter."""
+    return Worker(sys.executable, "opgen_worker", threads, str(module), root=root)
 
 
 def limits_worker(threads: int = 1) -> Worker:

@@ -1,0 +1,36 @@
+"""Calls beside those of another commit: both are measured in turns, and what is slower is told first."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from tools.bench.contestants import ROOT
+from tools.bench.layers import Case
+from tools.turns import Turns, main, measured, report, some_cases
+
+
+def test_both_checkouts_are_measured() -> None:
+    small = Case("small", "dense", 1, 6, 7, 3, 8, 3, 3, 2, "SAME")
+    (turns,) = measured([small], (ROOT, ROOT), 1, 3)
+    assert turns.name == "small/1/forward"
+    assert min(turns.other, turns.this) > 0
+    assert turns.ratio == turns.other / turns.this
+
+
+def test_what_is_slower_is_told_first() -> None:
+    lines = list(report([Turns("a", 1e-6, 1e-6), Turns("b", 1e-6, 2e-6), Turns("c", 4e-6, 2e-6)]))
+    assert lines == [" 0.50  b: 1 us, now 2", "1.000 times as fast in the geometric mean of 3 calls"]
+
+
+def test_calls_follow_from_the_seed() -> None:
+    assert some_cases(5, 1) == some_cases(5, 1) != some_cases(5, 2)
+
+
+@pytest.mark.parametrize("commit", ["no-such-commit", "--help-me"])
+def test_a_commit_that_is_none(commit: str) -> None:
+    made = CliRunner().invoke(main, ["--count", "1", "--", commit])
+    assert made.exit_code == 2
+    assert f"argument 'commit': expected a commit of this repository, given '{commit}'" in made.output.replace(
+        "\n", " "
+    )
