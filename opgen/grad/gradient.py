@@ -57,7 +57,6 @@ def gradient(module: Module, op: OpSpec, wrt: str) -> OpSpec:
         definitions=definitions,
         algorithms=(),
         gradient=Gradient(op.name, wrt, None, tuple(seeds.values())),
-        order=forward.order + 1,
         examples=(),
         doc=f"The gradient of `{op.name}` with respect to `{wrt}`, derived from its mathematics.\n\n{op.doc}".strip(),
     )
@@ -79,7 +78,7 @@ def expand(module: Module, op: OpSpec) -> OpSpec:
     own = {a.name for a in op.algorithms}
     derived = (_derived(op, forward, a, wrt.name, seeds) for a in forward.algorithms if a.name not in own)
     algorithms = (*op.algorithms, *(a for a in derived if a is not None))
-    return replace(op, definitions=definitions, algorithms=algorithms, order=forward.order + 1)
+    return replace(op, definitions=definitions, algorithms=algorithms)
 
 
 def _bounded(op: OpSpec, definitions: tuple[Definition, ...]) -> None:

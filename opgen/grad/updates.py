@@ -34,7 +34,7 @@ _START = Number(-1)
 """The number of what an element is at first."""
 _NEVER = Number(2**62)
 """Greater than the number of any update."""
-PRODUCT_ORDERS = 2
+_RIGHT = 2
 """How often `mul=` is differentiated: `_factors` is right for this many factors that are 0."""
 
 Define = Callable[[str, Definition, Expr, str], str]
@@ -62,17 +62,23 @@ def check_order(op: OpSpec, varying: Collection[str]) -> None:
     """Refuses one derivative more of products of updates than there are right ones; `varying` are the tensors that
     depend on what is differentiated by.
     """
-    order = op.order + 1
-    if order <= PRODUCT_ORDERS:
-        return
     for d in op.definitions:
         e = d.value
-        if isinstance(e, Scatter) and e.kind == "prod" and any(r.tensor in varying for r in reads(e)):
-            which = f"'{op.name}' is a derivative of order {order - 1} of `mul=`"
-            raise refused(
-                f"{which}, which has no derivative of order {order}: it would be wrong where several factors are 0",
-                e.span,
-            )
+        if not isinstance(e, Scatter) or e.kind != "prod" or max(_left_out(e.body), _left_out(e.start)) < _RIGHT:
+            continue
+        if any(r.tensor in varying for r in reads(e)):
+            which = f"'{op.name}' is a derivative of order {_RIGHT} of `mul=`"
+            why = "it would be wrong where several factors are 0"
+            raise refused(f"{which}, which has no derivative of order {_RIGHT + 1}: {why}", e.span)
+
+
+def _left_out(factor: Expr) -> int:
+    """How often factors of 0 have been left out of a product, once for each derivative (`_factors`)."""
+    match factor:
+        case Conditional(Operation("==", value, Number(0)), Number(1), otherwise) if value == otherwise:
+            return 1 + _left_out(value)
+        case _:
+            return 0
 
 
 def weights(
@@ -167,8 +173,7 @@ def scattered(
     names: dict[str, str] = {}
     for r in ranges:
         if r.name in clashes:
-            names[r.name] = f"{r.name}_"
-            while names[r.name] in used:
-                names[r.name] += "_"
+            free = (f"{r.name}_{n}" for n in ("", *range(2, len(used) + 3)))  # two underscores are no name in C
+            names[r.name] = next(name for name in free if name not in used)
             used.add(names[r.name])
     return renamed(e, names)

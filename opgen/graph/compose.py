@@ -227,7 +227,6 @@ class _Composition:
             checks=tuple(self.checks),
             definitions=(),
             doc=" and then ".join(f"`{p.given.op.name}`" for p in self.parts) + ".",
-            order=max((p.op.order for p in self.parts), default=0),
         )
         op = rewritten(op, self.equations.in_place)
         outputs = rewritten(op, self.equations.in_mathematics).outputs

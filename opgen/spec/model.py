@@ -245,7 +245,7 @@ class OpSpec:
     """An op.  `inputs` are in the caller's order; `checks` are the integer lets and requirements in the order written.
 
     `signature` is the order of the generated function's arguments (`name` among them if the caller may give a name
-    there).  `order` is how often its mathematics have been differentiated: 1 for a gradient, 2 for the gradient of one.
+    there).
     """
 
     name: str
@@ -263,7 +263,6 @@ class OpSpec:
     doc: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     algorithms: tuple[Algorithm, ...] = ()
-    order: int = field(default=0, compare=False)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

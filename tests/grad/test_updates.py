@@ -16,7 +16,9 @@ import pytest
 
 import opgen
 from opgen.diagnostics import UserError
+from opgen.grad import gradient, load_text
 from opgen.runtime.errors import ArgumentValueError
+from opgen.spec.unparse import write_op
 from tests.bindings.modules import ROOT, generated
 
 Array = npt.NDArray[np.float64]
@@ -138,6 +140,14 @@ def test_a_third_derivative_of_products_is_refused(changed: ModuleType) -> None:
     for wrt in ("x", "v"):
         with pytest.raises(UserError, match=r"'ZerosGradient_vGradient_x'.*`mul=`.*no derivative of order 3"):
             opgen.gradient(second, wrt=wrt)
+
+
+def test_a_third_derivative_is_refused_of_a_second_one_that_was_written_down() -> None:
+    module = load_text(SPEC, "zeros.op")
+    second = gradient(module, gradient(module, module.op("Zeros"), "v"), "x")
+    written = load_text(write_op(module, second), "written.op")
+    with pytest.raises(UserError, match="no derivative of order 3"):
+        gradient(written, written.op(second.name), "v")
 
 
 def test_the_last_set_counts() -> None:
