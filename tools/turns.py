@@ -2,6 +2,7 @@
 
     python -m tools.turns HEAD~1                 200 calls, by chance
     python -m tools.turns v0.3 --count 1200      of three directions, two layouts, four types, one image and eight
+    python -m tools.turns HEAD~1 --rows changed  those that a file names, as `tools.schedules against` prints them
 
 Each commit has a process of its own on the same processors, and they take turns at every call; both have the same
 numbers.  Ratios are of medians, the other commit's time over this one's: above 1 this one is faster.
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -58,9 +60,12 @@ def _git(*words: str) -> int:
     return subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True).returncode
 
 
-def some_cases(count: int, seed: int) -> list[Case]:
-    """As many calls of the benchmark's layers, by chance."""
+def some_cases(count: int, seed: int, rows: str | None = None) -> list[Case]:
+    """As many calls of the benchmark's layers, by chance; of those that begin a line of `rows`, if there are any."""
     everything = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
+    if rows is not None:
+        named = {line.partition(":")[0] for line in rows.splitlines()}
+        everything = [case for case in everything if case.name in named]
     return random.Random(seed).sample(everything, min(count, len(everything)))
 
 
@@ -95,11 +100,15 @@ def report(turns: Sequence[Turns]) -> Iterator[str]:
 @click.argument("commit")
 @click.option("--count", type=click.IntRange(1), default=200, show_default=True, help="Calls.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of calls.")
+@click.option("--rows", type=click.File(), help="Names of calls, one a line; what follows a colon is passed over.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=7, show_default=True, help="Turns at each call.")
-def main(commit: str, count: int, seed: int, threads: int, rounds: int) -> None:
+def main(commit: str, count: int, seed: int, rows: TextIO | None, threads: int, rounds: int) -> None:
+    cases = some_cases(count, seed, None if rows is None else rows.read())
+    if not cases:
+        raise click.UsageError("argument 'rows': expected a name of a call of the layers, given none")
     with checked_out(commit) as tree:
-        turns = list(measured(some_cases(count, seed), (tree, ROOT), threads, rounds))
+        turns = list(measured(cases, (tree, ROOT), threads, rounds))
     for line in report(turns):
         click.echo(line)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +27,19 @@ def test_what_is_slower_is_told_first() -> None:
 
 def test_calls_follow_from_the_seed() -> None:
     assert some_cases(5, 1) == some_cases(5, 1) != some_cases(5, 2)
+
+
+def test_calls_that_a_file_names() -> None:
+    """Those of the layers; rows of algorithms and of other ops are none."""
+    rows = "r50_4_1x1/1/forward: 64x1\nr50_4_1x1/1/forward by another: 64x1\nMatMul 8x8: 64x1\n3 of 4 rows changed\n"
+    assert [case.name for case in some_cases(9, 0, rows)] == ["r50_4_1x1/1/forward"]
+
+
+def test_a_file_that_names_no_calls(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("none\n")
+    made = CliRunner().invoke(main, ["HEAD", "--rows", str(tmp_path / "rows")])
+    assert made.exit_code == 2
+    assert "argument 'rows': expected a name of a call of the layers, given none" in made.output.replace("\n", " ")
 
 
 @pytest.mark.parametrize("commit", ["no-such-commit", "--help-me"])
