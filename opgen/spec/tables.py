@@ -17,6 +17,8 @@ import lark
 
 _FILES = resources.files("opgen.spec")
 NAME = "grammar.json"
+_SHIFT = 0
+"""The action of a parse table that goes on to another state; the other one applies a rule."""
 
 
 def parser() -> lark.Lark:
@@ -31,12 +33,40 @@ def made(grammar: str) -> lark.Lark:
 
 
 def text() -> str:
-    """What the file is to hold."""
+    """What the file is to hold, the same each time."""
     grammar = _FILES.joinpath("grammar.lark").read_text(encoding="utf-8")
     saved = io.BytesIO()
     made(grammar).save(saved)
     tables = pickle.loads(saved.getvalue())
+    frontend = tables["data"]["parser"]
+    frontend["parser"] = _in_order(frontend["parser"])
     return json.dumps({"made_of": _made_of(grammar), **tables}, separators=(",", ":")) + "\n"
+
+
+def _in_order(table: dict[str, Any]) -> dict[str, Any]:
+    """A parse table with tokens numbered by their names, and states as they are met from the start: lark numbers both
+    as it finds them in sets.
+    """
+    names: dict[int, str] = table["tokens"]
+    rows = {
+        state: sorted((names[token], action) for token, action in row.items()) for state, row in table["states"].items()
+    }
+    numbers = {name: number for number, name in enumerate(sorted(names.values()))}
+    met = list(dict.fromkeys(table["start_states"].values()))
+    for state in met:  # grows as it goes
+        met += dict.fromkeys(to for _, (kind, to) in rows[state] if kind == _SHIFT and to not in met)
+    place = {state: number for number, state in enumerate(met)}
+
+    def moved(kind: int, to: Any) -> tuple[int, Any]:
+        return kind, place[to] if kind == _SHIFT else to
+
+    return {
+        **table,
+        "tokens": {number: name for name, number in numbers.items()},
+        "states": {place[s]: {numbers[name]: moved(*action) for name, action in rows[s]} for s in met},
+        "start_states": {name: place[s] for name, s in table["start_states"].items()},
+        "end_states": {name: place[s] for name, s in table["end_states"].items()},
+    }
 
 
 def _made_of(grammar: str) -> list[str]:

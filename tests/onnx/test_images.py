@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -17,10 +17,16 @@ import opgen
 X = np.random.default_rng(5).standard_normal((1, 2, 5, 4)).astype(np.float32)
 PLACES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-SIZES = ({"scales": [1, 1, 2, 2]}, {"scales": [1, 1, 0.625, 1.5]}, {"sizes": [1, 2, 7, 3]}, {"sizes": [1, 2, 1, 1]})
+Sizes = Mapping[str, Sequence[float]]
+SIZES: tuple[Sizes, ...] = (
+    {"scales": [1, 1, 2, 2]},
+    {"scales": [1, 1, 0.625, 1.5]},
+    {"sizes": [1, 2, 7, 3]},
+    {"sizes": [1, 2, 1, 1]},
+)
 
 
-def compared(places: str) -> Sequence[dict[str, list[float]]]:
+def compared(places: str) -> Sequence[Sizes]:
     """The sizes for which the reference has what ONNX Runtime has, and this op: it divides by sizes that are not
     rounded where corners are aligned, and has one place at -0.5.
     """
@@ -33,7 +39,7 @@ def ops() -> ModuleType:
 
 
 def reference(
-    x: np.ndarray, version: int, scales: Sequence[float] | None, sizes: Sequence[int] | None, **attributes: str
+    x: np.ndarray, version: int, scales: Sequence[float] | None, sizes: Sequence[float] | None, **attributes: str
 ) -> np.ndarray:
     """The result of ONNX's reference."""
     names = ["X", *([""] if version > 10 else []), "" if scales is None else "scales", *(["sizes"] if sizes else [])]
@@ -48,7 +54,7 @@ def reference(
         feeds["sizes"] = np.array(sizes, np.int64)
     graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("Y", TensorProto.FLOAT, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
-    found = ReferenceEvaluator(model).run(None, feeds)[0]
+    (found,) = ReferenceEvaluator(model).run(None, feeds)
     assert isinstance(found, np.ndarray)
     return found
 
@@ -132,5 +138,6 @@ def test_channels_in_groups_that_a_sum_follows() -> None:
         [numpy_helper.from_array(w, "W"), numpy_helper.from_array(b, "B")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
-    expected = ReferenceEvaluator(model).run(None, {"X": x})[0]
+    (expected,) = ReferenceEvaluator(model).run(None, {"X": x})
+    assert isinstance(expected, np.ndarray)
     np.testing.assert_allclose(opgen.compile(model)(x), expected, rtol=1e-5, atol=1e-6)
