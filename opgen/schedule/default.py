@@ -28,6 +28,7 @@ from opgen.schedule.auto.recurrences import rows_at_once
 from opgen.schedule.auto.separated import separated
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
+from opgen.schedule.auto.updates import updated
 from opgen.schedule.cost.calibration import STEP_SHARED
 from opgen.schedule.fallback import Check
 from opgen.schedule.schedule import Schedule
@@ -95,6 +96,7 @@ def _for_cpu(trial: Trial, machine: Machine) -> None:
     if not trial.unless_broken("nests that feed each other", lambda: _together(trial, machine, alone)):
         for nest in nests(trial.kernel):
             alone(nest)
+    trial.unless_broken("rows that are updated", lambda: updated(trial))
 
 
 def _by_itself(nest: Nest, trial: Trial, machine: Machine) -> None:
