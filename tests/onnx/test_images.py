@@ -39,13 +39,23 @@ def ops() -> ModuleType:
 
 
 def reference(
-    x: np.ndarray, version: int, scales: Sequence[float] | None, sizes: Sequence[float] | None, **attributes: str
+    x: np.ndarray,
+    version: int,
+    scales: Sequence[float] | None,
+    sizes: Sequence[float] | None,
+    roi: np.ndarray | None = None,
+    /,
+    **attributes: str,
 ) -> np.ndarray:
     """The result of ONNX's reference."""
-    names = ["X", *([""] if version > 10 else []), "" if scales is None else "scales", *(["sizes"] if sizes else [])]
+    part = "" if roi is None else "roi"
+    names = ["X", *([part] if version > 10 else []), "" if scales is None else "scales", *(["sizes"] if sizes else [])]
     node = helper.make_node("Resize", names, ["Y"], **attributes)
     inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, x.shape)]
     feeds = {"X": x}
+    if roi is not None:
+        inputs.append(helper.make_tensor_value_info("roi", TensorProto.FLOAT, roi.shape))
+        feeds["roi"] = roi
     if scales is not None:
         inputs.append(helper.make_tensor_value_info("scales", TensorProto.FLOAT, [len(scales)]))
         feeds["scales"] = np.array(scales, np.float32)
@@ -78,6 +88,35 @@ def test_between_places(ops: ModuleType, mode: str, places: str) -> None:
         found = ops.resize(X, None, sizes.get("scales"), sizes.get("sizes"), **given)
         expected = reference(X, 19, sizes.get("scales"), sizes.get("sizes"), **given)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=str(sizes))
+
+
+@pytest.mark.parametrize(
+    ("mode", "places", "policy", "asked", "part"),
+    [
+        ("cubic", "tf_crop_and_resize", "stretch", {"scales": [0.6, 1.5]}, (0.1, 0.0, 1.2, 0.9)),
+        ("linear", "align_corners", "not_larger", {"sizes": [9, 9]}, None),
+        ("nearest", "half_pixel_symmetric", "not_larger", {"sizes": [8, 2]}, None),
+    ],
+)
+def test_where_onnx_runtime_differs(
+    ops: ModuleType, mode: str, places: str, policy: str, asked: Sizes, part: tuple[float, ...] | None
+) -> None:
+    """Calls of which ONNX Runtime 1.32 has other results than the standard's `onnx/reference/ops/op_resize.py`."""
+    x = np.random.default_rng(3).standard_normal((7, 6)).astype(np.float32)
+    roi = None if part is None else np.array(part, np.float32)
+    given = {"mode": mode, "coordinate_transformation_mode": places, "keep_aspect_ratio_policy": policy}
+    given |= {"nearest_mode": "floor"} if mode == "nearest" else {}
+    found = ops.resize(x, roi, asked.get("scales"), asked.get("sizes"), **given)
+    expected = reference(x, 19, asked.get("scales"), asked.get("sizes"), roi, **given)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_part_that_ends_with_the_image_has_its_last_element(ops: ModuleType) -> None:
+    """Places are exact: in float32, as in ONNX's reference, 7 * (1 - 0.4) + 7 * 0.4 lies beyond 7."""
+    x = np.arange(8, dtype=np.float32)
+    crop = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": -5.0, "mode": "linear"}
+    found = ops.resize(x, np.array([0.4, 1.0], np.float32), None, [4], **crop)
+    np.testing.assert_allclose(found, [2.8, 4.2, 5.6, 7.0], rtol=1e-6)
 
 
 def test_the_places_of_a_known_scale_are_read_by_whole_steps(ops: ModuleType) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import opgen
 from opgen.runtime.errors import ArgumentError
@@ -79,6 +81,22 @@ def test_a_cast_to_8_bits_saturates_or_not(kind: str, source: str) -> None:
     np.testing.assert_array_equal(plain.astype(np.float32), wide.astype(dtype(kind)).astype(np.float32))
     clipped = np.clip(wide, -np.float32(most), np.float32(most)).astype(dtype(kind))
     np.testing.assert_array_equal(held.astype(np.float32), clipped.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int2"])
+def test_a_cast_of_infinity_to_a_few_bits_is_as_in_the_reference(kind: str) -> None:
+    """Cast-25 says "floating point to fixed point: undefined if OOR"; its reference keeps the low bits of 8."""
+    x = np.array([math.inf, -math.inf, math.nan, 40, 3.5], dtype("float8_e5m2"))
+    node = helper.make_node("Cast", ["x"], ["y"], to=getattr(TensorProto, kind.upper()))
+    kinds = [TensorProto.FLOAT8E5M2, getattr(TensorProto, kind.upper())]
+    ports = [helper.make_tensor_value_info(n, k, [5]) for n, k in zip("xy", kinds, strict=True)]
+    model = helper.make_model(
+        helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 25)]
+    )
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert isinstance(expected, np.ndarray)
+    found = ops("pointwise").cast(x, to=kind)
+    np.testing.assert_array_equal(found.astype(np.int32), expected.astype(np.int32))
 
 
 @pytest.mark.parametrize(
