@@ -212,7 +212,20 @@ def _integer_product(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return [np.matmul(a - zeros[0], b - zeros[1]).astype(np.int32)]
 
 
+def _local_response(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Of any rank: channels are the second dimension.  The evaluator takes as many channels as there are images."""
+    x, attrs = inputs["i0"].astype(np.float64), cell.attributes
+    size, channels = int(attrs["size"]), x.shape[1]
+    total = np.zeros_like(x)
+    for c in range(channels):
+        window = x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1]
+        total[:, c] = (window**2).sum(axis=1)
+    bias, alpha, beta = (float(attrs.get(n, d)) for n, d in (("bias", 1.0), ("alpha", 1e-4), ("beta", 0.75)))
+    return [x / (bias + alpha / size * total) ** beta]
+
+
 OWN: dict[str, Own] = {
+    "LRN": _local_response,
     "Hardmax": _rows,
     "Softmax": _rows,
     "LogSoftmax": _rows,

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 from tools.support_matrix.cells import Cell
-from tools.support_matrix.nodes import Array
+from tools.support_matrix.nodes import Array, model_of
 
 Inputs = Mapping[str, Array]
+EACH = (slice(None), slice(None))
+"""All images and channels."""
 Lacking = Callable[[Cell, Inputs], "Sequence[Array] | None"]
 """The results of a cell, None where there are none either."""
 
@@ -26,18 +31,6 @@ def _flattened(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
 def _mean(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     arrays = np.broadcast_arrays(*(a.astype(np.float64) for a in inputs.values()))
     return [np.asarray(sum(arrays) / len(arrays))]
-
-
-def _local_response(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
-    """Of any rank: channels are the second dimension."""
-    x, attrs = inputs["i0"].astype(np.float64), cell.attributes
-    size, channels = int(attrs["size"]), x.shape[1]
-    total = np.zeros_like(x)
-    for c in range(channels):
-        window = x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1]
-        total[:, c] = (window**2).sum(axis=1)
-    bias, alpha, beta = (float(attrs.get(n, d)) for n, d in (("bias", 1.0), ("alpha", 1e-4), ("beta", 0.75)))
-    return [x / (bias + alpha / size * total) ** beta]
 
 
 def _scalar_itself(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
@@ -100,10 +93,65 @@ def _largest_of_regions(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return [found]
 
 
+def _spread(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """Each element times the taps, added up; of that the part that a size that is asked for leaves."""
+    x, w, attrs = inputs["i0"].astype(np.float64), inputs["i1"].astype(np.float64), cell.attributes
+    space, groups = x.ndim - 2, int(attrs.get("group", 1))
+    strides, dilations = (attrs.get(n) or [1] * space for n in ("strides", "dilations"))
+    more, auto = attrs.get("output_padding") or [0] * space, attrs.get("auto_pad") or "NOTSET"
+    steps = list(zip(x.shape[2:], strides, dilations, strict=True))
+    whole = [s * (n - 1) + o + (k - 1) * d + 1
+             for (n, s, d), o, k in zip(steps, more, w.shape[2:], strict=True)]  # fmt: skip
+    full = np.zeros((x.shape[0], groups * w.shape[1], *whole))
+    channels = x.shape[1] // groups
+    parts = x.reshape(x.shape[0], groups, channels, *x.shape[2:])
+    for tap in np.ndindex(*w.shape[2:]):
+        taps = w[EACH + tap].reshape(groups, channels, w.shape[1])
+        at = tuple(slice(d * k, d * k + s * (n - 1) + 1, s) for (n, s, d), k in zip(steps, tap, strict=True))
+        full[EACH + at] += np.einsum("ngc...,gcm->ngm...", parts, taps).reshape(full[EACH + at].shape)
+    for axis, (n, count) in enumerate(zip(whole, attrs.get("output_shape") or whole, strict=True), start=2):
+        head = (n - count) // 2 if auto == "SAME_UPPER" else n - count - (n - count) // 2
+        places = np.arange(count) + head
+        inside = ((places >= 0) & (places < n)).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+        full = np.where(inside, np.take(full, np.clip(places, 0, n - 1), axis), 0)
+    bias = inputs["i2"].astype(np.float64) if "i2" in inputs else np.zeros(full.shape[1])
+    return [full + bias.reshape(-1, *[1] * space)]
+
+
+def _evaluated(cell: Cell, inputs: Inputs) -> Sequence[Array]:
+    """What ONNX's evaluator gives for another cell."""
+    return [np.asarray(a) for a in ReferenceEvaluator(model_of(cell, inputs)).run(None, dict(inputs))]
+
+
+def _cast_like(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """As a cast to the type of the second input."""
+    kind = onnx.helper.np_dtype_to_tensor_dtype(inputs["i1"].dtype)
+    cast = replace(cell, operator="Cast", inputs=cell.inputs[:1], attributes={**cell.attributes, "to": kind})
+    return _evaluated(cast, {"i0": inputs["i0"]})
+
+
+def _without_norm(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    return _evaluated(replace(cell, attributes={"norm_coefficient": 0.0, **cell.attributes}), inputs)
+
+
+def _small_floats(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """A product of float8: the sum of exact products over the scale, held within the type and rounded once."""
+    to = inputs["i7"].dtype
+    if not to.name.startswith("float8"):
+        return None
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = (inputs[f"i{at}"].astype(np.float64) for at in range(8))
+    exact = np.matmul((a - a_zero.reshape(-1)[:1]) * a_scale, (b - b_zero.reshape(-1)[:1]) * b_scale) / scale
+    most = float(ml_dtypes.finfo(to).max)  # type: ignore[no-untyped-call]
+    return [np.clip(exact + zero, -most, most).astype(to)]
+
+
 LACKING: dict[str, Lacking] = {
+    "ConvTranspose": _spread,
+    "CastLike": _cast_like,
+    "ai.onnx.preview.training.Momentum": _without_norm,
+    "QLinearMatMul": _small_floats,
     "Flatten": _flattened,
     "Mean": _mean,
-    "LRN": _local_response,
     "Pad": _scalar_itself,
     "ReduceLogSumExp": _scalar_itself,
     "RandomUniformLike": _drawn,

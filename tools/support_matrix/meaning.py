@@ -88,6 +88,7 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
         "there is a sample in a second, and the lower edge is below the upper",
     ),
     "TopK": (lambda c, a: "i1" in a and int(a["i1"].reshape(-1)[0]) < 1, "K is positive"),
+    "Dropout": (lambda _, a: "i2" in a and a["i2"].size != 1, "training_mode is one"),
     "GridSample": (
         lambda c, _: not DTYPES[_dtype(c, 0)].is_float and c.attributes.get("mode", "linear") != "nearest",
         "only numbers are interpolated",
@@ -98,8 +99,22 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "MaxPool": (_padding, "a window has an element of the image"),
     "AveragePool": (_padding, "a window has an element of the image"),
     "LpPool": (_padding, "a window has an element of the image"),
+    "BatchNormalization": (
+        lambda c, _: c.opset >= 14 and c.outputs > 1 and not c.attributes.get("training_mode"),
+        "there are statistics of training alone",
+    ),
+    "Resize": (
+        lambda c, _: 0 in _shape(c, 0) and c.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch",
+        "a scale is one of a size above 0",
+    ),
+    "RoiAlign": (
+        lambda c, a: bool(((a["i2"] < 0) | (a["i2"] >= _shape(c, 0)[0])).any()),
+        "the images of regions are there",
+    ),
     "InstanceNormalization": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
-    "GatherElements": (lambda c, _: _axis_outside(c, 0), "the axis is one of the tensor"),
+    "Gather": (lambda c, a: _axis_outside(c, 0) or _places_outside(c, a), "places are those of the axis"),
+    "GatherElements": (lambda c, a: _axis_outside(c, 0) or _places_outside(c, a), "places are those of the axis"),
+    "Slice": (lambda c, _: _repeats(c), "each axis is sliced once"),
     "LpNormalization": (lambda c, _: _axis_outside(c, -1), "the axis is one of the tensor"),
     "GlobalAveragePool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
     "GlobalMaxPool": (lambda c, _: len(_shape(c, 0)) < 2, "there are batch and channels"),
@@ -125,9 +140,12 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     "HammingWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
     "BlackmanWindow": (lambda _, a: int(a["i0"].reshape(-1)[0]) < 2, "a window has two places"),
     "ScatterElements": (
-        lambda c, _: _dtype(c, 0) == "bool" and c.attributes.get("reduction", "none") != "none",
-        "bools are not added, multiplied or compared",
+        lambda c, _: (
+            _axis_outside(c, 0) or (_dtype(c, 0) == "bool" and c.attributes.get("reduction", "none") != "none")
+        ),
+        "the axis is one of the tensor; bools are not added, multiplied or compared",
     ),
+    "Pad": (lambda c, a: _pads_differ(c, a), "there are two numbers for each axis"),
     "ConvInteger": (lambda c, _: len(_shape(c, 2)) > 0, "x_zero_point is a scalar"),
     "QuantizeLinear": (lambda _, a: bool((a["i1"].astype(np.float64) <= 0).any()), "scales are above 0"),
     "QLinearMatMul": (lambda c, a: _scales(a, (1, 4, 6)), "scales are above 0"),
@@ -136,9 +154,31 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
 """By operator: calls for which this holds have no meaning, for the reason; implementations may do as they like."""
 
 
+def _places_outside(cell: Cell, arrays: Arrays) -> bool:
+    """Whether an index is not one of the axis along which it counts."""
+    size = _shape(cell, 0)[int(_attr(cell, "axis", 0))]
+    return bool(((arrays["i1"] < -size) | (arrays["i1"] >= size)).any())
+
+
+def _pads_differ(cell: Cell, arrays: Arrays) -> bool:
+    """Whether pads are not two for each axis that is padded."""
+    axes = len(arrays["i3"]) if "i3" in arrays else len(_shape(cell, 0))
+    pads = arrays["i1"].size if "i1" in arrays else len(_attr(cell, "pads", ()))
+    return pads != 2 * axes
+
+
+def _repeats(cell: Cell) -> bool:
+    """Whether an axis is given twice, as an attribute or the fourth input."""
+    given = cell.inputs[3] if len(cell.inputs) > 3 else None
+    rank, axes = len(_shape(cell, 0)), _attr(cell, "axes", given.value if given and given.value else ())
+    return len({a % max(rank, 1) for a in axes}) < len(axes)
+
+
 def _beyond(array: Array, dtype: str) -> bool:
-    """Whether a number is negative, and the type has no such."""
+    """Whether a number is negative, and the type has no such; nor has one of powers of two 0."""
     to = DTYPES[dtype]
+    if dtype == "float8_e8m0fnu":
+        return bool((array.astype(np.float64) <= 0).any())
     unsigned = not to.signed or (to.small is not None and not to.small.signed)
     return unsigned and to.kind != "bool" and bool((array.astype(np.float64) < 0).any())
 
@@ -171,8 +211,9 @@ CHANCE = (
 
 IN_FLOAT32 = ("LinearAttention", "Adagrad", "Adam", "Momentum", "Erf",
               "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
-              "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization")  # fmt: skip
-"""Operators that the reference evaluator, or their definition, computes in float32 in parts."""
+              "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization",
+              "HardSigmoid")  # fmt: skip
+"""Operators that the reference evaluator, or their definition, computes in float32 in parts, as defaults are."""
 
 
 LEFT_OUT: dict[str, str] = {}

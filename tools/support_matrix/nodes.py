@@ -15,6 +15,8 @@ from opgen.runtime.buffers import numpy_dtype
 from tools.support_matrix.cells import Cell, Given
 
 Array: TypeAlias = npt.NDArray[Any]
+ALONG_AXIS = ("Gather", "GatherElements", "Scatter", "ScatterElements")
+"""Operators of which the second input has places along an axis: some are outside where elements are `signed`."""
 SCHEMA: Any = onnx.defs.get_schema
 
 
@@ -46,7 +48,15 @@ def arrays_of(cell: Cell, seed: int) -> dict[str, Array]:
             found[f"i{at}"] = np.array(given.value, dtype).reshape(given.shape)
             continue
         found[f"i{at}"] = _elements(given, cell.values, rng).astype(dtype)
+    if cell.operator in ALONG_AXIS and cell.values != "signed":
+        found["i1"] = _inside(cell, found["i1"])
     return found
+
+
+def _inside(cell: Cell, places: Array) -> Array:
+    """Places brought into the dimension along which they count, if there is such."""
+    shape, axis = cell.inputs[0].shape if cell.inputs[0] else (), int(cell.attributes.get("axis") or 0)
+    return places % shape[axis] if -len(shape) <= axis < len(shape) and shape[axis] else places
 
 
 def _elements(given: Given, values: str, rng: np.random.Generator) -> Array:

@@ -89,4 +89,9 @@ def show(found: Sequence[tuple[Cell, str]], most: int) -> int:
     failures = [(cell, verdict) for cell, verdict in found if kind_of(verdict) not in FINE]
     for cell, verdict in failures[:most]:
         print(f"{verdict}\n    {cell}")
+    lacking = Counter((c.operator, v.partition(": ")[2]) for c, v in found if kind_of(v) == "not compared")
+    if lacking:
+        print("not compared with a reference, but with the interpreter:")
+    for (operator, why), times in sorted(lacking.items()):
+        print(f"    {times} of {operator}: {why.splitlines()[0]}")
     return len(failures)

@@ -83,7 +83,10 @@ def expected(cell: Cell, model: Any, inputs: Mapping[str, Array], seed: int) -> 
         return _known(cell, model, inputs)
     except Unknown:
         lacking = LACKING.get(cell.operator)
-        with np.errstate(all="ignore"), suppress(ValueError, IndexError):  # what fits no array has no results
+        with (
+            np.errstate(all="ignore"),
+            suppress(ValueError, IndexError, KeyError, TypeError, RuntimeError),
+        ):  # what fits no array has no results
             found = None if lacking is None else lacking(cell, inputs)
             if found is not None:
                 return found
