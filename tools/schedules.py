@@ -38,7 +38,8 @@ from opgen.runtime.choose import takes
 from opgen.schedule.default import scheduled
 from opgen.spec import solve
 from tools.bench.kernels import pipeline_of
-from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Case, Choice, read_cases
+from tools.bench.layers import DIRECTIONS, DTYPES, FORMATS, LAYERS, Case, Choice, cases_of, read_cases
+from tools.bench.odd import odd_layers
 from tools.bench.op_rows import CASES, SPEC
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,8 +90,7 @@ class Row:
 def rows(extra: int = 0) -> list[Row]:
     """All rows, and so many random layers, the same ones whenever they are asked for."""
     every = read_cases(LAYERS, Choice((1, 8), DIRECTIONS, FORMATS, DTYPES))
-    rng = random.Random(0)
-    found = [row for case in (*every, *(_random_case(rng, n) for n in range(extra))) for row in _rows(case)]
+    found = [row for case in (*every, *_random_cases(extra)) for row in _rows(case)]
     ops = (Row(f"{op} {' '.join('x'.join(map(str, s)) for s in shapes)}", None, "", op, shapes) for op, shapes in CASES)
     return [*found, *ops]
 
@@ -103,28 +103,12 @@ def _rows(case: Case) -> Iterator[Row]:
             yield Row(f"{case.name} by {algorithm.name}", case, algorithm.name)
 
 
-def _random_case(rng: random.Random, number: int) -> Case:
-    """A layer of sizes that stand in no table: odd, prime, few channels, large windows and strides."""
-    kind = rng.choice(("dense", "dense", "depthwise"))
-    taps, other = rng.choice((1, 1, 3, 3, 5, 7)), rng.choice((1, 3, 5))
-    channels = rng.choice((1, 2, 3, 5, 8, 12, 17, 24, 40, 64, 96, 100, 130, 256))
-    outputs = channels * rng.choice((1, 1, 2)) if kind == "depthwise" else rng.choice((1, 3, 8, 20, 48, 64, 97, 200))
-    return Case(
-        layer=f"random_{number}",
-        kind="depthwise" if kind == "depthwise" else "dense",
-        batch=rng.choice((1, 1, 2, 8)),
-        in_height=rng.choice((7, 9, 13, 14, 23, 28, 37)),
-        in_width=rng.choice((7, 8, 13, 14, 23, 28, 41)),
-        in_channels=channels,
-        out_channels=outputs,
-        filter_height=taps,
-        filter_width=rng.choice((taps, taps, other)),
-        stride=rng.choice((1, 1, 1, 2, 3)),
-        padding=rng.choice(("SAME", "VALID")),
-        direction=rng.choice(DIRECTIONS),
-        data_format=rng.choice(FORMATS),
-        dtype=rng.choice(DTYPES),
-    )
+def _random_cases(count: int) -> Iterator[Case]:
+    """Layers of sizes that stand in no table, each in one direction, layout and type."""
+    rng = random.Random(0)
+    for layer in odd_layers(count, 0):
+        words = (rng.choice(DIRECTIONS),), (rng.choice(FORMATS),), (rng.choice(DTYPES),)
+        yield from cases_of([layer], Choice((rng.choice((1, 1, 2, 8)),), *words))
 
 
 def _common(name: str, shapes: Sequence[tuple[int, ...]]) -> Pipeline:

@@ -28,9 +28,12 @@ from tools.bench.layers import (
     DataFormat,
     Direction,
     DType,
+    Layer,
     Tensors,
-    read_cases,
+    cases_of,
+    read_layers,
 )
+from tools.bench.odd import odd_layers
 from tools.bench.peers import VARIABLE, PeerError, find
 from tools.bench.results import Results, ResultsError, read_json, write_json
 from tools.bench.session import measure
@@ -43,6 +46,9 @@ FOLDER_READ = GivenPath(exists=True, file_okay=False)
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Three layers forward, batch 1, few rounds: a minute.")
 @click.option("--layers", type=FILE, default=LAYERS, help="The file of layers.")
+@click.option("--odd", type=click.IntRange(1), metavar="COUNT",
+              help="In place of a file's: so many layers that stand in no table, made from the seed (odd and prime "
+              "sizes, thin and very large windows, groups of few channels, multipliers, large strides).")  # fmt: skip
 @click.option("--layer", "names", multiple=True, help="Only this layer, or model (may be given several times).")
 @click.option("--direction", "directions", multiple=True, type=click.Choice(DIRECTIONS),
               help="forward, input (gradient) or filter (gradient)  [default: all]")  # fmt: skip
@@ -51,7 +57,7 @@ FOLDER_READ = GivenPath(exists=True, file_okay=False)
 @click.option("--format", "formats", multiple=True, type=click.Choice(FORMATS), help="[default: NHWC]")
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="[default: float32]")
 @click.option("--rounds", type=click.IntRange(1), help="Turns that each contestant gets at a case  [default: 7]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arguments, and of odd layers.")
 @click.option("--offset", type=click.Choice(["0", "16", "32", "48"]), default="0", show_default=True,
               help="Bytes behind a cache line at which our arguments begin, and those that a peer takes as they are: 0 "
               "as results of libraries do, 16 as most of numpy's arrays.")  # fmt: skip
@@ -74,6 +80,7 @@ FOLDER_READ = GivenPath(exists=True, file_okay=False)
 def main(
     quick: bool,
     layers: Path,
+    odd: int | None,
     names: tuple[str, ...],
     directions: tuple[str, ...],
     batches: tuple[int, ...],
@@ -107,8 +114,10 @@ def main(
         cast("tuple[DType, ...]", dtypes or ("float32",)),
     )
     tensors = Tensors(seed, int(offset))
+    source = str(layers) if odd is None else f"--odd {odd} --seed {seed}"
     console = Console(width=None if sys.stdout.isatty() else 220)
     with reported():
+        table = read_layers(layers) if odd is None else odd_layers(odd, seed)
         if picture is not None:
             plot.check(picture)
         if models is not None:
@@ -120,11 +129,11 @@ def main(
         elif shown is not None:
             finish(console, read_json(shown), None, picture)
         elif explained is not None:
-            for case in explained_cases(layers, explained, choice):
+            for case in explained_cases(table, source, explained, choice):
                 for number in threads or (1,):
                     tell(console, case, number, module, rounds or 7, tensors)
         else:
-            cases = tuple(read_cases(layers, choice, names or (QUICK if quick else ())))
+            cases = tuple(cases_of(table, choice, names or (QUICK if quick and odd is None else ()), source))
             repeats = 0 if not with_overheads else 1 if quick else 5
             turns = rounds or (3 if quick else 7)
             options = sitting.Options(cases, threads or (1, 2), turns, tensors, module, repeats)
@@ -164,12 +173,12 @@ def finish(console: Console, results: Results, output: Path | None, picture: Pat
         plot.save(picture, results)
 
 
-def explained_cases(layers: Path, place: str, choice: Choice) -> list[Case]:
+def explained_cases(table: Sequence[Layer], source: str, place: str, choice: Choice) -> list[Case]:
     """The cases of `LAYER/DIRECTION`."""
     layer, _, direction = place.partition("/")
     if direction not in DIRECTIONS:
         raise click.UsageError(f"--explain: expected LAYER/{'|'.join(DIRECTIONS)}, given '{place}'")
-    return read_cases(layers, Choice(choice.batches, (direction,), choice.formats, choice.dtypes), (layer,))
+    return cases_of(table, Choice(choice.batches, (direction,), choice.formats, choice.dtypes), (layer,), source)
 
 
 def tell(console: Console, case: Case, threads: int, module: Path, rounds: int, tensors: Tensors) -> None:

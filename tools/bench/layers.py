@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -140,12 +141,22 @@ class Choice:
     dtypes: tuple[DType, ...] = ("float32",)
 
 
+def read_layers(path: Path) -> list[Layer]:
+    """The layers of a file."""
+    layers: list[Layer] = json.loads(path.read_text(encoding="utf-8"))["layers"]
+    return layers
+
+
 def read_cases(path: Path, choice: Choice, names: tuple[str, ...] = ()) -> list[Case]:
     """The layers of a file in each combination chosen; only those named, if any are."""
-    layers: list[Layer] = json.loads(path.read_text(encoding="utf-8"))["layers"]
+    return cases_of(read_layers(path), choice, names, str(path))
+
+
+def cases_of(layers: Sequence[Layer], choice: Choice, names: tuple[str, ...] = (), source: str = "") -> list[Case]:
+    """Layers of a `source` in each combination chosen; only those named, if any are."""
     unknown = sorted(set(names) - {layer["name"] for layer in layers})
     if unknown:
-        raise SystemExit(f"no layer named {', '.join(unknown)} in {path}")
+        raise SystemExit(f"no layer named {', '.join(unknown)} in {source}")
     chosen = [layer for layer in layers if not names or layer["name"] in names]
     combinations = list(product(choice.directions, choice.formats, choice.dtypes, choice.batches))
     return [_case(layer, *combination) for layer in chosen for combination in combinations]
