@@ -134,6 +134,21 @@ def test_rows_of_a_sum_that_lie_far_apart_are_gathered(width: int, images: int) 
     assert "pack" not in assert_right(kernel, typical(), width)
 
 
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_one_result(data_format: str) -> None:
+    """Of which there is no loop: an image of one channel."""
+    size = {"N": 1, "H": 5, "W": 21, "C": 1}
+    shapes = {"input": tuple(size[letter] for letter in data_format), "filter": (3, 3, 1, 8)}
+    size = {"N": 1, "H": 3, "W": 19, "C": 8}
+    shapes["grad_output"] = tuple(size[letter] for letter in data_format)
+    op = gradient(MODULE, MODULE.op("Conv2D"), "input")
+    attrs = {"strides": [1, 1, 1, 1], "padding": "VALID", "data_format": data_format}
+    lowered, parameters = Call(MODULE, op, shapes, attrs, dtype="float32").kernel()
+    text = assert_right(simplify(bind(lowered, parameters)), typical(), 0)
+    assert "vectorize w_l" in text
+    assert "reorder h, w_o, r, s, k, w_v, w_l" in text
+
+
 PRODUCT = """
 kernel product(a: float32[{M}, 20], b: float32[20, {N}]) -> (c: float32[{M}, {N}]):
   for i in 0..{M}:

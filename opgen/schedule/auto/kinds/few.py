@@ -84,14 +84,14 @@ def _take(tile: Few, site: Site) -> bool:
 
 @dataclass(frozen=True)
 class Few:
-    """A tile of all `held` results by vectors along `row`, whose values are `step` classes apart."""
+    """A tile of all `held` results (of one, if that is no loop) by vectors along `row`."""
 
     nest: Nest
     trial: Trial
     machine: Machine
     lanes: int
     row: str
-    held: str
+    held: str | None
     block: tuple[str, int] | None = None
     """A loop over rows, and how many of its iterations work on one panel."""
 
@@ -134,11 +134,11 @@ class Few:
 
     def _tiled(self, row: str, phases: list[str]) -> bool:
         nest, fresh = self.trial.nest(row), self.trial.fresh
-        extent, held = nest.extent(row), nest.extent(self.held)
+        held = () if self.held is None else (self.held,)
+        extent, results = nest.extent(row), prod(nest.extent(n) or 0 for n in held)
         assert extent is not None
-        assert held is not None
         vectors = -(-extent // self.lanes)
-        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // held))
+        tiles = -(-vectors // max(1, int(FEW_SUMS * self.machine.registers) // results))
         vectors = -(-vectors // tiles)
         row_o, row_i, row_v, row_l = (fresh(f"{row}_{part}") for part in "oivl")
         wide = vectors * self.lanes
@@ -146,17 +146,16 @@ class Few:
             loop, size = self.block
             self.trial.take(Split(loop, size, "exact", fresh(f"{loop}_b"), fresh(f"{loop}_i")))
             nest = self.trial.nest(row)
-        outer = [n for n in nest.names if n not in (row, self.held, *phases)]
+        outer = [n for n in nest.names if n not in (row, *held, *phases)]
         inner = [s.var for s in nest.inner_loops]
         taps = self._taps(nest, row, phases) if phases or row in nest.borders else []
         taken = self.trial.take(
             Split(row, wide, "exact" if extent % wide == 0 else "guard", row_o, row_i),
             Split(row_i, self.lanes, "exact", row_v, row_l),
-            Reorder((*outer, *phases, row_o, *inner, row_v, self.held, row_l)),
+            Reorder((*outer, *phases, row_o, *inner, row_v, *held, row_l)),
             *(Regroup(n, inner[-1]) for n in reversed(taps) if n != inner[-1] and self._sweeps(nest, row)),
             *(Unroll(n) for n in (*phases, *taps)),
-            Unroll(row_v),
-            Unroll(self.held),
+            *(Unroll(n) for n in (row_v, *held)),
             Vectorize(row_l),
         )
         if taken:
@@ -188,9 +187,12 @@ def few(nest: Nest, trial: Trial, machine: Machine, lanes: int) -> Few | None:
     best: tuple[float, Few] | None = None
     for row in reversed(nest.names):
         held = held_loop(nest, row, int(FEW_SUMS * machine.registers))
-        if held is None or not is_row(nest, row) or (row == chosen and _joins(nest, row, held, machine)):
+        if not is_row(nest, row) or (held is None and _results_apart(nest, row)):
             continue
-        busy = min(1.0, (nest.extent(held) or 0) / machine.latency) if row == chosen else 1.0  # of two vectors each
+        if held is not None and row == chosen and _joins(nest, row, held, machine):
+            continue
+        results = 1 if held is None else nest.extent(held) or 0
+        busy = min(1.0, results / machine.latency) if row == chosen else 1.0  # of two vectors each
         share = _share(nest, row, lanes)
         if share > max(usual * busy * FILLED_BY_POSITIONS, best[0] if best else 0.0):
             best = share, Few(nest, trial, machine, lanes, row, held)
@@ -235,6 +237,11 @@ def held_loop(nest: Nest, row: str, most: int) -> str | None:
             free = n not in nest.borders
             return n if free and (nest.extent(n) or most + 1) <= most else None
     return None
+
+
+def _results_apart(nest: Nest, row: str) -> bool:
+    """Whether what does not follow the row is not the same for all results."""
+    return any(depends(e.indices, n) for e in nest.summed if not depends(e.indices, row) for n in nest.names)
 
 
 def axis_along(load: Load, row: str) -> int:
