@@ -181,25 +181,25 @@ def _fold_quotient(e: Binary) -> Expr:
         rest = _residue(a, divisor)
         if rest is not None:
             return Const(rest, e.type)
-        left = _without_multiples(a, divisor)
+        left = without_multiples(a, divisor)
         return e if left is a else Binary("mod", left, c)
     return e
 
 
-def _without_multiples(e: Expr, divisor: int) -> Expr:
+def without_multiples(e: Expr, divisor: int) -> Expr:
     """What has the same remainder: a sum without its terms that are multiples of the divisor."""
     match e:
         case Binary(op="add", left=left, right=right):
             if _residue(left, divisor) == 0:
-                return _without_multiples(right, divisor)
+                return without_multiples(right, divisor)
             if _residue(right, divisor) == 0:
-                return _without_multiples(left, divisor)
-            first = _without_multiples(left, divisor)
+                return without_multiples(left, divisor)
+            first = without_multiples(left, divisor)
             return e if first is left else Binary("add", first, right)
         case Binary(op="sub", left=left, right=right):
             if _residue(right, divisor) == 0:
-                return _without_multiples(left, divisor)
-            first = _without_multiples(left, divisor)
+                return without_multiples(left, divisor)
+            first = without_multiples(left, divisor)
             return e if first is left else Binary("sub", first, right)
     return e
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
@@ -25,6 +26,7 @@ from opgen.loop.nodes import (
 )
 from opgen.loop.walk import buffers_in, expressions, free_vars, loops_in, map_stmt, stores, walk_expr
 from opgen.passes.fold import fold_all
+from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, is_independent, require_independent, require_loops, rewrite_loops
@@ -170,6 +172,10 @@ class _Sink:
         if not self._depends(s.condition):
             otherwise = None if s.otherwise is None else self._sink(s.otherwise, guards)
             return If(s.condition, self._sink(s.then, guards), otherwise)
+        first, *others = conjuncts(s.condition)
+        if others and s.otherwise is None and not self._depends(first):
+            rest = If(reduce(b.both, others), s.then)
+            return If(first, self._branch(rest, guards))
         self._require_stable(s.condition, s)
         then = self._sink(s.then, (*guards, s.condition))
         if s.otherwise is None:

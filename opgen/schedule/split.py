@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Const, Expr, For, Kernel, Stmt
-from opgen.loop.walk import buffers_in, loads, stores
-from opgen.passes.fold import fold_all
+from opgen.loop.nodes import Binary, Const, Expr, For, Kernel, Load, Stmt
+from opgen.loop.walk import buffers_in, free_vars, loads, loops_in, map_stmt, stores, walk_expr
+from opgen.passes.fold import fold, fold_all, without_multiples
 from opgen.passes.unroll import expand
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.loops import extent, require_fresh, require_independent, require_loops, rewrite_loops
@@ -53,7 +53,7 @@ def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, 
     outer, inner = b.var(names[0]), b.var(names[1])
     begin = fold_all(b.mul(outer, factor))
     position = fold_all(b.add(b.add(s.start, begin), inner))
-    body = expand(s.body, {s.var: position})
+    body = _remainders(expand(s.body, {s.var: position}), names, factor, context)
     stop: Expr = Const(factor)
     if not divides and tail == "min":
         stop = b.minimum(stop, b.sub(n, begin))
@@ -61,6 +61,26 @@ def _split(s: For, context: Context, factor: int, tail: Tail, names: tuple[str, 
         body = b.when(b.compare("lt", b.add(begin, inner), n), body)
     tiles = b.floordiv(n, factor) if divides else b.ceildiv(n, factor)
     return For(names[0], Const(0), fold_all(tiles), For(names[1], Const(0), stop, body), s.kind)
+
+
+def _remainders(body: Stmt, names: tuple[str, str], factor: int, context: Context) -> Stmt:
+    """Remainders by the factor without the loop over tiles, which adds multiples of it; but for those of what may have
+    wrapped, as elements of tensors.
+    """
+    loops = {*names, *(p.var for p in loops_in(body)), *(context.order.keys() - context.values.keys())}
+
+    def without(e: Expr) -> Expr:
+        if not isinstance(e, Binary) or e.op != "mod" or e.right != Const(factor):
+            return e
+        if names[0] not in free_vars(e.left) or not free_vars(e.left) <= loops or _loads(e.left):
+            return e
+        return fold(Binary("mod", without_multiples(e.left, factor), e.right))
+
+    return map_stmt(body, expr=without)
+
+
+def _loads(e: Expr) -> bool:
+    return any(isinstance(n, Load) for n in walk_expr(e))
 
 
 def _divides(n: Expr, factor: int, context: Context) -> bool:

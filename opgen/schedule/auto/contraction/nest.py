@@ -32,7 +32,6 @@ from opgen.schedule.cost.calibration import (
     PANELS_ALIKE,
     PLANS_TRIED,
     UNROLLED,
-    UNROLLED_PHASES,
     USES_ANEW,
 )
 from opgen.schedule.cost.traffic import Traffic
@@ -170,7 +169,6 @@ class Contraction(LaneNest):
             terms=tuple(
                 f"{n}.i" if n == blocked else n for n in self.roles.terms if n == blocked or n not in order.carried
             ),
-            unrolled=self.phases.remainders,
             tile=tile,
             ahead=() if order.carried or not around else self._early(around[-1]),
             threads=self._shared(around[: order.inside or None], cuts, ends),
@@ -231,8 +229,9 @@ class Contraction(LaneNest):
         return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
 
     def _ends(self) -> tuple[Ends, ...]:
-        """Conditions on positions and phases: tap loops unrolled, first and last tiles made loops of their own.  So are
-        the ends of a reduction where conditions hold for some positions of the tile only.
+        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  So are the ends
+        of a reduction where conditions hold for some positions of the tile only.  Which taps a phase takes is asked
+        once a tile: to unroll them is no faster, and much code for large strides.
         """
         positions = [n for n in self.tile if n != self.vector]
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
@@ -241,11 +240,10 @@ class Contraction(LaneNest):
             return ()
         names = {n for c in conditions for n in free_vars(c)}
         taps = [(s.var, constant_extent(s)) for s in self.nest.inner_loops if s.var in names]
-        known = [(n, e) for n, e in taps if e is not None]
+        known = [(n, e) for n, e in taps if e is not None and not self.phases.remainders]
         accumulators = prod(self.tile.values()) // self.lanes
-        share = 2 ** len(self.phases.remainders)
         ends: list[Ends] = []
-        if prod(e for _, e in known) * accumulators <= min(UNROLLED * share, UNROLLED_PHASES):
+        if prod(e for _, e in known) * accumulators <= UNROLLED:
             ends += [Ends(n) for n, _ in known]
         else:
             ends += [Ends(n, at) for n, e in known if (at := decided(n, e, conditions, self._inside))]
