@@ -110,7 +110,7 @@ class Chooser:
                     yield made
 
     def _site(self, wanted: Callable[[bool], bool]) -> Site:
-        return Site.of(self.nest, self.trial, self.schedule, self.along, wanted)
+        return Site(self.nest, self.trial, self.schedule, self.along, wanted)
 
     def _plans(self, site: Site, asked: Callable[[str], bool]) -> Iterator[tuple[str, Plan | Design]]:
         """The plans of the kinds, as long as each is asked."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from opgen.loop.nodes import Const, Load, Store, Var
+from opgen.loop.walk import loads, stores
 from opgen.schedule.auto.nests import Shapes, depends
 from opgen.schedule.auto.plan import Handle
 from opgen.schedule.auto.site import Site
@@ -44,6 +47,16 @@ class Joins:
         self.loops = [*(n for n in self.loops if n not in (outer, inner)), both]
         return both
 
+    @cached_property
+    def _own(self) -> set[str]:
+        """The arguments that nothing else accesses."""
+        kernel = self.site.trial.kernel
+        every, here = (
+            Counter([*(e.buffer for e in loads(s)), *(p.buffer for p in stores(s))])
+            for s in (kernel.body, self.site.nest.core)
+        )
+        return {b.name for b in kernel.buffers if here[b.name] == every[b.name]}
+
     def can_join(self, outer: Handle, inner: Handle) -> bool:
         """Whether all that follows either of two loops is an argument that nothing else accesses, and follows both
         along neighbouring dimensions, the second one from end to end.
@@ -56,7 +69,7 @@ class Joins:
         return (
             bool(following)
             and not conditions
-            and following <= self.site.own
+            and following <= self._own
             and all(_in_rows(e, loops, whole, nest.shapes) for e in accesses if e.buffer in following)
         )
 

@@ -4,7 +4,10 @@ before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opgen.loop.nodes import Store
+from opgen.loop.walk import loads
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, read_bytes, touched_bytes
 from opgen.schedule.auto.plan import Result
@@ -18,19 +21,16 @@ def non_temporal_results(site: Site, row: int | None, tile: int, machine: Machin
     """Non-temporal stores of the results of a nest, if rows of so many of them are whole lines, of which a tile stores
     some at once, and with what is read they are too much to be kept.
     """
-    nest, line = site.nest, machine.l1.line
+    nest, line, kernel = site.nest, machine.l1.line, site.trial.kernel
     types = {s.value.type.dtype for s in nest.results}
     if machine.vector_bytes != line or not _is_beyond(nest, machine, FOUND):
         return ()
     if any((row or 1) * t.bytes % line for t in types):
         return ()
-    if site.widened & {s.buffer for s in nest.results}:
+    if any(t != t.compute_type and tile * t.bytes % line for t in types) or _waits(nest.results, site.trial):
         return ()
-    if any(t != t.compute_type and tile * t.bytes % line for t in types):
-        return ()
-    return tuple(
-        Result(b, non_temporal=True) for b in dict.fromkeys(s.buffer for s in nest.results) if b in site.unread
-    )
+    unread = {b.name for b in kernel.outputs} - {e.buffer for e in loads(kernel.body)}
+    return tuple(Result(b, non_temporal=True) for b in dict.fromkeys(s.buffer for s in nest.results) if b in unread)
 
 
 def store_non_temporally(nest: Nest, vector: str, trial: Trial, machine: Machine, share: float = FOUND) -> None:
@@ -53,7 +53,12 @@ def _is_beyond(nest: Nest, machine: Machine, share: float) -> bool:
 def _together(result: Store, vector: str, trial: Trial, machine: Machine) -> bool:
     """Whether whole lines are stored at once: by one vector, or those of a tile whose sums are not in wide results."""
     dtype = result.value.type.dtype
-    if any(isinstance(s, Widen) and s.buffer == result.buffer for s in trial.steps):
+    if _waits([result], trial):
         return False
     tiles = [s.factor for s in trial.steps if isinstance(s, Split) and s.loop == vector]
     return dtype == dtype.compute_type or any(size * dtype.bytes % machine.l1.line == 0 for size in tiles)
+
+
+def _waits(results: Sequence[Store], trial: Trial) -> bool:
+    """Whether some of the results wait in a wider type."""
+    return any(isinstance(s, Widen) and s.buffer in {r.buffer for r in results} for s in trial.steps)

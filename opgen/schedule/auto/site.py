@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 from opgen.dtypes import INT8, UINT8
-from opgen.loop.nodes import Stmt
-from opgen.loop.walk import loads, stores
 from opgen.machine import Machine
 from opgen.schedule.auto.nests import Nest, nest_around, width_in_bytes
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.steps import Widen
 
 T = TypeVar("T")
 
@@ -46,9 +42,7 @@ def _left(trial: Trial, nest: Nest, among: Among = "all") -> bool:
 class Site:
     """`trial`: the kernel so far, in a fork of which a design takes its steps; `schedule`: for nests that it leaves to
     others; `along`: the only loop that lanes may go along, if there is such a one; `wanted`: asked before what takes
-    long, whether plans are still looked for, or those for want of others; `inputs`: the kernel's; `unread`: its outputs
-    that it does not read; `own`: the arguments that nothing else accesses; `around`: the loops of a block that the nest
-    is done in; `widened`: results that wait in a wider type.
+    long, whether plans are still looked for, or those for want of others.
     """
 
     nest: Nest
@@ -56,11 +50,6 @@ class Site:
     schedule: Schedule = _left
     along: str | None = None
     wanted: Callable[[bool], bool] = _always
-    inputs: frozenset[str] = frozenset()
-    unread: frozenset[str] = frozenset()
-    own: frozenset[str] = frozenset()
-    around: tuple[str, ...] = ()
-    widened: frozenset[str] = frozenset()
     _known: dict[object, object] = field(default_factory=dict)
 
     def once(self, key: object, find: Callable[[], T]) -> T:
@@ -69,39 +58,21 @@ class Site:
             self._known[key] = find()
         return cast(T, self._known[key])
 
-    @staticmethod
-    def of(
-        nest: Nest,
-        trial: Trial,
-        schedule: Schedule = _left,
-        along: str | None = None,
-        wanted: Callable[[bool], bool] = _always,
-    ) -> Site:
-        kernel, around = trial.kernel, nest_around(trial.kernel, nest.names[0])
-        arguments = {b.name for b in kernel.buffers}
-        every, here = _accesses(kernel.body), _accesses(nest.core)
-        return Site(
-            nest,
-            trial,
-            schedule,
-            along,
-            wanted,
-            frozenset(b.name for b in kernel.inputs),
-            frozenset(b.name for b in kernel.outputs) - {e.buffer for e in loads(kernel.body)},
-            frozenset(n for n in here if n in arguments and here[n] == every[n]),
-            () if around is None else around.names,
-            frozenset(s.buffer for s in trial.steps if isinstance(s, Widen)),
-        )
-
-    @cached_property
+    @property
     def roles(self) -> Roles:
         """What operands and loops are for, where lanes go along results."""
         return Roles.of(self.nest)
 
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The kernel's."""
+        return frozenset(b.name for b in self.trial.kernel.inputs)
 
-def _accesses(s: Stmt) -> Counter[str]:
-    """How often each buffer is accessed in a statement."""
-    return Counter([*(e.buffer for e in loads(s)), *(p.buffer for p in stores(s))])
+    @cached_property
+    def around(self) -> tuple[str, ...]:
+        """The loops of a block that the nest is done in."""
+        found = nest_around(self.trial.kernel, self.nest.names[0])
+        return () if found is None else found.names
 
 
 def terms_at_once(nest: Nest, machine: Machine) -> int:
