@@ -54,7 +54,10 @@ def scheduled(
     scheduler breaks, or after which `check` raises, stays plain (`fallback.py`).
     """
     with kept_proofs():
-        return _scheduled(kernel, kind, machine, Trial(kernel, decisions=decisions or Decisions(), check=check))
+        trial = Trial(kernel, decisions=decisions or Decisions(), check=check)
+        found = _scheduled(kernel, kind, machine, trial)
+        trial.decisions.told = tuple(trial.choices)
+        return found
 
 
 def _scheduled(kernel: Kernel, kind: Target, machine: Machine | None, trial: Trial) -> tuple[Schedule, Kernel]:

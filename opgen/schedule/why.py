@@ -40,5 +40,5 @@ def _lines(choice: Choice) -> Iterator[str]:
 
 
 def _priced(candidate: Candidate) -> str:
-    made = "" if candidate.trial.made is None else f" | {candidate.trial.made}"
+    made = "" if candidate.trial.made in (None, candidate.plan) else f" | {candidate.trial.made}"
     return f"{candidate.plan.kind}: {candidate.price}  {candidate.plan}{made}".rstrip()

@@ -47,14 +47,6 @@ def test_what_fails_was_no_decision() -> None:
     assert list(decisions.others()) == [(0, 0, 1), (0, 0, 2)]
 
 
-def test_decisions_that_are_made_again_are_forgotten() -> None:
-    decisions = Decisions()
-    decisions.choose("abc", "letters")
-    decisions.begin("a copy")
-    decisions.take_back(1)
-    assert (decisions.options, decisions.names) == ([3], ["letters"])
-
-
 def reached(kernel: Kernel, rng: random.Random) -> Iterator[Path]:
     """Some paths that differ from the scheduler's own in one decision or two."""
     own = Decisions(thorough=True)

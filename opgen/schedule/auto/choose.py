@@ -17,7 +17,6 @@ from opgen.schedule.auto.realise import realise
 from opgen.schedule.auto.site import Schedule, Site, lanes_of, terms_at_once
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import CANDIDATES, ENOUGH
-from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import Step
 
 NONE = "the nest is of another kind"
@@ -26,15 +25,14 @@ NONE = "the nest is of another kind"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan, and what a trial of its steps came to; its price, if anybody asked for it; or why it is refused.  `told`:
-    what was chosen on the way, for the copies that it makes; `beaten`: an override puts another one before it.
+    """A plan, and what a trial of its steps came to; its price, if anybody asked for it; or why it is refused;
+    `beaten`: an override puts another one before it.
     """
 
     plan: Plan | Design
     trial: Trial
     price: Price | None = None
     refusal: str = ""
-    told: tuple[object, ...] = ()
     beaten: bool = False
 
 
@@ -73,17 +71,19 @@ class Chooser:
         refused = tuple(c for c in candidates if c.refusal)
         legal = [c for c in candidates if not c.refusal]
         if not legal:
-            decisions.tell(Choice(loops, 0, (), None, (), refused))
+            self._tell(Choice(loops, 0, (), None, (), refused))
             return False
         ranked = self._ranked(legal) if len(legal) > 1 or decisions.thorough else legal
         number = len(decisions.options)
-        chosen = decisions.choose(ranked[:CANDIDATES], f"the plan of {loops}")
-        for choice in chosen.told:
-            decisions.tell(choice)
+        chosen = decisions.choose(ranked[:CANDIDATES])
         steps = tuple(chosen.trial.steps[len(self.trial.steps) :])
-        decisions.tell(Choice(loops, number, steps, chosen, tuple(ranked), refused))
         self.trial.follow(chosen.trial)
+        self._tell(Choice(loops, number, steps, chosen, tuple(ranked), refused))
         return True
+
+    def _tell(self, choice: Choice) -> None:
+        if self.trial.decisions.thorough:
+            self.trial.choices.append(choice)
 
     def _candidates(self, everything: bool) -> Iterator[Candidate]:
         """What plans come to, those of the most special kinds first.  Left out, unless everything is asked for, are
@@ -95,25 +95,28 @@ class Chooser:
         def wanted(late: bool) -> bool:
             return everything or not (late or self._is_enough(standing))
 
-        for kind, plan in self._plans(self._site(wanted), lambda name: everything or not _is_beaten(name, standing)):
+        def beaten(kind: str) -> bool:
+            return any(is_before(c.plan.kind, kind) for c in standing)
+
+        for kind, plan in self._plans(wanted, lambda name: everything or not beaten(name)):
             if not plan.otherwise:
-                beaten = _is_beaten(kind, standing) or self._is_enough(standing)
-                if everything or not beaten:
-                    made = replace(self._made(plan), beaten=beaten)
-                    standing.extend([] if made.refusal or beaten else [made])
+                late = beaten(kind) or self._is_enough(standing)
+                if everything or not late:
+                    made = replace(self._made(plan), beaten=late)
+                    standing.extend([] if made.refusal or late else [made])
                     yield made
         if self.along is None and (everything or not standing):
-            for _, plan in self._plans(self._site(lambda late: True), lambda name: everything or not standing):
+            for _, plan in self._plans(lambda late: True, lambda name: everything or not standing):
                 if plan.otherwise:
                     made = self._made(plan)
                     standing.extend([] if made.refusal else [made])
                     yield made
 
-    def _site(self, wanted: Callable[[bool], bool]) -> Site:
-        return Site(self.nest, self.trial, self.schedule, self.along, wanted)
-
-    def _plans(self, site: Site, asked: Callable[[str], bool]) -> Iterator[tuple[str, Plan | Design]]:
+    def _plans(
+        self, wanted: Callable[[bool], bool], asked: Callable[[str], bool]
+    ) -> Iterator[tuple[str, Plan | Design]]:
         """The plans of the kinds, as long as each is asked."""
+        site = Site(self.nest, self.trial, self.schedule, self.along, wanted)
         for kind in self.kinds:
             if asked(kind.name):
                 for plan in kind.plans(site, self.machine):
@@ -143,18 +146,17 @@ class Chooser:
         return Prices(self.trial.kernel, self.nest, self.machine)
 
     def _made(self, plan: Plan | Design) -> Candidate:
-        """What becomes of a plan; nothing is told of it yet, nor is there to decide in the course of it if it is
-        refused.
-        """
-        decisions = self.trial.decisions
-        told, decided = len(decisions.told), len(decisions.options)
-        trial = plan.trial if isinstance(plan, Design) else self.trial.fork()
-        refusal = _taken(plan, self.nest, trial, self.machine)
-        if refusal:
-            decisions.fail(decided)
-        found = decisions.told[told:]
-        decisions.forget(told)
-        return Candidate(plan, trial, refusal=refusal, told=found)
+        """What becomes of a plan; there is nothing to decide in the course of it if it is refused."""
+        decided = len(self.trial.decisions.options)
+        if isinstance(plan, Design):
+            trial = plan.trial
+            taken = plan.take()
+        else:
+            trial = self.trial.fork()
+            taken = realise(plan, self.nest, trial, self.machine)
+        if not taken:
+            self.trial.decisions.fail(decided)
+        return Candidate(plan, trial, refusal="" if taken else trial.refusal or NONE)
 
     def _ranked(self, legal: Sequence[Candidate]) -> list[Candidate]:
         """The cheapest first, those before which others were put after all others; what is there for want of others in
@@ -162,21 +164,6 @@ class Chooser:
         """
         priced = [replace(c, price=self._price(c)) for c in legal]
         return sorted(priced, key=lambda c: (c.plan.otherwise, c.beaten, 0 if c.plan.otherwise else _seconds(c)))
-
-
-def _taken(plan: Plan | Design, nest: Nest, trial: Trial, machine: Machine) -> str:
-    """Take the steps of a plan; why they are refused, if they are."""
-    if isinstance(plan, Design):
-        return "" if plan.take() else trial.refusal or NONE
-    try:
-        realise(plan, nest, trial, machine)
-    except ScheduleError as refusal:
-        return refusal.message
-    return ""
-
-
-def _is_beaten(kind: str, standing: Sequence[Candidate]) -> bool:
-    return any(is_before(c.plan.kind, kind) for c in standing)
 
 
 def _seconds(candidate: Candidate) -> float:

@@ -22,28 +22,25 @@ class Decisions:
     path: Path = ()
     options: list[int] = field(default_factory=list)
     """How many options each decision had that was made so far."""
-    names: list[str] = field(default_factory=list)
-    """What each of them was about."""
     thorough: bool = False
     """Whether all that there is to choose from is found out and told, though it takes time."""
-    _told: list[object] = field(default_factory=list)
+    told: tuple[object, ...] = ()
+    """What was chosen, and between what, once the kernel is scheduled, if that is to be told."""
 
-    def choose(self, candidates: Sequence[T], name: str = "a tile") -> T:
+    def choose(self, candidates: Sequence[T]) -> T:
         """One of the candidates, of which the first is the scheduler's own choice."""
-        return candidates[self._taken(self._next(len(candidates), name), len(candidates))]
+        number, last = len(self.options), len(candidates) - 1
+        self.options.append(len(candidates))
+        return candidates[min(self.path[number], last) if number < len(self.path) else 0]
 
-    def begin(self, name: str = "another way") -> int | None:
+    def begin(self) -> int | None:
         """Begins a decision whether to do something; its number, or None if it is not to be done."""
-        number = self._next(2, name)
-        return None if self._taken(number, 2) else number
+        number = len(self.options)
+        return number if self.choose((True, False)) else None
 
     def fail(self, number: int) -> None:
         """What was begun could not be done: there was nothing to decide, nor was there in the course of it."""
         self.options[number:] = [1] * (len(self.options) - number)
-
-    def take_back(self, number: int) -> None:
-        """Decisions from that number on are made again."""
-        del self.options[number:], self.names[number:]
 
     def others(self) -> Iterator[Path]:
         """The paths that leave this one after its end, for another option of one decision."""
@@ -51,27 +48,3 @@ class Decisions:
             before = (*self.path, *(0 for _ in range(number - len(self.path))))
             for option in range(1, self.options[number]):
                 yield (*before, option)
-
-    # What is told ----------------------------------------------------------------------------------------
-
-    @property
-    def told(self) -> tuple[object, ...]:
-        """What was decided, and between what, if that is to be told."""
-        return tuple(self._told)
-
-    def tell(self, choice: object) -> None:
-        """Remember a choice, if all is to be told."""
-        if self.thorough:
-            self._told.append(choice)
-
-    def forget(self, first: int) -> None:
-        """Forget what was told but for the first choices: it came to nothing."""
-        del self._told[first:]
-
-    def _next(self, options: int, name: str) -> int:
-        self.options.append(options)
-        self.names.append(name)
-        return len(self.options) - 1
-
-    def _taken(self, number: int, options: int) -> int:
-        return min(self.path[number], options - 1) if number < len(self.path) else 0

@@ -14,7 +14,6 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.execution import Execution
 from opgen.schedule.cost.memory import Memory
-from opgen.schedule.errors import ScheduleError
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,7 @@ class LaneNest(ABC):
 
     def realised(self, plan: Plan) -> bool:
         """Take the steps of a plan, of the nest as it is by now; whether they were legal."""
-        try:
-            realise(plan, self.trial.nest(self.vector), self.trial, self.machine)
-        except ScheduleError as refusal:
-            self.trial.refusal = refusal.message
-            return False
-        self.trial.made = plan
-        return True
+        return realise(plan, self.trial.nest(self.vector), self.trial, self.machine)
 
     def run(self) -> bool:
         """Take the steps, or none, if they are legal and proven; whether they were."""

@@ -35,9 +35,15 @@ from opgen.schedule.steps import (
 )
 
 
-def realise(plan: Plan, nest: Nest, trial: Trial, machine: Machine) -> None:
-    """Take the steps of a plan for a nest; raises ScheduleError, with some of them taken, if one is refused."""
-    _Realiser(plan, nest, trial, machine).run()
+def realise(plan: Plan, nest: Nest, trial: Trial, machine: Machine) -> bool:
+    """Take the steps of a plan for a nest; whether they were legal: if one is refused, some have been taken."""
+    trial.made = plan
+    try:
+        _Realiser(plan, nest, trial, machine).run()
+    except ScheduleError as refusal:
+        trial.refusal = refusal.message
+        return False
+    return True
 
 
 @dataclass

@@ -28,7 +28,9 @@ class Trial:
     refusal: str = ""
     """Why steps were not taken the last time that some were not."""
     made: object = None
-    """The plan that a design made of the nest as it was by then, if it did."""
+    """The plan that was made last."""
+    choices: list[object] = field(default_factory=list)
+    """What was chosen on the way, if that is to be told."""
     _measured: Measured = field(default_factory=dict)
 
     def take(self, *steps: Step) -> bool:
@@ -47,8 +49,9 @@ class Trial:
     def attempt(self, run: Callable[[], bool]) -> bool:
         """Keep the steps that `run` takes if it says that it succeeded, else none of them; what it said."""
         decision = self.decisions.begin()
-        if decision is None:
-            return False
+        return decision is not None and self._kept(run, decision)
+
+    def _kept(self, run: Callable[[], bool], decision: int) -> bool:
         kernel, steps = self.kernel, list(self.steps)
         if run():
             return True
@@ -67,8 +70,9 @@ class Trial:
         run(part)
         kernel = found.put_back(part.kernel) if all(map(found.holds_all_of, part.steps)) else None
         if kernel is None:
-            self.decisions.take_back(decided)
+            del self.decisions.options[decided:]  # they are made again
             return False
+        self.choices += part.choices
         if part.steps:
             self.kernel = kernel
             self.steps += part.steps
@@ -79,8 +83,7 @@ class Trial:
 
         What it makes must be within the limits of handwritten schedules: beyond them LLVM may end the process.
         """
-        kernel, steps, decided = self.kernel, list(self.steps), len(self.decisions.options)
-        limits = Limits.of(kernel, self._measured)
+        kernel, limits = self.kernel, Limits.of(self.kernel, self._measured)
 
         def checked() -> bool:
             run()
@@ -90,19 +93,15 @@ class Trial:
                     self.check(self.kernel)
             return True
 
-        if unless_broken(part, checked):
-            return True
-        self.kernel, self.steps = kernel, steps
-        self.decisions.fail(decided)
-        return False
+        return self._kept(lambda: bool(unless_broken(part, checked)), len(self.decisions.options))
 
     def fork(self) -> Trial:
         """A trial that goes on from here by itself."""
-        return Trial(self.kernel, list(self.steps), self.decisions)
+        return Trial(self.kernel, list(self.steps), self.decisions, choices=list(self.choices))
 
     def follow(self, other: Trial) -> None:
         """Go on from where a fork came to."""
-        self.kernel, self.steps = other.kernel, other.steps
+        self.kernel, self.steps, self.choices = other.kernel, other.steps, other.choices
 
     def adopt(self, other: Trial, kept: int) -> bool:
         """Go on with what another trial came to after the first `kept` steps of this one; whether it was decided so."""
