@@ -103,18 +103,11 @@ CONFLICT_PLACES = 36
 # Chains of nests through memory -------------------------------------------------------------------------------------
 NEST = 2e-6
 """seconds: threads begin and end something together [not recorded]"""
-ENTERED = 4
-"""multiply-adds: to begin an iteration of a loop, of what plans are priced by [not recorded]"""
 BACK = 2
 """times: a line that is stored to moves, as it is read before and written back, but by non-temporal stores [not
 recorded]"""
-STACK_REGISTERS = 1 / 2
-"""share of the registers: a buffer on the stack that takes no more is kept in them, where plans are priced [not
-recorded]"""
 UNKNOWN = 64
 """iterations: that are assumed of a loop whose extent is not known, where plans are priced [not recorded]"""
-LOADED = 0.5
-"""share: of the shorter of the times of arithmetic and of loads, which the longer one does not hide [E054]"""
 ENOUGH = 2.0
 """times: that the arithmetic alone takes; a plan that takes no longer ends the search for others [E135]"""
 CANDIDATES = 10
