@@ -40,9 +40,8 @@ def test_a_product_of_matrices() -> None:
     assert roles.lanes == "n"
     assert [e.buffer for e in roles.vectors] == ["w"]
     assert [e.buffer for e in roles.scalars] == ["a"]
-    assert [e.buffer for e in roles.epilogue] == ["bias"]
     assert roles.pair == (*roles.vectors, *roles.scalars)
-    assert (roles.rows, roles.columns, roles.batch, roles.idle) == (("b", "m"), ("n",), (), ())
+    assert (roles.columns, roles.batch) == (("n",), ())
     assert (roles.positions, roles.terms) == (("b", "m"), ("k",))
     assert roles.extents == {"b": 3, "m": 40, "n": 64, "k": 50}
     assert roles.is_sum
@@ -50,7 +49,7 @@ def test_a_product_of_matrices() -> None:
     assert roles.stores_vectors
     assert (roles.width, roles.is_whole("n", 16), roles.is_whole("m", 6)) == (64, True, False)
     assert roles.bytes(roles.scalars[0]) == 4 * 3 * 40 * 50
-    assert not roles.borders
+    assert not roles.nest.borders
     assert not roles.walks
 
 
@@ -58,7 +57,7 @@ def test_lanes_along_another_loop() -> None:
     """Operands change places."""
     roles = Roles.of(only(PRODUCT), "m")
     assert [e.buffer for e in roles.vectors] == ["a"]
-    assert (roles.rows, roles.columns) == (("n",), ("b", "m"))
+    assert roles.columns == ("b", "m")
     assert not roles.stores_vectors
     assert Roles.of(roles.nest, "m") is roles
     assert Roles.of(roles.nest) is Roles.of(roles.nest, "n")
@@ -66,7 +65,7 @@ def test_lanes_along_another_loop() -> None:
 
 def test_a_batch_of_products() -> None:
     roles = Roles.of(only(PRODUCT.replace("float32[50, 64]", "float32[3, 50, 64]").replace("w[k, n]", "w[b, k, n]")))
-    assert (roles.rows, roles.columns, roles.batch) == (("m",), ("n",), ("b",))
+    assert (roles.columns, roles.batch) == (("n",), ("b",))
 
 
 def test_true_sizes_of_types() -> None:
@@ -84,13 +83,12 @@ def test_each_operand_and_each_loop_has_one_role(seed: int) -> None:
         roles = Roles.of(nest, rng.choice(nest.names))
         assert set(roles.vectors) | set(roles.scalars) == set(nest.summed), f"seed {seed}: {case.name}"
         assert not set(roles.vectors) & set(roles.scalars)
-        assert sorted((*roles.rows, *roles.columns, *roles.batch, *roles.idle)) == sorted(nest.names)
+        assert not set(roles.columns) & set(roles.batch)
         assert {roles.lanes, *roles.positions} == set(nest.names)
-        assert roles.lanes in (*roles.columns, *roles.idle)
+        assert roles.lanes not in roles.batch
         assert all(depends(e.indices, roles.lanes or "") for e in roles.vectors)
         assert roles.is_window == (not roles.scalars)
-        assert set(roles.borders) == {n for n in roles.extents if any(depends(c, n) for c in nest.conditions)}
-        assert set(roles.phases) <= set(roles.borders)
+        assert set(roles.phases) <= nest.borders
 
 
 def test_windows_walk_and_have_borders() -> None:
@@ -100,7 +98,7 @@ def test_windows_walk_and_have_borders() -> None:
     assert roles.is_window
     assert {(w.step, w.apart) for w in roles.walks} == {(1, 1)}
     assert len(roles.walks) == 2
-    assert len(roles.borders) == 4
+    assert len(nest.borders) == 4
 
 
 def test_a_strided_gradient_has_phases() -> None:

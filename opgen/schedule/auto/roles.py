@@ -2,8 +2,8 @@
 
     for b, m, n (lanes): out[b, m, n] = epilogue(sum(k) scalars[b, m, k] * vectors[b, k, n])
 
-In the words of a product of matrices: `rows` (M) are followed by what lanes broadcast alone, `columns` (N) by what they
-read as vectors, `batch` by both, `terms` (K) are summed over.
+In the words of a product of matrices: `columns` (N) are followed by what lanes read as vectors alone, `batch` by what
+they broadcast, too, `terms` (K) are summed over.
 """
 
 from __future__ import annotations
@@ -57,11 +57,6 @@ class Roles:
         """Vectors and scalars, if there is one operand of each and no other."""
         return (self.vectors[0], self.scalars[0]) if len(self.vectors) == len(self.scalars) == 1 else None
 
-    @cached_property
-    def epilogue(self) -> tuple[Load, ...]:
-        """What is read beside the terms, for what is made of a sum: a bias, a residue."""
-        return tuple(e for e in dict.fromkeys(self.nest.outside_loads) if e not in self.operands)
-
     # Loops ------------------------------------------------------------------------------------------
 
     @cached_property
@@ -75,11 +70,6 @@ class Roles:
         return tuple(s.var for s in self.nest.inner_loops)
 
     @cached_property
-    def rows(self) -> tuple[str, ...]:
-        """The loops over results that scalars follow, and vectors do not (M)."""
-        return tuple(n for n in self.nest.names if self._followed(n) == (False, True))
-
-    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The loops over results that vectors follow, and scalars do not (N): that of the lanes, and more."""
         return tuple(n for n in self.nest.names if self._followed(n) == (True, False))
@@ -88,11 +78,6 @@ class Roles:
     def batch(self) -> tuple[str, ...]:
         """The loops over results that both follow."""
         return tuple(n for n in self.nest.names if self._followed(n) == (True, True))
-
-    @cached_property
-    def idle(self) -> tuple[str, ...]:
-        """The loops over results that no operand follows."""
-        return tuple(n for n in self.nest.names if self._followed(n) == (False, False))
 
     @cached_property
     def extents(self) -> Mapping[str, int]:
@@ -119,17 +104,12 @@ class Roles:
         """Whether tiles of a size fill a loop, so that none is shorter."""
         return self.extents[loop] > 0 and self.extents[loop] % size == 0
 
-    # Windows and borders ----------------------------------------------------------------------------
+    # Windows ----------------------------------------------------------------------------------------
 
     @cached_property
     def walks(self) -> tuple[Walk, ...]:
         """How windows walk over what they read."""
         return tuple(walks(self.nest))
-
-    @cached_property
-    def borders(self) -> tuple[str, ...]:
-        """The loops, over results and of the sum, of which conditions speak."""
-        return tuple(n for n in self.extents if n in self.nest.borders)
 
     @property
     def phases(self) -> Mapping[str, int]:
