@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Load, Store
-from opgen.schedule.auto.nests import Nest, Shapes, depends
+from opgen.schedule.auto.nests import Nest, Shapes, coefficient, depends
 from opgen.schedule.cost.sizes import element_of
 from opgen.schedule.cost.traffic import Access
 
@@ -32,10 +31,10 @@ def strides_of(e: Load | Store, names: Sequence[str], shapes: Shapes) -> dict[st
         for name in names:
             if not depends(index, name):
                 continue
-            form = linear(index, name)
-            if form is None or not isinstance(form[0], Const):
+            factor = coefficient(index, name)
+            if factor is None:
                 return None
-            strides[name] = strides.get(name, 0) + int(form[0].value) * size
+            strides[name] = strides.get(name, 0) + factor * size
         if not isinstance(extent, Const):
             return None
         size *= int(extent.value)

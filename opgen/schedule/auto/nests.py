@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -23,7 +23,7 @@ from opgen.loop.walk import (
 )
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.cost.calibration import FULL, SHORT_STEP
-from opgen.schedule.cost.sizes import elements_of
+from opgen.schedule.cost.sizes import element_of, elements_of
 from opgen.schedule.focus import focus_on_loops
 
 Shapes = Mapping[str, tuple[Expr, ...]]
@@ -107,10 +107,7 @@ class Nest:
             for e in walk_expr(condition):
                 match e:
                     case Compare("eq", Binary("mod", inner, Const(int(step))), Const(0)):
-                        for name in self.names:
-                            form = linear(inner, name)
-                            if form is not None and form[0] in (Const(1), Const(-1)):
-                                found[name] = step
+                        found |= {n: step for n in self.names if coefficient(inner, n) in (1, -1)}
         return found
 
 
@@ -242,10 +239,13 @@ def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:
         if size != Const(1) or len(indices) < 2:
             break
         indices.pop()
-    if not indices or any(var in free_vars(i) for i in indices[:-1]):
-        return False
-    form = linear(indices[-1], var)
-    return form is not None and form[0] == Const(1)
+    return bool(indices) and not depends(tuple(indices[:-1]), var) and coefficient(indices[-1], var) == 1
+
+
+def coefficient(e: Expr, var: str) -> int | None:
+    """The constant by which a variable is multiplied; None if it is none, or the expression is not linear in it."""
+    form = linear(e, var)
+    return int(form[0].value) if form is not None and isinstance(form[0], Const) else None
 
 
 def depends(e: Expr | tuple[Expr, ...], var: str) -> bool:
@@ -360,10 +360,9 @@ def in_short_steps(nest: Nest, name: str) -> bool:
 def _step(nest: Nest, access: Load, name: str) -> int:
     """How many elements apart a loop reads; 0 if that is not known."""
     axis = own_axis(access, name)
-    form = None if axis is None else linear(access.indices[axis], name)
-    if axis is None or form is None or not isinstance(form[0], Const):
+    if axis is None:
         return 0
-    return abs(int(form[0].value)) * elements_of(nest.shapes[access.buffer][axis + 1 :], 0)
+    return abs(coefficient(access.indices[axis], name) or 0) * elements_of(nest.shapes[access.buffer][axis + 1 :])
 
 
 def is_told(access: Load, loop: str) -> bool:
@@ -385,9 +384,7 @@ def reduces(nest: Nest) -> bool:
 
 def updates(nest: Nest) -> bool:
     """Whether what is loaded tells which elements are written: several iterations may write one."""
-    own = {o.name for o in nest.allocations}
-    places = (i for s in stores(nest.core) if s.buffer not in own for i in s.indices)
-    return any(isinstance(e, Load) for i in places for e in walk_expr(i))
+    return any(isinstance(e, Load) for s in nest.results for i in s.indices for e in walk_expr(i))
 
 
 def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
@@ -401,19 +398,17 @@ def loops_of_reuse(nest: Nest, vector: str) -> list[str]:
 
 def touched_bytes(nest: Nest) -> int:
     """The size of all that a nest reads and stores to, as far as it is known."""
-    read = {e.buffer: e.dtype.bytes for e in nest.outside_loads}
-    return _known_bytes(nest, read | {s.buffer: s.value.type.dtype.bytes for s in nest.results})
+    return _known_bytes(nest, (*nest.outside_loads, *nest.results))
 
 
 def read_bytes(nest: Nest) -> int:
     """The size of all that a nest reads, as far as it is known."""
-    return _known_bytes(nest, {e.buffer: e.dtype.bytes for e in nest.outside_loads})
+    return _known_bytes(nest, nest.outside_loads)
 
 
-def _known_bytes(nest: Nest, elements: Mapping[str, int]) -> int:
-    """The size of some buffers, whose elements have so many bytes; dimensions that are not known are left out."""
-    shapes = ((nest.shapes[name], size) for name, size in elements.items())
-    return sum(elements_of(shape, 1) * size for shape, size in shapes)
+def _known_bytes(nest: Nest, accesses: Sequence[Load | Store]) -> int:
+    """The size of all buffers that are accessed; dimensions that are not known are left out."""
+    return sum({e.buffer: elements_of(nest.shapes[e.buffer], 1) * element_of(e) for e in accesses}.values())
 
 
 def places_read(nest: Nest) -> set[Load]:

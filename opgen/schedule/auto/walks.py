@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
-from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.nests import Nest, coefficient
 
 
 @dataclass(frozen=True)
@@ -72,15 +71,5 @@ def _walk(load: Load, index: Expr, results: Sequence[str], terms: Sequence[str])
     result, term = [n for n in results if n in names], [n for n in terms if n in names]
     if len(result) != 1 or len(term) != 1:
         return None
-    step, apart = _coefficient(index, result[0]), _coefficient(index, term[0])
-    if step is None or apart is None:
-        return None
-    return Walk(load, result[0], term[0], step, apart)
-
-
-def _coefficient(e: Expr, name: str) -> int | None:
-    """The constant factor of a variable, if it has one that is not 0."""
-    form = linear(e, name)
-    if form is None or not isinstance(form[0], Const):
-        return None
-    return int(form[0].value) or None
+    step, apart = coefficient(index, result[0]), coefficient(index, term[0])
+    return Walk(load, result[0], term[0], step, apart) if step and apart else None
