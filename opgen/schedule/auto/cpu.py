@@ -9,7 +9,7 @@ from opgen.machine import Machine
 from opgen.schedule.auto.choose import Chooser
 from opgen.schedule.auto.kinds import registry
 from opgen.schedule.auto.kinds.kind import Kind
-from opgen.schedule.auto.nests import Nest, conditional_loops, contiguous_loop, nest_of
+from opgen.schedule.auto.nests import Nest, conditional_loops, nest_of
 from opgen.schedule.auto.plain import plain
 from opgen.schedule.auto.site import Among
 from opgen.schedule.auto.trial import Trial
@@ -26,10 +26,9 @@ class CpuNest:
         """Whether a kind was found; without one, threads share the nest."""
         if not self.nest.results:
             return False
-        vector = contiguous_loop(self.nest)
         if self.nest.names[0] in conditional_loops(focus_on_loops(self.trial.kernel, self.nest.names[:1])):
             # not worth the time that a better schedule takes to build
-            self._chosen(registry.QUICK if vector is not None else registry.QUICK_SUMS)
+            self._chosen(registry.QUICK)
             return False
         found = self._chosen(registry.KINDS)
         if not found:

@@ -79,8 +79,5 @@ KINDS: tuple[Kind, ...] = (
 )
 """All, the more special ones first, so that a good plan is found soon."""
 
-QUICK: tuple[Kind, ...] = (PACKED, Elementwise())
+QUICK: tuple[Kind, ...] = (PACKED, Elementwise(), Whole())
 """Those of nests that run only if data say so."""
-
-QUICK_SUMS: tuple[Kind, ...] = (Whole(),)
-"""Those of such nests whose results lie along no loop."""
