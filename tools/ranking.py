@@ -84,7 +84,7 @@ def measured(row: str, line: Pipeline, rounds: int = ROUNDS) -> Iterator[Nest]:
         for option, candidate in enumerate(choice.ranked[:CANDIDATES]):
             path = (*(0 for _ in range(choice.number)), option)
             made = runner.try_to_build(decided(line.kernel, target.machine, Decisions(path, thorough=True)).kernel)
-            if made is not None and candidate.price is not None:
+            if made is not None:
                 built.append((candidate.plan.kind, candidate.price.seconds, made))
         least = _least([made for _, _, made in built], rounds)
         found = [(kind, cost, t / least[0]) for (kind, cost, _), t in zip(built, least, strict=True)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from opgen.machine import Machine
@@ -25,15 +25,18 @@ NONE = "the nest is of another kind"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan, and what a trial of its steps came to; its price, if anybody asked for it; or why it is refused;
-    `beaten`: an override puts another one before it.
-    """
+    """A plan, and what a trial of its steps came to, or why it is refused; `beaten`: another one is put before it."""
 
     plan: Plan | Design
     trial: Trial
-    price: Price | None = None
+    prices: Prices
     refusal: str = ""
     beaten: bool = False
+
+    @cached_property
+    def price(self) -> Price:
+        """Of one that is legal."""
+        return self.prices.of(self.trial.kernel)
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,6 @@ class Chooser:
     """Those that are asked."""
     along: str | None = None
     """The only loop that lanes may go along, if there is such a one."""
-    _prices: dict[int, Price] = field(default_factory=dict)
 
     def run(self) -> bool:
         """Take the steps of the cheapest candidate; whether there was one."""
@@ -73,7 +75,7 @@ class Chooser:
         if not legal:
             self._tell(Choice(loops, 0, (), None, (), refused))
             return False
-        ranked = self._ranked(legal) if len(legal) > 1 or decisions.thorough else legal
+        ranked = sorted(legal, key=_rank) if len(legal) > 1 else legal
         number = len(decisions.options)
         chosen = decisions.choose(ranked[:CANDIDATES])
         steps = tuple(chosen.trial.steps[len(self.trial.steps) :])
@@ -92,41 +94,30 @@ class Chooser:
         """
         standing: list[Candidate] = []
 
-        def wanted(late: bool) -> bool:
-            return everything or not (late or self._is_enough(standing))
+        def is_beaten(kind: str) -> bool:
+            return self._is_enough(standing) or any(is_before(c.plan.kind, kind) for c in standing)
 
-        def beaten(kind: str) -> bool:
-            return any(is_before(c.plan.kind, kind) for c in standing)
+        for otherwise in (False, True) if self.along is None else (False,):
 
-        for kind, plan in self._plans(wanted, lambda name: everything or not beaten(name)):
-            if not plan.otherwise:
-                late = beaten(kind) or self._is_enough(standing)
-                if everything or not late:
-                    made = replace(self._made(plan), beaten=late)
-                    standing.extend([] if made.refusal or late else [made])
-                    yield made
-        if self.along is None and (everything or not standing):
-            for _, plan in self._plans(lambda late: True, lambda name: everything or not standing):
-                if plan.otherwise:
-                    made = self._made(plan)
-                    standing.extend([] if made.refusal else [made])
-                    yield made
+            def wanted(late: bool, all_are: bool = everything or otherwise) -> bool:
+                return all_are or not (late or self._is_enough(standing))
 
-    def _plans(
-        self, wanted: Callable[[bool], bool], asked: Callable[[str], bool]
-    ) -> Iterator[tuple[str, Plan | Design]]:
-        """The plans of the kinds, as long as each is asked."""
-        site = Site(self.nest, self.trial, self.schedule, self.along, wanted)
-        for kind in self.kinds:
-            if asked(kind.name):
+            site = Site(self.nest, self.trial, self.schedule, self.along, wanted)
+            for kind in self.kinds:
+                if not everything and (standing if otherwise else is_beaten(kind.name)):
+                    continue
                 for plan in kind.plans(site, self.machine):
-                    yield kind.name, plan
-                    if not asked(kind.name):
+                    beaten = bool(standing) if otherwise else is_beaten(kind.name)
+                    if beaten and not everything:
                         break
+                    if plan.otherwise == otherwise:
+                        made = self._made(plan, beaten)
+                        standing.extend([] if made.refusal or beaten else [made])
+                        yield made
 
     def _is_enough(self, standing: Sequence[Candidate]) -> bool:
         """Whether a candidate takes little longer than the arithmetic alone, so that no other need be asked for."""
-        return any(self._price(c).seconds <= ENOUGH * self._arithmetic for c in standing)
+        return any(c.price.seconds <= ENOUGH * self._arithmetic for c in standing)
 
     @cached_property
     def _arithmetic(self) -> float:
@@ -134,18 +125,11 @@ class Chooser:
         terms = count_of_terms(self.nest) / terms_at_once(self.nest, self.machine)
         return terms / lanes_of(self.nest, self.machine, None) / self.machine.fma_per_second
 
-    def _price(self, candidate: Candidate) -> Price:
-        """Of a legal candidate, found once."""
-        key = id(candidate.trial)
-        if key not in self._prices:
-            self._prices[key] = self._pricing.of(candidate.trial.kernel)
-        return self._prices[key]
-
     @cached_property
-    def _pricing(self) -> Prices:
+    def _prices(self) -> Prices:
         return Prices(self.trial.kernel, self.nest, self.machine)
 
-    def _made(self, plan: Plan | Design) -> Candidate:
+    def _made(self, plan: Plan | Design, beaten: bool) -> Candidate:
         """What becomes of a plan; there is nothing to decide in the course of it if it is refused."""
         decided = len(self.trial.decisions.options)
         if isinstance(plan, Design):
@@ -156,15 +140,12 @@ class Chooser:
             taken = realise(plan, self.nest, trial, self.machine)
         if not taken:
             self.trial.decisions.fail(decided)
-        return Candidate(plan, trial, refusal="" if taken else trial.refusal or NONE)
-
-    def _ranked(self, legal: Sequence[Candidate]) -> list[Candidate]:
-        """The cheapest first, those before which others were put after all others; what is there for want of others in
-        its order.
-        """
-        priced = [replace(c, price=self._price(c)) for c in legal]
-        return sorted(priced, key=lambda c: (c.plan.otherwise, c.beaten, 0 if c.plan.otherwise else _seconds(c)))
+        return Candidate(plan, trial, self._prices, "" if taken else trial.refusal or NONE, beaten)
 
 
-def _seconds(candidate: Candidate) -> float:
-    return 0.0 if candidate.price is None else candidate.price.seconds
+def _rank(candidate: Candidate) -> tuple[bool, bool, float]:
+    """The cheapest first, those before which others were put after all others; what is there for want of others in its
+    order.
+    """
+    late = candidate.plan.otherwise
+    return late, candidate.beaten, 0.0 if late else candidate.price.seconds
