@@ -103,14 +103,14 @@ class Private:
 @dataclass(frozen=True)
 class Operand:
     """What is read, where it is not read in place: a `copy` of it as a whole, or a panel of what one iteration of `at`
-    reads, with its dimensions in `order`.  It is made in squares that are transposed, or in rows of vectors of `lanes`,
-    each where a loop `filled` first reads it, if there is one; in the type that is computed with if `wide`.  The copy's
-    name ends in `ending`.
+    reads, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is made in squares that
+    are transposed, or in rows of vectors of `lanes`, each where a loop `filled` first reads it, if there is one; in the
+    type that is computed with if `wide`.  The copy's name ends in `ending`.
     """
 
     buffer: str
-    placement: Literal["copy", "panel"]
-    order: tuple[int, ...]
+    placement: Literal["copy", "panel", "moved"]
+    order: tuple[int, ...] = ()
     at: Handle | None = None
     ending: str = "packed"
     lanes: int = 0
@@ -123,8 +123,8 @@ class Operand:
         return Operand(buffer, "panel", tuple(range(rank)), at, "panel", lanes, filled, wide=True)
 
     def __str__(self) -> str:
-        where = f"panel at {self.at}" if self.placement == "panel" else "copy"
-        return f"{self.buffer} {where} {list(self.order)}"
+        where = self.placement if self.at is None else f"{self.placement} at {self.at}"
+        return f"{self.buffer} {where} {list(self.order) if self.order else ''}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class Result:
 @dataclass(frozen=True)
 class Plan:
     """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
-    lanes; `terms`: those of the sum, some of them `unrolled`; `tile`: those unrolled inside of the terms; `squares`:
-    two pieces of the same size that are transposed in registers; `threads`: loops that threads share, fused as far as
-    they are independent; `ends`: what is done for conditions, if it is legal.  A plan for want of others (`otherwise`)
-    is tried only if there are none.
+    lanes; `terms`: those of the sum, some of them `unrolled`; `tile`: those unrolled inside of the terms; `matrix`:
+    rows, columns and terms of a tile for a matrix unit, inside of these; `squares`: two pieces of the same size that
+    are transposed in registers; `threads`: loops that threads share, fused as far as they are independent; `ends`: what
+    is done for conditions, if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
     """
 
     kind: str
@@ -162,6 +162,7 @@ class Plan:
     unrolled: tuple[Handle, ...] = ()
     tile: tuple[Handle, ...] = ()
     private: tuple[Private, ...] = ()
+    matrix: tuple[Handle, ...] = ()
     squares: tuple[Handle, Handle] | None = None
     ahead: tuple[Ahead, ...] = ()
     operands: tuple[Operand, ...] = ()
@@ -175,7 +176,7 @@ class Plan:
 
     def _parts(self) -> Iterator[str]:
         yield f"lanes {self.lanes}" if self.lanes else ""
-        for name in ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "private", "ahead", "ends"):
+        for name in _LISTS:
             values = getattr(self, name)
             yield f"{_WORDS.get(name, name)} {', '.join(map(str, values))}" if values else ""
         yield f"squares {', '.join(self.squares)}" if self.squares else ""
@@ -183,4 +184,5 @@ class Plan:
         yield f"threads {', '.join(self.threads)}" if self.threads else ""
 
 
+_LISTS = ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "matrix", "private", "ahead", "ends")
 _WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums", "ahead": "prefetch"}

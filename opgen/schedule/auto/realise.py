@@ -1,5 +1,6 @@
-"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, what is carried, partial sums,
-lanes, prefetches, panels, results that are transposed, threads, squares, stores.
+"""A plan made of steps, in one order for all kinds: joins and cuts, the order of loops, what is carried, copies that
+are moved, tiles for a matrix unit, partial sums, lanes, prefetches, panels, results that are transposed, threads,
+squares, stores.
 
 Loops are found by their handles: what a handle is called in the kernel is decided here, and nowhere else.
 """
@@ -19,6 +20,7 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import (
     Carry,
+    ComputeAt,
     Fill,
     Flatten,
     Pack,
@@ -29,6 +31,7 @@ from opgen.schedule.steps import (
     Split,
     Step,
     Stream,
+    Tensorize,
     Transpose,
     Unroll,
     Vectorize,
@@ -67,6 +70,12 @@ class _Realiser:
             if operand.placement == "copy":
                 self._packed(operand)
         self._arrange()
+        for operand in plan.operands:
+            if operand.placement == "moved" and operand.at is not None:
+                self._moved(operand.buffer, operand.at)
+        if plan.matrix:
+            row, column, depth = map(self._name, plan.matrix)
+            self._take(Tensorize(row, column, depth, self.trial.fresh("tiles")))
         for private in plan.private:
             self._partial(private)
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
@@ -133,7 +142,7 @@ class _Realiser:
             self._sorted()
         self._carry()
         if plan.terms:
-            inside = (*plan.terms, *plan.tile, *([] if plan.lanes is None else [plan.lanes]))
+            inside = (*plan.terms, *plan.tile, *(plan.matrix or [n for n in (plan.lanes,) if n is not None]))
             self._take(Reorder(tuple(map(self._name, inside if apart else (*plan.order, *inside)))))
 
     def _standing(self, handle: Handle) -> Handle:
@@ -212,6 +221,11 @@ class _Realiser:
         self._take(*steps)
         if operand.filled is not None:
             self.trial.take(Fill(name, self._name(operand.filled)))
+
+    def _moved(self, copy: str, at: Handle) -> None:
+        """A copy that was made before, in each iteration of a loop; by threads, if they do not share this one."""
+        self._take(ComputeAt(copy, self._name(at)))
+        transposed_blocks(self.trial, copy, self.machine.vector_bytes, () if at in self.plan.threads else None)
 
     def _transpose_results(self) -> None:
         """The results in rows that are transposed as they are copied out, unless that is done."""

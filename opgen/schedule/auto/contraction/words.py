@@ -1,4 +1,5 @@
-"""A contraction made ready for its terms to be taken several at a time, by the dot products that the CPU has.
+"""A contraction made ready for its terms to be taken several at a time, by the dot products or the matrix unit that the
+CPU has, and the copies in which those of one read lie side by side.
 
 Pairs of bfloat16 are taken as they are given.  Of bytes one factor must be without a sign and the other signed: one is
 copied with the other sign, if need be, and what is added to them is summed apart.
@@ -6,6 +7,9 @@ copied with the other sign, if need be, and what is added to them is summed apar
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
@@ -13,14 +17,17 @@ from opgen.loop.nodes import Load
 from opgen.loop.walk import free_vars, holds_loop
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
+from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_axis, with_last
+from opgen.schedule.auto.plan import Handle, Operand, Plan
+from opgen.schedule.auto.realise import realise
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import PAIR_BYTES
-from opgen.schedule.steps import Distribute, Pack, Pad, Recode
+from opgen.schedule.steps import Distribute, Pack, Pad, Pair, Permute, Recode, Step, Tighten
 
 BYTES = (UINT8, INT8)
 
@@ -32,6 +39,45 @@ def as_words(site: Site, machine: Machine, loop: str) -> Prepared | None:
     if not machine.quads or len(_factors(site.nest)) != 2:
         return None
     return site.once(("words", loop), lambda: _of_bytes(site, machine, loop))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What is read of which several terms are taken at once: as it lies, if it may be `in_place` and that is legal,
+    else from a copy with its dimensions in this `order`.
+    """
+
+    load: Load
+    order: tuple[int, ...]
+    in_place: bool
+
+
+def in_words(trial: Trial, loop: str, factors: Sequence[Factor], before: Sequence[Step] = ()) -> dict[str, Load] | None:
+    """Take several steps of a loop at once, after some others; the copies that were made for it, by their names, each
+    of what one read takes, or None if it is not legal.
+    """
+    fresh = [trial.fresh(f"{f.load.buffer}_pairs") for f in factors]
+    choices = ([f.load.buffer, n] if f.in_place else [n] for f, n in zip(factors, fresh, strict=True))
+    for first, second in product(*choices):
+        steps = (*before, Pair(loop, first, second))
+        if trial.take(*steps) or trial.take(Tighten(loop), *steps):
+            copies = {n: f for f, n in zip(factors, fresh, strict=True) if n in (first, second)}
+            turned = (Permute(n, f.order) for n, f in copies.items() if f.order != tuple(range(len(f.order))))
+            return {n: f.load for n, f in copies.items()} if trial.take(*turned) else None
+    return None
+
+
+def with_copies(
+    plan: Plan, nest: Nest, trial: Trial, machine: Machine, copies: Iterable[str], moved: Mapping[str, Handle]
+) -> bool:
+    """Take the steps of a plan, and those that make copies: as a whole, or some `moved` into a loop; whether they were
+    legal.
+    """
+    for name in copies:
+        if name not in moved:
+            transposed_blocks(trial, name, machine.vector_bytes)
+    there = tuple(Operand(name, "moved", at=at) for name, at in moved.items())
+    return realise(replace(plan, operands=(*plan.operands, *there)), nest, trial, machine)
 
 
 def _factors(nest: Nest) -> list[Load]:
@@ -71,10 +117,14 @@ def _padded(nest: Nest, trial: Trial) -> list[str]:
     made: list[str] = []
     for e in _factors(nest):
         name = trial.fresh(f"{e.buffer}_padded")
-        walked = [d for d, i in enumerate(e.indices) if len(free_vars(i) & nest.borders) > 1]
-        if walked and trial.take(Pad(e.buffer, tuple(walked), name)):
+        if (dims := walked(nest, e)) and trial.take(Pad(e.buffer, dims, name)):
             made.append(name)
     return made
+
+
+def walked(nest: Nest, e: Load) -> tuple[int, ...]:
+    """The dimensions that a window walks over, and beyond the ends of."""
+    return tuple(d for d, i in enumerate(e.indices) if len(free_vars(i) & nest.borders) > 1)
 
 
 def _packed(trial: Trial, loop: str) -> list[str]:

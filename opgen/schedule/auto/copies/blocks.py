@@ -11,7 +11,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import SMALLEST_SQUARE
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Parallel, Reorder, Split, Step, Transpose, Vectorize
+from opgen.schedule.steps import Pack, Parallel, Permute, Reorder, Split, Step, Transpose, Vectorize
 
 
 def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
@@ -25,7 +25,7 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     last = [f"{copy}_{d}" for d in range(rank - 2, rank)]
     sizes = {n: e for n in last if (e := loops.get(n)) is not None}
     edge = max(1, vector_bytes // buffer.dtype.bytes)
-    if _order(trial, copy)[-1:] == (rank - 1,):
+    if _order(trial, copy)[-1:] in ((), (rank - 1,)):
         shared = _shared(trial, [*outer, last[0]] if around is None else around)
         return row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
     while sizes and edge > min(sizes.values()):
@@ -61,8 +61,9 @@ def _rows_of(trial: Trial, copy: str, outer: Sequence[str], first: str) -> list[
 
 
 def _order(trial: Trial, copy: str) -> tuple[int, ...]:
-    """The dimensions of the argument in the order of a copy's."""
-    return next((s.order for s in reversed(trial.steps) if isinstance(s, Pack) and s.name == copy), ())
+    """The dimensions of the argument in the order of a copy's; none if they stayed as they were."""
+    made = (s for s in reversed(trial.steps) if isinstance(s, Pack | Permute))
+    return next((s.order for s in made if copy == (s.name if isinstance(s, Pack) else s.buffer)), ())
 
 
 def row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
