@@ -26,7 +26,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements, reused, split_phases
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
-from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis, worth_lanes
+from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
 from opgen.schedule.auto.plan import Handle, Plan
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, terms_at_once
@@ -69,7 +69,7 @@ def _tiled(on: Prepared, machine: Machine) -> bool:
     """A tile of results, and the copies of what its terms read; a large one in blocks, if that is legal."""
     trial, loop = on.trial, on.loop
     copies = _taken(on, machine)
-    if copies is None or not worth_lanes(trial.nest(loop), loop):
+    if copies is None:
         return False
     phases = split_phases(trial.nest(loop), trial)
     if loop in phases.quotients:  # its places take turns: lanes would go along none of them
