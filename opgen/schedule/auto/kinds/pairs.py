@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import cast
 
 from opgen.dtypes import BFLOAT16
@@ -147,22 +146,18 @@ def _in_blocks(
     plan: Plan, copies: Mapping[str, Load], nest: Nest, vector: str, machine: Machine
 ) -> tuple[Plan, dict[str, Handle]]:
     """The plan with blocks of vectors outside of all loops in which the same of a large copy is read, and in which loop
-    the copy is made; none if there is no such copy, or a block leaves no room in the second cache.
+    the copy is made; none if there is no such copy.
     """
-    memory, extents = Memory(machine), Roles.of(nest).extents
-    sizes = {n: elements(nest, e.buffer) * e.dtype.bytes for n, e in copies.items() if depends(e.indices, vector)}
-    large = next((n for n, size in sizes.items() if not memory.holds(size, 2)), None)
+    vectors = {n: e for n, e in copies.items() if depends(e.indices, vector)}
+    sizes = {n: elements(nest, e.buffer) * e.dtype.bytes for n, e in vectors.items()}
+    large = next((n for n, size in sizes.items() if not Memory(machine).holds(size, 2)), None)
     blocks = next((c.outer for c in plan.cuts if c.loop == vector and c.tail == "exact"), None)
     if plan.carried:
         return plan, dict.fromkeys(copies, plan.carried[-1].term)
     if large is None or blocks not in plan.order:
         return plan, {}
     read = next(e for e in nest.outside_loads if e.buffer == large)
-    pieces = {c.outer: (c.loop, -(-extents[c.loop] // c.size)) for c in plan.cuts if c.loop in extents}
-    loops = {n: pieces.get(n, (n, extents.get(n, 1))) for n in plan.order}
     outside = plan.order[: plan.order.index(blocks) + 1]
-    around = tuple(n for n in outside if depends(read.indices, loops[n][0]))
-    if not memory.holds(sizes[large] / prod(loops[n][1] for n in around), 2):
-        return plan, {}
+    around = tuple(n for n in outside if depends(read.indices, n.partition(".")[0]))
     order = (*around, *(n for n in plan.order if n not in around))
     return replace(plan, order=order, threads=around), {large: blocks}
