@@ -17,7 +17,6 @@ from typing import cast
 from opgen.dtypes import BFLOAT16
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.nest import Contraction
 from opgen.schedule.auto.contraction.prepared import Prepared, waiting
 from opgen.schedule.auto.contraction.words import BYTES, Factor, as_words, in_words, with_copies
@@ -29,7 +28,6 @@ from opgen.schedule.auto.nests import Nest, depends, is_contiguous, own_axis
 from opgen.schedule.auto.plan import Handle, Plan
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.site import Site, terms_at_once
-from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import walks
 from opgen.schedule.cost.calibration import FAR_READS
 from opgen.schedule.cost.memory import Memory
@@ -98,14 +96,11 @@ def _taken(on: Prepared, machine: Machine) -> dict[str, Load] | None:
     if len(factors) != 2 or not scalar or not all(reused(nest, e.buffer) for e in factors):
         return None
     bfloat16 = factors[0].dtype == BFLOAT16
-    if bfloat16:
-        _joined(nest, trial)
-        nest = trial.nest(vector)
     terms = [s.var for s in nest.inner_loops]
     for loop in terms if bfloat16 else _by_fill(nest, terms, machine):
         inside = () if bfloat16 else tuple(Regroup(loop, n) for n in terms[terms.index(loop) + 1 :])
-        found = [Factor(e, _order(e, vector, loop), not depends(e.indices, vector)) for e in _factors(nest)]
-        if len(found) == 2 and (copies := in_words(trial, loop, found, inside)) is not None:
+        found = [Factor(e, _order(e, vector, loop), not depends(e.indices, vector)) for e in factors]
+        if (copies := in_words(trial, loop, found, inside)) is not None:
             return copies
     return None
 
@@ -120,15 +115,6 @@ def _by_fill(nest: Nest, terms: list[str], machine: Machine) -> list[str]:
     """
     extents, size = Roles.of(nest).extents, terms_at_once(nest, machine)
     return sorted(terms, key=lambda n: (-(-extents[n] // size) * size / max(1, extents[n]), -extents[n]))
-
-
-def _joined(nest: Nest, trial: Trial) -> None:
-    """Where rows of terms have an odd last one: with as many of the loops over terms as make their number even."""
-    names = [s.var for s in nest.inner_loops]
-    odd = [(constant_extent(s) or 0) % 2 == 1 for s in reversed(nest.inner_loops)]
-    needed = next((k for k, is_odd in enumerate(odd) if not is_odd), len(odd)) + 1
-    if odd[0]:
-        trial.joined(names[-needed:])
 
 
 def _order(e: Load, vector: str, depth: str) -> tuple[int, ...]:
