@@ -14,7 +14,7 @@ from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
 from opgen.loop.nodes import Load
-from opgen.loop.walk import free_vars, holds_loop
+from opgen.loop.walk import free_vars
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.copies.blocks import transposed_blocks
@@ -89,11 +89,6 @@ def _factors(nest: Nest) -> list[Load]:
 
 def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
     trial, start = site.trial.fork(), len(site.trial.steps)
-    *_, last = trial.joined(site.nest.names)  # places of maps side by side, where no window walks over them
-    if not holds_loop(trial.kernel.body, loop):
-        if loop != site.nest.names[-1]:
-            return None
-        loop = last
     made = [*(_padded(site.nest, trial) if site.nest.conditions else []), *_packed(trial, loop)]
     nest = trial.nest(loop)
     factors = _factors(nest)
