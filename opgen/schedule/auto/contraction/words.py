@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 
 from opgen.dtypes import BFLOAT16, INT8, UINT8
 from opgen.loop.nodes import Load
@@ -19,7 +18,6 @@ from opgen.machine import Machine
 from opgen.schedule.auto.contraction.prepared import Prepared, as_given
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import Marks
-from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.nests import Nest, depends, is_contiguous, nests, own_axis, with_last
 from opgen.schedule.auto.plan import Handle, Operand, Plan
 from opgen.schedule.auto.realise import realise
@@ -93,9 +91,8 @@ def _of_bytes(site: Site, machine: Machine, loop: str) -> Prepared | None:
     nest = trial.nest(loop)
     factors = _factors(nest)
     if factors[0].dtype == factors[1].dtype:
-        chosen = min(factors, key=lambda e: _work(nest, e, factors))
-        name = trial.fresh(f"{chosen.buffer}_recoded")
-        if not trial.take(Recode(chosen.buffer, name)):
+        name = trial.fresh(f"{factors[0].buffer}_recoded")
+        if not trial.take(Recode(factors[0].buffer, name)):
             return None
         made.append(name)
     first, second = (trial.fresh(f"{e.buffer}_sums") for e in factors)
@@ -137,13 +134,6 @@ def _packed(trial: Trial, loop: str) -> list[str]:
         if across and trial.take(Pack(e.buffer, with_last(len(e.indices), axis or 0), name)):
             made.append(name)
     return made
-
-
-def _work(nest: Nest, recoded: Load, factors: list[Load]) -> int:
-    """What is copied, and what is added up of the other factor, if one is copied with the other sign."""
-    other = next(e for e in factors if e is not recoded)
-    extents = Roles.of(nest).extents
-    return elements(nest, recoded.buffer) + prod(n for v, n in extents.items() if depends(other.indices, v))
 
 
 def _scheduled(site: Site, trial: Trial, name: str) -> None:
