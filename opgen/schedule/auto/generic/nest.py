@@ -39,7 +39,6 @@ from opgen.schedule.cost.calibration import (
     OPEN_TERMS,
     OPEN_TILES,
     OPEN_UNROLLED,
-    OPERANDS,
     POSITIONS,
 )
 from opgen.schedule.steps import Version
@@ -61,7 +60,7 @@ class GenericNest(LaneNest):
         made = 0
         panels = self._panels(nest)
         if panels or worth_lanes(nest, self.vector):
-            for chosen in _versions(nest, self.vector, self.lanes, self._masked, self._tall):
+            for chosen in _versions(nest, self.vector, self.lanes, self._masked):
                 near = chosen.carried or chosen.paddings
                 copied = [p for p in panels if near or p.transposed]
                 made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
@@ -84,11 +83,6 @@ class GenericNest(LaneNest):
     def _masked(self) -> bool:
         return self.machine.vector_bytes >= MASKED_BYTES
 
-    @property
-    def _tall(self) -> bool:
-        """Whether there are registers for tiles of twice as many positions, by two vectors."""
-        return self.machine.registers >= 2 * 2 * POSITIONS + OPERANDS
-
     def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
         """A version and its schedule."""
         if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
@@ -103,7 +97,7 @@ def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | Non
     return next(found, None)
 
 
-def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> Iterator[Chosen]:
+def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Chosen]:
     """The calls that get a version."""
     at_borders = borders(nest)
     steps = nest.phases
@@ -126,10 +120,6 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool, tall: bool) -> 
         if not mixes(nest, vector) and not steps:
             yield from _blocked(nest, vector, at_borders, wide)
         needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
-        if tall and mixes(nest, vector) and not steps and _taps(nest) == 1:
-            for condition, chosen in _bordered(needed, tile, 2 * POSITIONS, True):
-                divided = b.compare("eq", b.mod(b.var(at_borders[tile].small), 2 * POSITIONS), 0)
-                yield Chosen(b.both(b.both(condition, divided), wide), 2 * POSITIONS, chosen)
         for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
             yield Chosen(b.both(condition, wide), positions, chosen)
     elif tile is not None and not steps and tile not in nest.borders:
