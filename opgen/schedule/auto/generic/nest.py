@@ -36,7 +36,6 @@ from opgen.schedule.cost.calibration import (
     OPEN_SMALL,
     OPEN_TAPS,
     OPEN_TAPS_MOST,
-    OPEN_TERMS,
     OPEN_TILES,
     OPEN_UNROLLED,
     POSITIONS,
@@ -132,15 +131,10 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
 
 
 def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
-    """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near;
-    two loops of these if rows are long.
-    """
-    sums = [s.stop for s in nest.inner_loops[:3]]
-    divided = b.both(b.both(b.compare("eq", b.mod(size, OPEN_POSITIONS), 0), b.compare("ge", sums[0], 1)), wide)
-    if len(sums) == 3:
-        long = b.both(b.compare("ge", sums[1], 1), b.compare("ge", sums[2], OPEN_TERMS))
-        yield Chosen(b.both(divided, long), OPEN_POSITIONS, {}, None, 2)
-    yield Chosen(divided, OPEN_POSITIONS, {}, None, 1)
+    """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near."""
+    divided = b.compare("eq", b.mod(size, OPEN_POSITIONS), 0)
+    some = b.compare("ge", nest.inner_loops[0].stop, 1)
+    yield Chosen(b.both(b.both(divided, some), wide), OPEN_POSITIONS, {}, None, 1)
 
 
 def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
