@@ -299,8 +299,6 @@ OPEN_POSITIONS = 8
 """positions: of a tile that lie side by side; numbers of channels are often multiples of it [not recorded]"""
 OPEN_PHASES = 4
 """positions: of a window's tile, for each phase of a stride [not recorded]"""
-OPEN_FEW = 3
-"""positions: the same for fewer: the channels of a picture [not recorded]"""
 OPEN_TAPS = 9
 """taps: of a window of which many are done in one body [not recorded]"""
 OPEN_TAPS_MOST = 25

@@ -30,7 +30,6 @@ from opgen.schedule.auto.nests import (
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.cost.calibration import (
     MASKED_BYTES,
-    OPEN_FEW,
     OPEN_PHASES,
     OPEN_POSITIONS,
     OPEN_SMALL,
@@ -124,10 +123,10 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
     elif tile is not None and not steps and tile not in nest.borders:
         size = next(s.stop for s in nest.loops if s.var == tile)
         side_by_side = _side_by_side(nest, vector, tile)
+        positions = OPEN_POSITIONS if side_by_side else POSITIONS
         if side_by_side:
             yield from _carried(nest, size, wide)
-        for positions in (OPEN_POSITIONS, OPEN_FEW) if side_by_side else (POSITIONS,):
-            yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
+        yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
 
 
 def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
