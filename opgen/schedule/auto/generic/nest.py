@@ -59,9 +59,7 @@ class GenericNest(LaneNest):
         panels = self._panels(nest)
         if panels or worth_lanes(nest, self.vector):
             for chosen in _versions(nest, self.vector, self.lanes, self._masked):
-                near = chosen.carried or chosen.paddings
-                copied = [p for p in panels if near or p.transposed]
-                made += self.trial.attempt(partial(self._version, nest, chosen, copied, f"v{made + 1}"))
+                made += self.trial.attempt(partial(self._version, nest, chosen, panels, f"v{made + 1}"))
         return made > 0
 
     def _panels(self, nest: Nest) -> list[Panel]:
