@@ -68,17 +68,9 @@ class Padding:
         return known if small is None else b.both(known, b.compare("eq", b.var(border.small), small))
 
     def least(self, tile: int) -> int:
-        """The smallest size (the smaller of the two) at which no tile touches both ends of the border."""
-        border, stride = self.border, self.border.stride
-        if self.short is None:
-            return tile
-        if border.backward:
-            first = (stride * tile - 1 + self.offset) // stride + 1
-            last = tile - (self.offset - border.reach) // stride
-        else:
-            first = (stride * (tile - 1) + border.reach - self.offset + self.short) // stride + 1
-            last = tile - (-self.offset) // stride
-        return max(first, last, tile)
+        """A size (the smaller of the two) from which on no tile touches both ends of the border."""
+        reach = 0 if self.short is None else max(self.offset, self.border.reach - self.offset)
+        return tile - (-reach // self.border.stride)
 
 
 def paddings(border: Border) -> Iterator[Padding]:
