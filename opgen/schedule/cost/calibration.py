@@ -308,8 +308,6 @@ OPEN_TILES = ((7, 1), (2, 4), (4, 2))
 recorded]"""
 OPEN_SMALL = 16
 """places: in a row of a map of which one vector's part stays in the first cache [not recorded]"""
-OPEN_CARRIED_ROWS = 8
-"""rows: whose sums are carried from one such block to the next [E029]"""
 OPEN_UNROLLED = 16
 """taps: the most that are unrolled so that phases are decided [not recorded]"""
 OPEN_SUMS = 4 / 5

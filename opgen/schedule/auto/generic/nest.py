@@ -103,14 +103,8 @@ def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Cho
     inner = {s.var for s in nest.inner_loops}
     wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
     if inner & set(at_borders) and (tile is None or not mixes(nest, vector)):
-        sums = [s.stop for s in nest.inner_loops]
-        some: Expr = b.TRUE
-        for size in sums[:2]:
-            some = b.both(some, b.compare("ge", size, 1))
-        carried = mixes(nest, vector)
         for condition, chosen in _bordered(at_borders, None, 0):
-            known = b.both(condition, some) if carried else condition
-            yield Chosen(b.both(known, wide), 0, chosen, None, int(carried))
+            yield Chosen(b.both(condition, wide), 0, chosen)
     elif tile in at_borders:
         positions = OPEN_PHASES if steps and not mixes(nest, vector) else POSITIONS
         if not mixes(nest, vector) and not steps:
@@ -131,7 +125,7 @@ def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
     """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near."""
     divided = b.compare("eq", b.mod(size, OPEN_POSITIONS), 0)
     some = b.compare("ge", nest.inner_loops[0].stop, 1)
-    yield Chosen(b.both(b.both(divided, some), wide), OPEN_POSITIONS, {}, None, 1)
+    yield Chosen(b.both(b.both(divided, some), wide), OPEN_POSITIONS, {}, None, True)
 
 
 def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:

@@ -13,7 +13,7 @@ from opgen.schedule.auto.generic.borders import Padding
 from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes, rows
 from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import OPEN_CARRIED_ROWS, OPEN_SUMS, OPEN_UNROLLED, PARALLEL
+from opgen.schedule.cost.calibration import OPEN_SUMS, OPEN_UNROLLED, PARALLEL
 from opgen.schedule.split import Tail
 from opgen.schedule.steps import Carry, Parallel, Partition, Reorder, Skew, Split, Step, Unroll, Vectorize
 
@@ -27,8 +27,8 @@ class Chosen:
     paddings: dict[str, Padding]
     rows: tuple[str, int] | None = None
     """Of a window: another loop whose positions share what they read, in tiles of so many."""
-    carried: int = 0
-    """How many of the reduction's loops go outside of the tiles, which divide the results then."""
+    carried: bool = False
+    """Whether the reduction's first loop goes outside of the tiles, which divide the results then."""
 
     def named(self, suffix: str) -> Chosen:
         """The same in the version's own names of loops."""
@@ -109,14 +109,11 @@ class Tiled:
         within = [] if contraction else [n for n in remainders if n.startswith(tile.removesuffix("_q"))]
         outer = [n for n in outer if n not in within]
         taps = [s.var for s in nest.inner_loops]
-        if len(taps) < self.chosen.carried:
-            return False
-        at = v_o
-        for _ in range(self.chosen.carried):
-            at = taps.pop(0)
+        if self.chosen.carried:
             after = order[order.index(self.vector) + 1]
-            steps.append(Carry(at, after))
-            outer.insert(outer.index({tile: t_o}.get(after, after)), at)
+            steps.append(Carry(taps[0], after))
+            outer.insert(outer.index({tile: t_o}.get(after, after)), taps[0])
+        at = taps.pop(0) if self.chosen.carried else v_o
         unrolled = [n for n in (*remainders, *self._unrolled(nest, tile, remainders)) if n not in within]
         steps += [split, *splits, Reorder((*outer, *taps, t_i, *within, *inside))]
         steps += [Unroll(n) for n in (*unrolled, t_i, *within, *inside[:-1])]
@@ -190,15 +187,7 @@ class Tiled:
         splits, inside, v_o = self.lanes.split(min(2, room), self.trial.fresh)
         around = [n for n in nest.names if n not in (self.vector, *tiled)]
         reductions = [s.var for s in nest.inner_loops]
-        steps: list[Step] = []
-        ahead: list[str] = []
-        if self.chosen.carried:
-            block, rest = (self.trial.fresh(f"{reductions[1]}_{part}") for part in "oi")
-            ahead = [reductions[0], block]
-            steps.append(Split(reductions[1], OPEN_CARRIED_ROWS, "min", block, rest))
-            steps += [Carry(n, nest.names[0]) for n in ahead]
-            reductions = [rest, *reductions[2:]]
-        steps += [*splits, Reorder((*ahead, *around, v_o, *reductions, *reversed(tiled), *inside))]
+        steps: list[Step] = [*splits, Reorder((*around, v_o, *reductions, *reversed(tiled), *inside))]
         steps += [*(Unroll(n) for n in (*tiled, *inside[:-1])), Vectorize(inside[-1])]
         if not self.trial.take(*steps):
             return False
