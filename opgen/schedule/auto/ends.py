@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
-
 from opgen.loop import build as b
 from opgen.loop.analysis.bounds import Context
-from opgen.loop.nodes import Compare, Const, Expr
-from opgen.loop.walk import free_vars, substitute_expr
+from opgen.loop.nodes import Compare, Expr
+from opgen.loop.walk import free_vars
 from opgen.passes.decide import EFFORT
-from opgen.passes.fold import fold_all
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.cuts import Cut
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.cost.calibration import BORDER
 from opgen.schedule.steps import Partition
 
 
@@ -58,24 +53,6 @@ def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int
     if not hold(first, last):
         return cuts
     return (() if hold(0, last) else cuts[:1]) + (() if hold(first, extent) else cuts[1:])
-
-
-def decided(loop: str, extent: int, conditions: Sequence[Expr], inside: dict[str, int]) -> tuple[int, ...]:
-    """The ends of a loop at which conditions depend on where in the tile one is, set apart; none if it is not so."""
-    about = [p for c in conditions for p in conjuncts(c) if loop in free_vars(p) and free_vars(p) <= {loop, *inside}]
-    if not about or not any(free_vars(p) & set(inside) for p in about):
-        return ()
-    places = [dict(zip(inside, values, strict=True)) for values in product(*map(range, inside.values()))]
-
-    def sure(at: int) -> bool:
-        values = [{n: Const(v) for n, v in {**place, loop: at}.items()} for place in places]
-        return all(fold_all(substitute_expr(p, v)) == Const(True, p.type) for p in about for v in values)
-
-    first = next((i for i in range(min(BORDER, extent)) if sure(i)), 0)
-    last = next((i for i in range(min(BORDER, extent)) if sure(extent - 1 - i)), 0)
-    if first + last == 0 or first + last >= extent:
-        return ()
-    return tuple(c for c in (first, -last) if c)
 
 
 def _bounds(e: Expr, loop: str) -> bool:

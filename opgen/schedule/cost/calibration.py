@@ -258,9 +258,6 @@ TRANSPOSED_EDGE = 64
 """rows: the edge of a larger block, whose lines and pages are kept even if they lie a power of two apart [E103]"""
 TRANSPOSED_TWICE = 1.08
 """factor: what may be done twice where larger blocks overlap, of what smaller ones do [E103]"""
-BORDER = 8
-"""iterations: the most at either end of a reduction that are set apart, where conditions hold for some of a tile [not
-recorded]"""
 
 # Windows ------------------------------------------------------------------------------------------------------------
 RESULTS = 14

@@ -18,7 +18,7 @@ from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.contraction.orders import Block, Order, Orders, Shape
 from opgen.schedule.auto.contraction.tile import TileRule
 from opgen.schedule.auto.copies.prepare import Phases, split_phases
-from opgen.schedule.auto.ends import decided, needed
+from opgen.schedule.auto.ends import needed
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, loops_of_reuse, own_axis, read_bytes
 from opgen.schedule.auto.plan import Ahead, Carried, Cut, Ends, Plan
@@ -229,9 +229,8 @@ class Contraction(LaneNest):
         return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
 
     def _ends(self) -> tuple[Ends, ...]:
-        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  So are the ends
-        of a reduction where conditions hold for some positions of the tile only.  Which taps a phase takes is asked
-        once a tile: to unroll them is no faster, and much code for large strides.
+        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  Which taps a phase
+        takes is asked once a tile: to unroll them is no faster, and much code for large strides.
         """
         positions = [n for n in self.tile if n != self.vector]
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
@@ -245,8 +244,6 @@ class Contraction(LaneNest):
         ends: list[Ends] = []
         if prod(e for _, e in known) * accumulators <= UNROLLED:
             ends += [Ends(n) for n, _ in known]
-        else:
-            ends += [Ends(n, at) for n, e in known if (at := decided(n, e, conditions, self._inside))]
         for n in positions:
             tiles = -(-self._extent(n) // self.tile[n])
             cuts: tuple[int, ...] = (1, -1) if tiles > 2 else (1,) if tiles > 1 else ()
@@ -255,11 +252,6 @@ class Contraction(LaneNest):
             if cuts:
                 ends.append(Ends(f"{n}.o", cuts))
         return tuple(ends)
-
-    @property
-    def _inside(self) -> dict[str, int]:
-        """The loops that a tile holds whole, and their extents."""
-        return {n: e for n, e in self.tile.items() if n != self.vector and e == self._extent(n)}
 
 
 def tiled(trial: Trial, loop: str, lanes: int, machine: Machine) -> bool:
