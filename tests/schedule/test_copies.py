@@ -127,19 +127,6 @@ def test_rows_that_crowd_each_other(seed: int, dtype: str) -> None:
     assert_right(rows_of(dtype, groups, m, n, rng.choice([17, 33])), seed, False, CROWDED)
 
 
-def test_what_lanes_read_of_rows_far_apart_is_copied_in_panels() -> None:
-    """Where enough tiles read it, the lines do not find places as they are, and fetching them would be felt."""
-    text = assert_right(rows_of("float32", 1, 35, 256, 24), 0, False, CROWDED)
-    for step in ("pack b 0, 1, 2 at=j_o -> b_panel", "vectorize b_panel_2_l", "parallel j_o"):
-        assert step in text
-    near = replace(CROWDED, l1=Cache(32 << 10, 512, 64, 220e9))
-    fast = replace(CROWDED, l2=Cache(1 << 20, 8, 64, 236e9))
-    for machine in (near, fast):
-        assert "panel" not in assert_right(rows_of("float32", 1, 35, 256, 24), 0, False, machine)
-    assert "panel" not in assert_right(rows_of("float32", 1, 21, 256, 24), 0, False, CROWDED)
-    assert "panel" not in assert_right(rows_of("float32", 1, 35, 96, 24), 0, False, CROWDED)  # three: not for two cores
-
-
 NARROW = replace(CROWDED, l2=Cache(96 << 10, 8, 64, 20e9))
 """CROWDED, with a second cache that a copy of rows in a wider type would fill."""
 

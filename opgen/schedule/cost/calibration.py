@@ -40,8 +40,6 @@ PRICED_PLACES = 256
 EXPOSED = (0.1, 0.25, 1.0)
 """shares: of the time for fetching into the first, second and third cache, what a register tile exposes [not
 recorded]"""
-EXPOSED_SCALARS = 1 / 3
-"""share: of the time for fetching scalars, the lesser part of what a tile fetches [E052]"""
 EXPOSED_ROWS = 1 / 20
 """share of the arithmetic: the time for reading an operand once, from which it is exposed [E068]"""
 EXPOSED_BESIDE_COPIES = 2
@@ -49,8 +47,6 @@ EXPOSED_BESIDE_COPIES = 2
 EXPOSED_TALL = 1 / 3
 """share of the arithmetic: the time for what comes from beyond the second cache, from which a smaller tile is better,
 as it asks for the next lines sooner [E032]"""
-HIDDEN_VECTORS = 1 / 6
-"""share of the arithmetic: the time for fetching vectors from the second cache that it hides [E035]"""
 IN_PIECES = 4
 """factor: the time that the last cache takes for rows in pieces, of that in order [E033]"""
 READ_TWICE = 2

@@ -14,13 +14,11 @@ from functools import partial
 
 from opgen.machine import Machine
 from opgen.schedule.auto.contraction.nest import tiled
-from opgen.schedule.auto.contraction.prepared import Prepared, packed, wide_sums
-from opgen.schedule.auto.copies.panel import Marks, panelled_vectors
-from opgen.schedule.auto.copies.row_panel import panelled_rows
+from opgen.schedule.auto.contraction.prepared import Prepared, packed
+from opgen.schedule.auto.copies.panel import panelled_vectors
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.kinds.contracted import design, prepared_for
 from opgen.schedule.auto.site import Site
-from opgen.schedule.steps import Carry, Widen
 
 
 @dataclass(frozen=True)
@@ -28,24 +26,12 @@ class Tiled:
     name: str = "nest"
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
-        for way, tile in ((wide_sums, _carried), (packed, _plain)):
-            for on, late in prepared_for(site, machine, (way,)):
-                yield design(self.name, on, partial(tile, on, machine), machine, late)
+        for on, late in prepared_for(site, machine, (packed,)):
+            yield design(self.name, on, partial(_tiled, on, machine), machine, late)
 
 
-def _carried(on: Prepared, machine: Machine) -> bool:
-    """Narrow rows are read from panels in a wider type, and sums wait in the results."""
-    trial, ready = on.trial, len(on.trial.steps)
-    marks = Marks(trial.kernel, ready, ready, ready)
-    if not tiled(trial, on.loop, on.lanes, machine):
-        return False
-    panelled_rows(trial, marks, on.nest, on.loop, machine)
-    return all(any(isinstance(s, kind) for s in trial.steps[ready:]) for kind in (Carry, Widen))
-
-
-def _plain(on: Prepared, machine: Machine) -> bool:
+def _tiled(on: Prepared, machine: Machine) -> bool:
     if not tiled(on.trial, on.loop, on.lanes, machine):
         return False
     panelled_vectors(on.trial, on.marks, on.loop, machine)
-    panelled_rows(on.trial, on.marks, on.nest, on.loop, machine)
     return True
