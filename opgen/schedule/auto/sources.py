@@ -1,4 +1,4 @@
-"""What a nest finally reads: through the intermediates that are made within it."""
+"""Which nests of a kernel make intermediates, and which read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from opgen.loop.analysis.bounds import Context
 from opgen.loop.nodes import Buffer, Kernel, Load, Var
-from opgen.loop.walk import buffers_in, free_vars, stores
+from opgen.loop.walk import buffers_in, stores
 from opgen.passes.simplify import simplify_expr
 from opgen.schedule.auto.nests import Nest, inner_nests
 from opgen.schedule.cost.sizes import bytes_of
@@ -23,7 +23,6 @@ class Sources:
     local: frozenset[str] = field(init=False)
     _buffers: dict[str, Buffer] = field(init=False)
     _reads: dict[int, tuple[Load, ...]] = field(init=False, default_factory=dict)
-    _within: dict[int, frozenset[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         allocated = list(buffers_in(self.kernel.body))
@@ -59,48 +58,6 @@ class Sources:
                 for e in dict.fromkeys(nest.outside_loads)
             )
         return self._reads[id(nest)]
-
-    def fan(self, nest: Nest, within: frozenset[str]) -> list[str]:
-        """The loops that change no read, if the intermediates `within` are looked through."""
-        return [n for n in nest.names if not any(self._moves(e, n, within) for e in self.reads(nest))]
-
-    def _moves(self, load: Load, loop: str, within: frozenset[str]) -> bool:
-        """Whether a loop changes what a load reads, or what the intermediate that it reads was made of."""
-        axes = [d for d, index in enumerate(load.indices) if loop in free_vars(index)]
-        if not axes or load.buffer not in within:
-            return bool(axes)
-        producer = self.writers[load.buffer]
-        loops = [along(producer, load.buffer, d) for d in axes]
-        return any(v is None or self._moves(e, v, within) for v in loops for e in self.reads(producer))
-
-    def within(self, nest: Nest) -> frozenset[str]:
-        """The intermediates that may be made in the registers of a nest: it alone reads them, each of its iterations
-        (but for those of its fan) others, and making them fans out.
-        """
-        if id(nest) not in self._within:
-            self._within[id(nest)] = self._find_within(nest)
-        return self._within[id(nest)]
-
-    def _find_within(self, nest: Nest) -> frozenset[str]:
-        candidates = {e.buffer for e in nest.outside_loads if self._is_candidate(e.buffer, nest)}
-        while True:
-            deeper = frozenset(candidates).union(*(self.within(self.writers[c]) for c in candidates))
-            fan = self.fan(nest, deeper)
-            outer = [n for n in nest.names if n not in fan]
-            kept = {c for c in candidates if all(self._everywhere(e, outer) for e in self.reads(nest) if e.buffer == c)}
-            if kept == candidates:
-                return deeper
-            candidates = kept
-
-    def _is_candidate(self, buffer: str, nest: Nest) -> bool:
-        producer = self.writers.get(buffer)
-        if producer is None or producer is nest or self.readers[buffer] != [nest]:
-            return False
-        return bool(self.fan(producer, self.within(producer)))
-
-    @staticmethod
-    def _everywhere(load: Load, outer: list[str]) -> bool:
-        return all(any(n in free_vars(i) for i in load.indices) for n in outer)
 
 
 def along(nest: Nest, buffer: str, dimension: int) -> str | None:

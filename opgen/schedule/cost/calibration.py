@@ -126,10 +126,6 @@ CHAIN_TILE_SCALARS = 8
 """scalars: of the tile of sums that is expected [not recorded]"""
 CHAIN_TILE_VECTORS = 2
 """vectors: of the tile of sums that is expected [not recorded]"""
-FAN_TERMS = 600
-"""terms: the most of one body, of a nest and of all intermediates in its registers [not recorded]"""
-FAN_DIVISOR = 8
-"""number: the largest by which a loop's quotient and remainder are resolved [not recorded]"""
 
 # Threads ------------------------------------------------------------------------------------------------------------
 PARALLEL = 2

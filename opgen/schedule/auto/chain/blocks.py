@@ -88,21 +88,11 @@ class Blocks:
 
     @cached_property
     def _movable(self) -> dict[str, int]:
-        """The intermediates that could be made in blocks, and with how many loops each moves on."""
-        return {b: depth for b, depth in self._depths.items() if depth > 0}
-
-    @cached_property
-    def _depths(self) -> dict[str, int]:
-        """The intermediates, each after its readers, and with how many of the outer loops each moves on.
-
-        Those that are made in registers do not count.
+        """The intermediates that could be made in blocks, each after its readers; with how many of the outer loops each
+        moves on.
         """
-        absorbed = frozenset().union(*(self.sources.within(nest) for nest in self.sources.writers.values()))
-        depths: dict[str, int] = {}
-        for buffer, loops in self._followers.items():
-            if buffer not in absorbed:
-                depths[buffer] = (*(n in loops for n in self.loops), False).index(False)
-        return depths
+        followed = {b: [n in own for n in self.loops] for b, own in self._followers.items()}
+        return {b: [*moves, False].index(False) for b, moves in followed.items() if any(moves[:1])}
 
     @cached_property
     def _followers(self) -> dict[str, dict[str, str]]:

@@ -1,8 +1,8 @@
 """Chains of nests: intermediates made where they are used.
 
-Nests that fan out (`fan.py`) take the intermediates that they alone read into their registers.  Around the last nest of
-a chain stands a loop over blocks (`blocks.py`), in each of which what the block needs of the larger intermediates is
-made, used and forgotten, so that it stays in the second cache.  All other nests are scheduled each by itself.
+Around the last nest of a chain stands a loop over blocks (`blocks.py`), in each of which what the block needs of the
+intermediates is made, used and forgotten, so that it stays in the second cache.  All other nests are scheduled each by
+itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from opgen.loop.nodes import Kernel
 from opgen.loop.walk import allocs_in, outermost
 from opgen.machine import Machine
 from opgen.schedule.auto.chain.blocks import Blocks
-from opgen.schedule.auto.chain.fan import Fan, may_fan_out
 from opgen.schedule.auto.chain.sum_blocks import SumBlocks
 from opgen.schedule.auto.nests import Nest, contiguous_loop, inner_nests, loop_of_reads
 from opgen.schedule.auto.sources import Sources
 from opgen.schedule.auto.trial import Trial
-from opgen.schedule.cost.calibration import CHAIN_LONGEST, PARALLEL
-from opgen.schedule.steps import Parallel, Reorder
+from opgen.schedule.cost.calibration import CHAIN_LONGEST
+from opgen.schedule.steps import Reorder
 
 
 def has_intermediates(kernel: Kernel) -> bool:
@@ -40,32 +39,19 @@ def is_chain(kernel: Kernel, machine: Machine) -> bool:
     sources = Sources(kernel)
     if any(nest.extent(n) is None for nest in sources.nests for n in nest.names):
         return False
-    if any(sources.fan(nest, frozenset()) for nest in sources.nests):
-        return True
     return max(gain(sources, machine) for gain in (_gain, _gain_of_sums)) > 0
 
 
 def schedule_chain(trial: Trial, machine: Machine, alone: Callable[[Nest], None]) -> None:
-    """Schedule all nests, the last first; `alone` schedules one that does not fan out."""
+    """Schedule all nests, the last first; `alone` schedules one by itself."""
     sources = Sources(trial.kernel)
-    absorbed: set[str] = set()
     summed = _gain_of_sums(sources, machine) > _gain(sources, machine)
     for nest in reversed(sources.nests):
-        buffer = sources.made_by(nest)
-        if buffer in absorbed:
-            continue
-        find = _Find(buffer, frozenset(nest.names))
-        is_last = _is_last(nest, sources)
-        fan = Fan.of(find, trial, machine) if may_fan_out(nest, sources) else None
-        if fan is not None and fan.run(trial):
-            absorbed.update(fan.inside)
-            if summed or not (is_last and Blocks(fan.nest, fan.outer, fan.sources, machine).run(trial)):
-                trial.fused_prefix(fan.outer[:PARALLEL], Parallel)
-            continue
-        if is_last and not summed:
-            _in_blocks(find, trial, machine)
-        elif summed:
+        find = _Find(sources.made_by(nest), frozenset(nest.names))
+        if summed:
             _summed_in_blocks(find, trial, machine)
+        elif _is_last(nest, sources):
+            _in_blocks(find, trial, machine)
         now = find(inner_nests(trial.kernel))
         if now is not None:
             alone(now)
