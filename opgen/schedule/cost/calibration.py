@@ -122,10 +122,6 @@ CHAIN_LONGEST = 32
 recorded]"""
 CHAIN_BLOCKS = 4
 """blocks for each core: the fewest for which threads have sums of their own [E111]"""
-CHAIN_TILE_SCALARS = 8
-"""scalars: of the tile of sums that is expected [not recorded]"""
-CHAIN_TILE_VECTORS = 2
-"""vectors: of the tile of sums that is expected [not recorded]"""
 
 # Threads ------------------------------------------------------------------------------------------------------------
 PARALLEL = 2

@@ -19,14 +19,10 @@ from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import (
     BACK,
     CHAIN_BLOCKS,
-    CHAIN_TILE_SCALARS,
-    CHAIN_TILE_VECTORS,
     KEPT,
     OWN_SUMS,
     PARTS,
     START,
-    STORED,
-    VISIT,
 )
 from opgen.schedule.steps import Carry, ComputeAt, Divide, Parallel, Split, Step, Vectorize
 
@@ -103,29 +99,19 @@ class SumBlocks(Blocks):
         return tuple(constant_extent(loops[n]) or 0 for n in self.loops)
 
     def _seconds(self, moved: tuple[str, ...], blocks: int) -> float:
-        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest.
-
-        Beside results that come and go, a block of outer products may fill the second cache, as each part of it is
-        read once; any other is read again for each tile of vectors.
-        """
+        """As for other blocks, and each reads the results so far and writes them; threads meet after each nest."""
         piece, results = sum(map(self._size, moved)) / blocks, self._size(self.last.results[0].buffer)
-        room = 1 if self._is_outer else KEPT
-        sums = 0 if blocks == 1 else 2 * results / self._rate_within(KEPT, results + piece)
-        if self._is_outer:
-            part = piece / self._apart
-            near = part <= KEPT * self.machine.l1.size
-            sums += (0 if near else self._fetched / blocks / self._rate(part)) + (0 if blocks == 1 else self._resumed)
+        sums = 0 if blocks == 1 else 2 * results / self._rate_kept(results + piece)
         second = self.machine.l2.size
-        far = piece > room * second
+        far = piece > KEPT * second
         rate = self._rate_of_made(max(piece, second + 1)) / BACK if far else self._rate(piece)
-        made = 2 * piece / rate
-        each = made + sums + START * (1 + len(moved))
+        each = 2 * piece / rate + sums + START * (1 + len(moved))
         return blocks * each + self._scattered(moved, blocks)
 
-    def _rate_within(self, room: float, size: float) -> float:
-        """The rate of what stays in a part of the second cache, if that has room for it."""
+    def _rate_kept(self, size: float) -> float:
+        """The rate of what is read again, if the second cache has room for it."""
         second = self.machine.l2.size
-        return self._rate(size if size <= room * second else max(size, second + 1))
+        return self._rate(size if size <= KEPT * second else max(size, second + 1))
 
     @cached_property
     def _is_outer(self) -> bool:
@@ -134,29 +120,3 @@ class SumBlocks(Blocks):
         shared = all(any(not depends(e.indices, n) for n in nest.names) for e in loads)
         apart = not any(is_contiguous(e, nest.inner_loops[-1].var, nest.shapes) for e in loads)
         return shared and apart and len({e.buffer for e in loads}) == len(self._movable) == 2
-
-    @property
-    def _resumed(self) -> float:
-        """The time that it takes to enter all tiles once and to go on with their sums."""
-        tiles = prod(self.last.extent(n) or 1 for n in self.last.names) / (
-            CHAIN_TILE_SCALARS * CHAIN_TILE_VECTORS * self._lanes
-        )
-        return tiles * (VISIT + STORED * CHAIN_TILE_SCALARS * CHAIN_TILE_VECTORS) / self.machine.fma_per_second
-
-    @cached_property
-    def _apart(self) -> int:
-        """Of how many products of matrices, one after the other, the nest consists."""
-        loads = self.last.outside_loads
-        return prod(self.last.extent(n) or 1 for n in self.last.names if all(depends(e.indices, n) for e in loads))
-
-    @cached_property
-    def _fetched(self) -> float:
-        """The bytes that all tiles fetch of what they read where the first cache does not keep it from tile to tile."""
-        nest, vector = self.last, contiguous_loop(self.last)
-        total = 0.0
-        for load in {e.buffer: e for e in nest.outside_loads if e.buffer in self._movable}.values():
-            uses = prod(nest.extent(n) or 1 for n in nest.names if not depends(load.indices, n))
-            lanes = vector is not None and depends(load.indices, vector)
-            together = CHAIN_TILE_SCALARS if lanes else CHAIN_TILE_VECTORS * self._lanes
-            total += self._size(load.buffer) * max(1, uses / together)
-        return total
