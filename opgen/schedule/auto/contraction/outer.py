@@ -15,9 +15,8 @@ from math import prod
 
 from opgen.loop.nodes import For, Load
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.products import balanced
-from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.plan import Ahead, Carried, Cut, Operand, Plan
+from opgen.schedule.auto.contraction.blocked import Blocked, Blocks
+from opgen.schedule.auto.plan import Ahead
 from opgen.schedule.cost.calibration import (
     ALL,
     EXPOSED_ROWS,
@@ -38,7 +37,7 @@ from opgen.schedule.steps import Divide, Split, Vectorize
 
 
 @dataclass(frozen=True)
-class OuterProducts(LaneNest):
+class OuterProducts(Blocked):
     def take(self) -> bool:
         """All steps, or none; one loop over all places has blocks of any size."""
         return self.trial.attempt(self._joined) or (self._comes_apart and self.trial.attempt(self.tiled))
@@ -62,34 +61,25 @@ class OuterProducts(LaneNest):
             if not self._divided(places[0], part, rest):
                 return False
             places = [rest]
-        cuts = [Cut(k, PRODUCT_VECTORS * self.lanes, f"{k}.o", f"{k}.i")]
-        carried: list[Carried] = []
-        if not self.whole:
-            *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
-            cuts.append(Cut(last, self.block, f"{last}.o", f"{last}.i"))
-            carried = [Carried(n, f"{k}.o") for n in (*images, f"{last}.o")]
-            places = [f"{last}.i", *places[1:][-1:]]
         shared = self.even or self.parts > 1
-        filled = self.copied and shared and not self.others
-        rows = self.reads[0]
-        panel = Operand.in_rows(rows.buffer, len(rows.indices), f"{k}.o", self.lanes, places[-1] if filled else None)
-        return self.realised(
-            Plan(
-                "outer",
-                f"{k}.l",
-                cuts=(
-                    *cuts,
-                    Cut.even(x, self.scalars, balanced(self.scalars, PRODUCT_POSITIONS), first=filled),
-                    Cut(f"{k}.i", self.lanes, f"{k}.v", f"{k}.l"),
-                ),
-                order=(*([part] if part else []), f"{k}.o", *self.others, f"{x}.o"),
-                carried=tuple(carried),
-                terms=tuple(places),
-                tile=(f"{x}.i", f"{k}.v"),
-                ahead=tuple(Ahead(e.buffer, carried[-1].term, places[-1]) for e in self.reads if carried and self.late),
-                operands=(panel,) if self.copied else (),
-                threads=(part or f"{k if shared else x}.o",),
-            )
+        *images, last = [n for n in places if len(places) == 1 or n != places[-1]]
+        around = () if self.whole else (*images, f"{last}.o")
+        inner = places[-1] if len(places) > 1 or self.whole else f"{last}.i"
+        return self.made(
+            "outer",
+            Blocks(
+                x,
+                self.scalars,
+                tuple(places) if self.whole else (last, *places[1:][-1:]),
+                carried=() if self.whole else tuple(images),
+                block=None if self.whole else (last, self.block),
+                outside=(part,) if part else (),
+                between=tuple(self.others),
+                panel=self.copied,
+                filled=self.copied and shared and not self.others,
+                ahead=tuple(Ahead(e.buffer, around[-1], inner) for e in self.reads if around and self.late),
+                threads=part or f"{k if shared else x}.o",
+            ),
         )
 
     def _divided(self, place: str, part: str, rest: str) -> bool:
@@ -120,29 +110,20 @@ class OuterProducts(LaneNest):
     def places(self) -> tuple[For, ...]:
         return self.nest.inner_loops
 
-    @cached_property
-    def reads(self) -> tuple[Load, ...]:
-        """What lanes read, and the scalars; empty if there is anything else."""
-        rows = self.roles.pair
-        if rows is None or not self.loop or rows[1].dtype != rows[1].dtype.compute_type:
-            return ()
-        alone = self.roles.columns == (self.vector,) and not self.roles.batch
-        return rows if alone and self.roles.along(rows[0], self.vector) else ()
-
     @property
     def legal(self) -> bool:
         """Whether the nest is such a sum, of whole tiles along the lanes, and vectors are read in the type that is
         computed with, as panels are.
         """
-        nest, m = self.nest, self.machine
-        if not self.reads or any(constant_extent(s) is None for s in self.places) or nest.phases:
+        nest = self.nest
+        if not self.reads or not self.loop or any(constant_extent(s) is None for s in self.places) or nest.phases:
+            return False
+        if self.roles.columns != (self.vector,) or self.roles.batch or not self.roles.along(self.reads[0], self.vector):
             return False
         if not nest.borders.isdisjoint((self.vector, self.loop)):
             return False
-        kept = nest.sums_wait and self.roles.stores_vectors
-        enough = m.registers > PRODUCT_POSITIONS * PRODUCT_VECTORS + PRODUCT_VECTORS + 1
-        tiled = kept and enough and self.width % (PRODUCT_VECTORS * self.lanes) == 0
-        return tiled and (self.reads[0].dtype.bytes == self.element or self.copied)
+        kept = nest.sums_wait and self.roles.stores_vectors and self.fills_tiles
+        return kept and (self.reads[0].dtype.bytes == self.element or self.copied)
 
     @property
     def proven(self) -> bool:
@@ -170,19 +151,8 @@ class OuterProducts(LaneNest):
         return prod(self.nest.extent(n) or 0 for n in self.nest.names)
 
     @property
-    def element(self) -> int:
-        """Bytes of an element, of a panel or of a sum."""
-        return self.reads[0].dtype.compute_type.bytes
-
-    @property
     def scalars(self) -> int:
         return self._extent(self.loop)
-
-    @property
-    def even(self) -> bool:
-        """Whether there are blocks of vectors enough for threads to share; else they share tiles of scalars."""
-        count, cores = self.width // (PRODUCT_VECTORS * self.lanes), self.machine.cores
-        return count >= TURNS * cores or count % cores == 0
 
     # Blocks of places -----------------------------------------------------------------------------------
 
@@ -249,7 +219,7 @@ class OuterProducts(LaneNest):
         count = prod(constant_extent(s) or 1 for s in self.places) // self.row
         if self.others or self.block in (0, count):
             return self.block > 0 and not self.others
-        panel = self.bytes(self.reads[0]) // (self.width // (PRODUCT_VECTORS * self.lanes))
+        panel = self.bytes(self.roles.vectors[0]) // self.blocks
         return self.many and self.memory.holds(panel, 2, PANEL_ALL_PLACES)
 
     @cached_property
@@ -267,7 +237,7 @@ class OuterProducts(LaneNest):
         return not self.memory.holds(sum(map(self.bytes, self.reads)), 3, FOUND_SUMS)
 
     def bytes(self, e: Load) -> int:
-        width = self.width if e is self.reads[0] else self.scalars
+        width = self.width if e is self.roles.vectors[0] else self.scalars
         return width * e.dtype.bytes * prod(constant_extent(s) or 1 for s in self.places)
 
     @property
