@@ -262,10 +262,6 @@ WINDOW_STEP = 3
 """elements: as `LANE_STEP`, of windows that share nothing among lanes [E136]"""
 WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
-STREAMS = 10
-"""rows: the most that are read side by side from memory [E117]"""
-PLACE_LINES = 4
-"""lines: of a place of the map, enough for a tile of several columns not to read a row in order [E117]"""
 TILES_SEARCHED = 6
 """tiles: the best, among which the tuner may choose [not recorded]"""
 ROW_VECTORS = 2

@@ -16,10 +16,8 @@ from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
     ALL,
-    PLACE_LINES,
     READ_TWICE,
     RESULTS_CONFLICTING,
-    STREAMS,
     TAPS,
     WINDOWS_ALIKE,
 )
@@ -80,13 +78,11 @@ class TileChoice:
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
         most = max(1, RESULTS_CONFLICTING // (self.beside * (1 if unit * unit_down == 1 else 2)))
         across, down = extents[wide], 1 if high is None else extents[high]
-        in_order = self._is_far and self.column.stride(self.nest) > PLACE_LINES * self.machine.l1.line
         tiles = [
             self._tile(None if high is None else Cut(down, h), Cut(across, w), unit_down, unit)
             for h in sizes(down, unit_down, most)
-            for w in sizes(across, unit, unit if in_order else most)
+            for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most
-            and (h == unit_down or not in_order or self._rows(h, unit_down) <= STREAMS)
         ]
         alike = WINDOWS_ALIKE * min(t.cost for t in tiles)
         return sorted(tiles, key=lambda t: (t.cost > alike, t.wide.size if t.cost <= alike else 0, t.cost))
