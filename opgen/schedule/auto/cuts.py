@@ -59,8 +59,3 @@ def divisors(n: int) -> list[int]:
     """All of them, smallest first."""
     low = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return low + [n // d for d in reversed(low) if d * d != n]
-
-
-def largest_divisor(n: int, most: int) -> int:
-    """The largest divisor of `n` that is at most `most`."""
-    return next(d for d in range(most, 0, -1) if n % d == 0)

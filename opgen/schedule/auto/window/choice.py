@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from math import prod
 
 from opgen.loop.nodes import Load
 from opgen.machine import Machine
-from opgen.schedule.auto.cuts import Cut, largest_divisor, sizes
-from opgen.schedule.auto.nests import Nest, depends, touched_bytes
+from opgen.schedule.auto.cuts import Cut, sizes
+from opgen.schedule.auto.nests import Nest, depends
 from opgen.schedule.auto.roles import Roles
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import (
-    ALL,
     READ_TWICE,
     RESULTS_CONFLICTING,
     TAPS,
     WINDOWS_ALIKE,
 )
-from opgen.schedule.cost.memory import Memory
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The tiles of a loop of rows, if there is one, and of columns; how many places of the map one reads."""
+    """The tiles of a loop of rows, if there is one, and of columns."""
 
     high: Cut | None
     wide: Cut
-    places: int
     resident: bool
     """Whether what the taps read stays in registers beside the results and a row of the map."""
     cost: float
@@ -87,23 +83,6 @@ class TileChoice:
         alike = WINDOWS_ALIKE * min(t.cost for t in tiles)
         return sorted(tiles, key=lambda t: (t.cost > alike, t.wide.size if t.cost <= alike else 0, t.cost))
 
-    @property
-    def _is_far(self) -> bool:
-        """Whether what is touched comes from memory."""
-        return Memory(self.machine).is_far(touched_bytes(self.nest))
-
-    def together(self, tile: Tile, vectors: int) -> int:
-        """How many vectors, tile by tile, leave what they read in the first cache for the next tile; all if the second
-        does not hold what a map touches.
-        """
-        outside = takewhile(lambda n: n not in (self.column.result, self.row and self.row.result), self.nest.names)
-        maps = prod(Roles.of(self.nest).extents[n] for n in outside)
-        if self._is_far or not Memory(self.machine).holds(touched_bytes(self.nest) / maps, 2, ALL):
-            return vectors
-        results = tile.wide.size * (1 if tile.high is None else tile.high.size)
-        each = (tile.places + prod(self.terms.values()) + results) * self.machine.vector_bytes
-        return largest_divisor(vectors, max(1, min(vectors, self.machine.l1.size // each)))
-
     def _rows(self, high: int, unit: int) -> int:
         """How many rows of the map so many rows of results read."""
         return 1 if self.row is None else self.row.places(high // unit, self.terms[self.row.term], unit)
@@ -118,4 +97,4 @@ class TileChoice:
         reads = READ_TWICE * rows * columns + taps * (1 if resident else max(1, tall // unit_down))
         waste = wide.waste * (1 if high is None else high.waste)
         work = tall * wide.size * taps / (unit * unit_down)
-        return Tile(high, wide, rows * columns, resident, reads / work * waste)
+        return Tile(high, wide, resident, reads / work * waste)

@@ -19,6 +19,7 @@ from opgen.schedule.auto.nests import Nest, worth_lanes
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import TAPS, WINDOW_GATHERED, WINDOW_STEP
 from opgen.schedule.cost.sizes import element_of
+from opgen.schedule.split import Tail
 from opgen.schedule.steps import Split
 
 
@@ -43,12 +44,11 @@ def near(nest: Nest, loop: str) -> bool:
 
 @dataclass(frozen=True)
 class Lanes:
-    """How the loop of lanes is split, and what the pieces are called: `block` is there if vectors go block by block."""
+    """How the loop of lanes is split, and what the pieces are called."""
 
-    splits: tuple[Split, ...]
+    split: Split
     lane: str
     vectors: str
-    block: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,11 @@ class WindowNest(LaneNest):
         nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
         return (worth_lanes(nest, self.vector) or near(nest, self.vector)) and replace(self, nest=nest).tile()
 
-    def split(self, block: int = 1) -> Lanes:
-        """Vectors of lanes, a block of so many done together; ones that overlap where they are not whole."""
-        fresh, whole = self.trial.fresh, self.width % self.lanes == 0
-        v_o, v_l = fresh(f"{self.vector}_o"), fresh(f"{self.vector}_l")
-        if block == 1 or not whole:
-            return Lanes((Split(self.vector, self.lanes, "exact" if whole else "overlap", v_o, v_l),), v_l, v_o)
-        v_b, v_v = fresh(f"{self.vector}_b"), fresh(f"{self.vector}_v")
-        blocks = Split(self.vector, self.lanes * block, "exact", v_b, v_v)
-        return Lanes((blocks, Split(v_v, self.lanes, "exact", v_o, v_l)), v_l, v_o, v_b)
+    def split(self) -> Lanes:
+        """Vectors of lanes, ones that overlap where they are not whole."""
+        v_o, v_l = self.trial.fresh(f"{self.vector}_o"), self.trial.fresh(f"{self.vector}_l")
+        tail: Tail = "exact" if self.width % self.lanes == 0 else "overlap"
+        return Lanes(Split(self.vector, self.lanes, tail, v_o, v_l), v_l, v_o)
 
     @cached_property
     def beside(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class ResultTile(WindowNest):
     def tile(self) -> bool:
         lanes = self._lanes
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
-        if not self.trial.take(*steps, *lanes.splits, Reorder((*self._around, *self._inner_order(), lanes.lane))):
+        if not self.trial.take(*steps, lanes.split, Reorder((*self._around, *self._inner_order(), lanes.lane))):
             return False
         copies = self._kept() if self._tile.resident else []
         taps, columns = self._skewed(), self._long()
@@ -64,20 +64,13 @@ class ResultTile(WindowNest):
 
     @cached_property
     def _lanes(self) -> Lanes:
-        vectors, rest = divmod(self.width, self.lanes)
-        together = vectors if rest else self._choice.together(self._tile, vectors)
-        return self.split(together if together < vectors else 1)
+        return self.split()
 
     @property
     def _around(self) -> tuple[str, ...]:
-        """Vectors within the tiles, so that memory is read row by row; in blocks around them where the first cache
-        holds what a tile reads of some.
-        """
+        """Vectors within the tiles, so that memory is read row by row."""
         around = [n for n in self.nest.names if n not in (self.vector, *self.beside)]
-        first = min(around.index(n) for n in self._cuts)
-        ahead, tiles = around[:first], [self._outer.get(n, n) for n in around[first:]]
-        block = [] if self._lanes.block is None else [self._lanes.block]
-        return (*ahead, *block, *tiles, self._lanes.vectors)
+        return (*(self._outer.get(n, n) for n in around), self._lanes.vectors)
 
     def _inner_order(self) -> list[str]:
         """Taps and results of a tile, row by row: all that one row serves stands together."""

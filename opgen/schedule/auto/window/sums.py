@@ -35,7 +35,7 @@ class SumTile(WindowNest):
         if not self.trial.take(
             Split(tiled, cut.size, cut.tail, t_o, t_i),
             *(Regroup(t_i, n) for n in self.roles.terms[self.roles.terms.index(tiled) + 1 :]),
-            *lanes.splits,
+            lanes.split,
             Reorder((*around, *long, *tile, lanes.lane)),
             *(Unroll(n) for n in tile),
             Vectorize(lanes.lane),
