@@ -27,8 +27,6 @@ AWKWARD = 0.01
 PANELS_ALIKE = 1.05
 """factor: of the least estimate, within which a plan with vectors outermost is taken, as their rows can be a panel
 [E079]"""
-WINDOWS_ALIKE = 1.1
-"""factor: tiles of a window whose costs differ by no more are alike [not recorded]"""
 FULL = 0.95
 """share: of lanes at work, from which no other loop suits lanes better [not recorded]"""
 MASKED_BYTES = 64

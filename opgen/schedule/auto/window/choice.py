@@ -17,7 +17,6 @@ from opgen.schedule.cost.calibration import (
     READ_TWICE,
     RESULTS_CONFLICTING,
     TAPS,
-    WINDOWS_ALIKE,
 )
 
 
@@ -66,9 +65,7 @@ class TileChoice:
 
     @cached_property
     def tiles(self) -> list[Tile]:
-        """By what they cost; first, of those that are as good as any, the narrowest, as rows at the border cost no
-        code.
-        """
+        """The one that costs least first."""
         steps, extents = self.nest.phases, Roles.of(self.nest).extents
         wide, high = self.column.result, None if self.row is None else self.row.result
         unit, unit_down = steps.get(wide, 1), 1 if high is None else steps.get(high, 1)
@@ -80,8 +77,7 @@ class TileChoice:
             for w in sizes(across, unit, most)
             if h // unit_down * (w // unit) <= most
         ]
-        alike = WINDOWS_ALIKE * min(t.cost for t in tiles)
-        return sorted(tiles, key=lambda t: (t.cost > alike, t.wide.size if t.cost <= alike else 0, t.cost))
+        return sorted(tiles, key=lambda t: t.cost)
 
     def _rows(self, high: int, unit: int) -> int:
         """How many rows of the map so many rows of results read."""

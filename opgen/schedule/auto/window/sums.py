@@ -1,6 +1,6 @@
 """Windows of few results, each a sum of many terms: all sums in registers, the terms in tiles.
 
-    parallel for vectors: for y: for x in tiles: for r, x, s: sum[r, s]
+parallel for vectors: for y: for x in tiles: for r, x, s: sum[r, s]
 """
 
 from __future__ import annotations
