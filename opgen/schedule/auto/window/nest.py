@@ -2,18 +2,16 @@
 
 Taps are unrolled, so that what is read once serves all that need it; columns at the border are loops of their own, rows
 at the border are branches.  What is few makes the difference: the terms of a sum (`results.py`: a tile of results in
-registers) or the results (`sums.py`: all sums in registers, a tile of terms; memory is read in order).
+registers) or the results (`sums.py`: all sums in registers, a tile of terms).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.accesses import strides_of
-from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, worth_lanes
 from opgen.schedule.auto.walks import Walk
@@ -55,18 +53,14 @@ class Lanes:
 class WindowNest(LaneNest):
     @property
     def legal(self) -> bool:
-        """Whether no operand is broadcast to all lanes, all walks that there are have sizes that are known, and their
-        results do not lie between those of neighbouring lanes.
+        """Whether no operand is broadcast to all lanes, which read what lies side by side or nearly, all walks that
+        there are have sizes that are known, and their results do not lie between those of neighbouring lanes.
         """
         known = self.roles.is_sum and all(self.roles.counts.values())
         if not (self.lanes > 1 and known and self.roles.is_window and self._walks):
             return False
-        return not any(w.result in self.beside for w in self._walks)
-
-    def take(self) -> bool:
-        """All steps, on a copy of what lanes would read with strides where that is read again and again."""
-        nest = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
-        return (worth_lanes(nest, self.vector) or near(nest, self.vector)) and replace(self, nest=nest).tile()
+        between = any(w.result in self.beside for w in self._walks)
+        return not between and (worth_lanes(self.nest, self.vector) or near(self.nest, self.vector))
 
     def split(self) -> Lanes:
         """Vectors of lanes, ones that overlap where they are not whole."""
@@ -80,10 +74,6 @@ class WindowNest(LaneNest):
         (result, *_) = self.nest.results
         apart = step(result, self.vector, self.nest)
         return tuple(n for n in self.nest.names if 0 < step(result, n, self.nest) < apart)
-
-    @abstractmethod
-    def tile(self) -> bool:
-        """The steps of a tile whose lanes read what lies consecutively; whether they were legal."""
 
     @cached_property
     def _walks(self) -> list[Walk]:

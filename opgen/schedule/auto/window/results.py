@@ -21,7 +21,7 @@ class ResultTile(WindowNest):
     def proven(self) -> bool:
         return not self.few_results
 
-    def tile(self) -> bool:
+    def take(self) -> bool:
         lanes = self._lanes
         steps = [Split(n, cut.size, cut.tail, self._outer[n], self._inner[n]) for n, cut in self._cuts.items()]
         if not self.trial.take(*steps, lanes.split, Reorder((*self._around, *self._inner_order(), lanes.lane))):

@@ -22,7 +22,7 @@ class SumTile(WindowNest):
     def proven(self) -> bool:
         return self.few_results
 
-    def tile(self) -> bool:
+    def take(self) -> bool:
         """Vectors outermost; within the other results where they are not whole."""
         cut, lanes, tiled = self._cut, self.split(), self.column.term
         t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
