@@ -262,8 +262,6 @@ WINDOW_GATHERED = 8
 """elements: as `WINDOW_STEP`, where results lie side by side, so that nothing else has full vectors [E136]"""
 TILES_SEARCHED = 6
 """tiles: the best, among which the tuner may choose [not recorded]"""
-ROW_VECTORS = 2
-"""vectors: of a tile along a row where the taps do not stay in registers [E046]"""
 ROWS_STREAMED = 2
 """rows: the most of a tile where what is read and written streams from afar, and is loaded meanwhile [E045]"""
 SUM_OPERANDS = 3

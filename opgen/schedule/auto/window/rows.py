@@ -2,8 +2,7 @@
 
 for c: for y in tiles: for x in vectors: for the rows that are read: for the results that need one: for s: lanes
 
-Where a condition picks every other place, lanes go along a phase of the row, and both phases are in one tile.  Taps
-that do not stay in registers are fetched for two vectors of a row at a time.
+Where a condition picks every other place, lanes go along a phase of the row, and both phases are in one tile.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import reduces, touched_bytes
 from opgen.schedule.auto.non_temporal import store_non_temporally
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.auto.window.slices import sliced_loop
 from opgen.schedule.cost.calibration import (
     LANE_STEP,
     RESULTS_CONFLICTING,
-    ROW_VECTORS,
     ROWS_STREAMED,
     TAPS,
     TURNS,
@@ -37,11 +34,6 @@ class RowTile(LaneNest):
     def legal(self) -> bool:
         known = self.lanes > 1 and self.roles.known and reduces(self.nest) and len(self.nest.allocations) == 1
         return known and self._column is not None and self._only_taps
-
-    @property
-    def proven(self) -> bool:
-        """Whether there are no slices that would do better: each vector of a row would fetch taps for itself alone."""
-        return not self._conflicts or self._vectors > 1 or sliced_loop(self.nest) is None
 
     def take(self) -> bool:
         row, fresh = self._row, self.trial.fresh
@@ -72,11 +64,7 @@ class RowTile(LaneNest):
             inner.append(phase)
         width, size = self._width, self._across.size
         wide: Tail = "exact" if width % size == 0 else "guard" if width < size else "overlap"
-        if self._vectors == 1:
-            return [*steps, Split(along, size, wide, x_o, x_l)], x_o, inner, x_l
-        x_i, x_v = fresh(f"{self.vector}_i"), fresh(f"{self.vector}_v")
-        steps += [Split(along, size, wide, x_o, x_i), Split(x_i, self.lanes, "exact", x_v, x_l)]
-        return steps, x_o, [*inner, x_v], x_l
+        return [*steps, Split(along, size, wide, x_o, x_l)], x_o, inner, x_l
 
     def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
         row, column = self._row, self._column
@@ -123,13 +111,8 @@ class RowTile(LaneNest):
         return prod(self.roles.counts.values()) + RESULTS_CONFLICTING >= self.machine.registers
 
     @cached_property
-    def _vectors(self) -> int:
-        """How many vectors of a row make a tile: taps that are fetched again and again are so for all of them."""
-        return ROW_VECTORS if self._conflicts and self._width > self.lanes else 1
-
-    @cached_property
     def _across(self) -> Cut:
-        return Cut(self._width, self.lanes * self._vectors)
+        return Cut(self._width, self.lanes)
 
     # What there is ----------------------------------------------------------------------------------
 
@@ -169,4 +152,4 @@ class RowTile(LaneNest):
         """Rows of a tile: each that is read serves as many as it can, unless memory takes longer to bring them."""
         unit = self.nest.phases.get(row.result, 1)
         most = ROWS_STREAMED if self.memory.is_far(touched_bytes(self.nest)) else RESULTS_CONFLICTING
-        return max(sizes(self._extent(row.result), unit, max(1, most // (unit * self._vectors))))
+        return max(sizes(self._extent(row.result), unit, max(1, most // unit)))
