@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 
 from opgen.schedule.auto.cuts import Cut, sizes
-from opgen.schedule.auto.ends import ends_of, needed
+from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import reduces, touched_bytes
 from opgen.schedule.auto.non_temporal import store_non_temporally
@@ -90,25 +90,12 @@ class RowTile(LaneNest):
         return True
 
     def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
-        """Where tiles of rows have bodies of their own: a last one that reaches over the end; two, both of which are at
-        the border; all at the border where taps fill the registers, or where results lie more than a row apart: what is
-        read for one row is then shared by few.
-        """
-        row = self._row
-        if high is None or row is None or high.count == 1:
+        """Tiles of rows that have bodies of their own: those at the border, or a last one that reaches over the end."""
+        if high is None or self._row is None or high.count == 1:
             return ()
-        bounded = row.result in self.nest.borders
-        reach = row.reach(self.roles.counts[row.term])
-        if self._conflicts:
-            return high.border(reach)
-        if bounded and abs(row.step) > abs(row.apart) and high.tail == "exact":
-            return needed(self.nest, row.result, high.border(reach), high.size)
-        return (-1,) if high.tail != "exact" else (1,) if bounded and high.count == 2 else ()
-
-    @property
-    def _conflicts(self) -> bool:
-        """Whether the taps do not stay in registers beside the results."""
-        return prod(self.roles.counts.values()) + RESULTS_CONFLICTING >= self.machine.registers
+        if self._row.result in self.nest.borders:
+            return high.border(self._row.reach(self.roles.counts[self._row.term]))
+        return () if high.tail == "exact" else (-1,)
 
     @cached_property
     def _across(self) -> Cut:
