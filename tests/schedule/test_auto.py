@@ -104,8 +104,8 @@ def schedule_of(op_name: str, direction: str | None, shapes: dict[str, tuple[int
 
 def test_windows_without_mixing_are_tiled_in_two_dimensions() -> None:
     text = schedule_of("DepthwiseConv2dNative", None, {"input": (1, 28, 28, 32), "filter": (3, 3, 32, 1)}, 1)
-    assert "split y 4" in text
-    assert "split x 2" in text
+    assert "split y 2" in text
+    assert "split x 4" in text
     assert "skew r, y_i 1 -> r_y" in text
     assert "partition x_o 1, -1" in text
     assert "partition y_o" not in text
@@ -177,8 +177,8 @@ MEMORY = replace(typical(), l2=Cache(1 << 12, 8, 64, 118e9), l3=Cache(1 << 14, 1
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_in_the_order_of_memory(seed: int, dtype: str, cores: int) -> None:
-    """Tiles of rows that divide the map or do not, all strides and dilations, blocks of vectors for threads."""
+def test_sums_from_memory(seed: int, dtype: str, cores: int) -> None:
+    """Tiles of terms that divide the map or do not, all strides and dilations."""
     rng = random.Random(100 * seed + cores)
     taps, stride, apart = rng.choice([(3, 3), (5, 5), (2, 3), (3, 1)]), rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2])
     image = (rng.choice([1, 2]), rng.randint(6, 19), rng.choice([7, 8, 11, 14, 17]), rng.choice([8, 16, 20, 48]))
@@ -194,33 +194,13 @@ def test_sums_in_the_order_of_memory(seed: int, dtype: str, cores: int) -> None:
     assert_scheduled_is_the_same(call, seed, replace(MEMORY, cores=cores))
 
 
-@pytest.mark.parametrize(("size", "channels", "stride"), [(28, 32, 1), (28, 96, 2), (13, 96, 1)])
-def test_sums_of_blocks_of_vectors_for_threads(size: int, channels: int, stride: int) -> None:
-    """Tiles of rows, skewed, their sums in registers for one column and in memory between; blocks for each core."""
-    for cores in (1, 2):
-        machine = replace(MEMORY, cores=cores)
-        text = assert_scheduled_is_the_same(image_call("filter", size, channels, stride), size, machine)
-        in_order = channels // 16 > cores
-        assert ("regroup y_i, x\n" in text) == in_order
-        assert ("skew r, y_i" in text) == in_order
-        assert ("stage acc at=c_o space=register" in text) == in_order
-        assert ("parallel c_b" in text) == in_order
-
-
-@pytest.mark.parametrize("direction", [None, "input"])
-def test_blocks_of_vectors_where_tiles_fill_the_first_cache(direction: str | None) -> None:
-    assert "-> c_b, c_v" in assert_scheduled_is_the_same(image_call(direction, 28, 144, taps=5), 1)
-    assert "c_b" not in assert_scheduled_is_the_same(image_call(direction, 28, 96), 1)
-
-
 @pytest.mark.parametrize("direction", [None, "input"])
 @pytest.mark.parametrize(("channels", "stride"), [(32, 1), (48, 2)])
 def test_results_that_the_last_cache_does_not_hold_go_past_it(
     channels: int, stride: int, direction: str | None
 ) -> None:
-    """Unless they are small beside what is read."""
     text = assert_scheduled_is_the_same(image_call(direction, 12, channels, stride), 3, MEMORY)
-    assert ("\nstream " in text) == (stride == 1 or direction == "input")
+    assert "\nstream " in text
     assert "stream" not in assert_scheduled_is_the_same(image_call(direction, 12, channels - 8, stride), 3, MEMORY)
     assert "stream" not in assert_scheduled_is_the_same(image_call(direction, 12, channels, stride), 3)
 
@@ -239,31 +219,12 @@ def test_rows_of_results_go_past_the_last_cache_where_they_are_whole_lines(
     assert "\nstream " not in assert_scheduled_is_the_same(call, size, typical(64))
 
 
-@pytest.mark.parametrize("direction", [None, "input"])
-def test_maps_from_memory_are_read_column_by_column(direction: str | None) -> None:
-    """Where the places of results have several lines."""
-    column = "split x 1 " if direction is None else "split w 1 "
-    assert column in assert_scheduled_is_the_same(image_call(direction, 28, 80), 1, MEMORY)
-    assert column not in assert_scheduled_is_the_same(image_call(direction, 28, 48), 1, MEMORY)
-    assert column not in assert_scheduled_is_the_same(image_call(direction, 28, 80), 1)
-
-
 @pytest.mark.parametrize(("taps", "stride", "apart"), [(7, 2, 2), (11, 2, 1), (9, 3, 1), (5, 3, 2), (8, 4, 1)])
 def test_phases_from_memory_whose_rows_are_many(taps: int, stride: int, apart: int) -> None:
     """Even the least tile reads more rows than are read side by side."""
     shapes = {"input": (1, 24, 24, 80), "filter": (taps, taps, 80, 1)}
     attrs = {"strides": [1, stride, stride, 1], "dilations": [1, apart, apart, 1], "padding": "SAME"}
     assert_scheduled_is_the_same(window_call("input", shapes, "NHWC", **attrs), taps, MEMORY)
-
-
-@pytest.mark.parametrize("direction", [None, "input"])
-def test_of_many_small_maps_each_is_near(direction: str | None) -> None:
-    """Blocks of vectors go over a map that the second cache holds."""
-    shapes = {"input": (3, 14, 14, 576), "filter": (3, 3, 576, 1)}
-    call = window_call(direction, shapes, "NHWC", strides=[1, 1, 1, 1], padding="SAME")
-    large = replace(typical(), l2=Cache(1 << 20, 8, 64, 118e9))
-    for machine, order in ((large, "reorder n, c_b, "), (MEMORY, "_o, c_o, r, ")):
-        assert order in assert_scheduled_is_the_same(call, 7, machine)
 
 
 @pytest.mark.parametrize("direction", [None, "input"])
@@ -276,13 +237,13 @@ def test_two_tiles_of_rows_have_bodies_of_their_own(height: int, apart: bool, di
     assert (f"partition {loop}_o 1\n" in assert_scheduled_is_the_same(call, height)) == apart
 
 
-@pytest.mark.parametrize(("stride", "apart"), [(1, ""), (2, "-1")])
-def test_rows_at_the_border_have_bodies_of_their_own_where_strided(stride: int, apart: str) -> None:
+@pytest.mark.parametrize(("stride", "apart"), [(1, "1, -1"), (2, "-1")])
+def test_rows_at_the_border_have_bodies_of_their_own(stride: int, apart: str) -> None:
     """Those of them for which a row is missing."""
     shapes = {"input": (1, 2, 64, 32), "filter": (3, 3, 2, 1)}
     call = window_call(None, shapes, "NCHW", strides=[1, 1, stride, stride], padding="SAME")
     found = re.findall(r"partition y_o (.*)", assert_scheduled_is_the_same(call, stride))
-    assert found == ([apart] if apart else [])
+    assert found == [apart]
 
 
 def test_rows_are_branches_and_columns_bodies() -> None:
@@ -290,7 +251,7 @@ def test_rows_are_branches_and_columns_bodies() -> None:
     kernel = simplify(bind(*image_call(None, 28, 16).kernel()))
     legal = legalize(scheduled(kernel)[1])
     conditions = [print_expr(s.condition) for s in walk(legal.body) if isinstance(s, If)]
-    assert conditions == ["y_o * 4 - 1 >= 0", "y_o * 4 + 4 < 28"] * 3
+    assert conditions == ["y_o * 2 - 1 >= 0", "y_o * 2 + 2 < 28"] * 3
 
 
 def test_strided_gradients_need_no_phases() -> None:
@@ -298,7 +259,7 @@ def test_strided_gradients_need_no_phases() -> None:
     text = assert_scheduled_is_the_same(image_call("input", 28, 32, 2), 0)
     assert "split w 4 tail=exact" in text
     assert "skew r, h_i -1" in text
-    assert "split w 2 tail=exact -> w_o, w_i\nsplit h 8 " in assert_scheduled_is_the_same(
+    assert "split w 8 tail=exact -> w_o, w_i\nsplit h 2 " in assert_scheduled_is_the_same(
         image_call("input", 32, 32, 2), 0
     )
 
@@ -438,38 +399,21 @@ def test_phases_along_rows(shape: tuple[int, ...], taps: tuple[int, int], paddin
     assert "c_s" not in text
 
 
-@pytest.mark.parametrize("direction", [None, "input"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("shape", "stride"), [((1, 2, 11, 72), 2)])
-def test_vectors_of_a_row_share_many_taps(
-    shape: tuple[int, ...], stride: int, dtype: str, direction: str | None
-) -> None:
-    shapes = {"input": shape, "filter": (5, 5, shape[1], 1)}
-    call = window_call(direction, shapes, "NCHW", dtype=dtype, strides=[1, 1, stride, stride], padding="SAME")
-    text = assert_scheduled_is_the_same(call, shape[3])
-    assert "tail=exact -> x_v, x_l" in text.replace("w", "x")
-
-
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(
     ("dtype", "channels", "size", "taps", "stride"),
-    [("float32", 32, 14, 3, 3), ("float64", 24, 8, 5, 1), ("bfloat16", 20, 13, 5, 2), ("float32", 9, 9, 5, 1)],
+    [("float32", 32, 14, 3, 3), ("float64", 24, 14, 3, 3), ("bfloat16", 20, 13, 3, 3), ("float32", 9, 9, 3, 3)],
 )
 def test_slices_of_maps_are_transposed(
     dtype: str, channels: int, size: int, taps: int, stride: int, direction: str | None
 ) -> None:
-    """Rows with steps of three, or many taps for one vector: lanes along the maps, copied with that dimension last.
-
-    Sums of maps that no vector divides are cheaper with whole copies, of which no part is made twice.
-    """
+    """Rows with steps of three: lanes along the maps, copied with that dimension last."""
     shapes = {"input": (2, channels, size, size), "filter": (taps, taps, channels, 1)}
     attrs = {"strides": [1, 1, stride, stride], "padding": "SAME"}
     text = assert_scheduled_is_the_same(window_call(direction, shapes, "NCHW", dtype=dtype, **attrs), size)
     lanes = 8 if dtype == "float64" or channels < 16 else 16
-    whole = direction == "filter" and channels % lanes != 0
-    if not whole:
-        assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
-    assert text.count("0, 2, 3, 1 ->" if whole else "0, 2, 3, 1 at=c_s") == 2
+    assert f"split c {lanes} tail={'overlap' if channels % lanes else 'exact'} -> c_s, c_i" in text
+    assert text.count("0, 2, 3, 1 at=c_s") == 2
     assert "transpose " in text
 
 

@@ -6,16 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isqrt
 
+from opgen.schedule.auto.plan import Cut, Handle
 from opgen.schedule.cost.calibration import RAGGED
 from opgen.schedule.split import Tail
 
 
 @dataclass(frozen=True)
-class Cut:
+class Tiles:
     """A loop of `extent` iterations in tiles of `size`."""
 
     extent: int
     size: int
+
+    def cut(self, loop: Handle) -> Cut:
+        """The loop so cut in a plan."""
+        return Cut(loop, self.size, f"{loop}.o", f"{loop}.i", self.tail)
 
     @property
     def tail(self) -> Tail:

@@ -9,29 +9,21 @@ from opgen.loop.walk import free_vars
 from opgen.passes.decide import EFFORT
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.cuts import Cut
+from opgen.schedule.auto.cuts import Tiles
 from opgen.schedule.auto.nests import Nest
-from opgen.schedule.auto.trial import Trial
-from opgen.schedule.auto.walks import Walk
-from opgen.schedule.steps import Partition
+from opgen.schedule.auto.plan import Ends
 
 
-def set_apart(trial: Trial, nest: Nest, column: Walk, tiles: str, cut: Cut) -> bool:
-    """Bodies of their own for the tiles of terms at the ends of a row, where conditions can fail or a tile is not full;
-    rows stay branches.  Whether that was legal.
+def ends_of(nest: Nest, loop: str, tiles: Tiles, reach: int, phases: int = 1) -> tuple[Ends, ...]:
+    """The tiles of a loop that have bodies of their own: those from which `reach` further iterations lead out of it,
+    and one that is not full; of whole tiles those at which conditions can fail.  A loop in `phases` has tiles of each.
     """
-    if cut.tail == "exact" and column.term not in nest.borders:
-        return True
-    at = ends_of(nest, column.term, cut, column.reach_of_terms(nest.extent(column.result) or 1))
-    return not at or trial.take(Partition(tiles, at))
-
-
-def ends_of(nest: Nest, loop: str, cut: Cut, reach: int, phases: int = 1) -> tuple[int, ...]:
-    """Cuts that set apart the tiles from which `reach` further iterations lead out of a loop: of whole tiles those at
-    which conditions can fail.  A loop in `phases` is cut in tiles of each.
-    """
-    at = cut.border(reach)
-    return needed(nest, loop, at, cut.size * phases) if cut.tail == "exact" else at
+    exact = tiles.tail == "exact"
+    if exact and loop not in nest.borders:
+        return ()
+    at = tiles.border(reach)
+    at = needed(nest, loop, at, tiles.size * phases) if exact else at
+    return (Ends(f"{loop}.o", at),) if at else ()
 
 
 def needed(nest: Nest, loop: str, cuts: tuple[int, ...], size: int) -> tuple[int, ...]:

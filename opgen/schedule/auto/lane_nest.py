@@ -64,9 +64,11 @@ class LaneNest(ABC):
     def take(self) -> bool:
         """Take the steps; whether they were legal."""
 
-    def realised(self, plan: Plan) -> bool:
-        """Take the steps of a plan, of the nest as it is by now; whether they were legal."""
-        return realise(plan, self.trial.nest(self.vector), self.trial, self.machine)
+    def realised(self, plan: Plan, loop: str = "") -> bool:
+        """Take the steps of a plan, of the nest of a loop (that of the lanes) as it is by now; whether they were
+        legal.
+        """
+        return realise(plan, self.trial.nest(loop or self.vector), self.trial, self.machine)
 
     def run(self) -> bool:
         """Take the steps, or none, if they are legal and proven; whether they were."""

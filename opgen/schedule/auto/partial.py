@@ -24,12 +24,17 @@ def in_partial_sums(trial: Trial, loop: str, extent: int | None, partial: str, l
     if extent is None or (extent % count and extent > count):
         trial.take(Partition(f"{loop}_o", (-1,)))  # only the last step needs masks
     _in_lanes(trial, f"{loop}_l", count, lanes)
+    tree_in_lanes(trial, partial, count, lanes)
+    return True
+
+
+def tree_in_lanes(trial: Trial, partial: str, count: int, lanes: int) -> None:
+    """The tree that adds up so many partial results, in lanes as far as that is legal."""
     _in_lanes(trial, f"{partial}_i", count, lanes)
     width = count // 2
     while width > 1:
         trial.take(Vectorize(f"{partial}_{width}"))
         width //= 2
-    return True
 
 
 def _in_lanes(trial: Trial, loop: str, factor: int, lanes: int) -> None:

@@ -60,6 +60,20 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class Skewed:
+    """A loop of the sum runs over `term + factor*inner` in place of itself, if that is legal: over what is read, each
+    element of which serves all results along `inner`.  Its handle is that of the loop that there is then.
+    """
+
+    term: Handle
+    inner: Handle
+    factor: int
+
+    def __str__(self) -> str:
+        return f"{self.term} + {self.factor}*{self.inner}"
+
+
+@dataclass(frozen=True)
 class Ahead:
     """What the next iteration of `at` reads of a buffer, asked for line by line in the iterations of a loop inside."""
 
@@ -146,10 +160,11 @@ class Result:
 @dataclass(frozen=True)
 class Plan:
     """`joins`: loops made of two, in that order; `order`: the loops outside of the sum's, outermost first, but for the
-    lanes; `terms`: those of the sum, some of them `unrolled`; `tile`: those unrolled inside of the terms; `matrix`:
-    rows, columns and terms of a tile for a matrix unit, inside of these; `squares`: two pieces of the same size that
-    are transposed in registers; `threads`: loops that threads share, fused as far as they are independent; `ends`: what
-    is done for conditions, if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
+    lanes; `terms`: those of the sum and what stands between them, some of them `unrolled`; `regrouped`: loops of the
+    sum that go inside others that they hold; `tile`: those unrolled inside of the terms; `matrix`: rows, columns and
+    terms of a tile for a matrix unit, inside of these; `squares`: two pieces of the same size that are transposed in
+    registers; `threads`: loops that threads share, fused as far as they are independent; `ends`: what is done for
+    conditions, each if it is legal.  A plan for want of others (`otherwise`) is tried only if there are none.
     """
 
     kind: str
@@ -158,7 +173,9 @@ class Plan:
     cuts: tuple[Cut, ...] = ()
     order: tuple[Handle, ...] = ()
     carried: tuple[Carried, ...] = ()
+    regrouped: tuple[tuple[Handle, Handle], ...] = ()
     terms: tuple[Handle, ...] = ()
+    skewed: tuple[Skewed, ...] = ()
     unrolled: tuple[Handle, ...] = ()
     tile: tuple[Handle, ...] = ()
     private: tuple[Private, ...] = ()
@@ -184,5 +201,8 @@ class Plan:
         yield f"threads {', '.join(self.threads)}" if self.threads else ""
 
 
-_LISTS = ("joins", "cuts", "order", "carried", "terms", "unrolled", "tile", "matrix", "private", "ahead", "ends")
+_LISTS = (
+    *("joins", "cuts", "order", "carried", "terms", "skewed", "unrolled", "tile", "matrix"),
+    *("private", "ahead", "ends"),
+)
 _WORDS: Mapping[str, str] = {"joins": "join", "cuts": "cut", "private": "partial sums", "ahead": "prefetch"}

@@ -15,7 +15,7 @@ from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest
 from opgen.schedule.auto.partial import in_partial_sums
-from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result
+from opgen.schedule.auto.plan import Carried, Cut, Handle, Operand, Plan, Private, Result, Skewed
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.errors import ScheduleError
 from opgen.schedule.steps import (
@@ -27,7 +27,9 @@ from opgen.schedule.steps import (
     Parallel,
     Partition,
     Prefetch,
+    Regroup,
     Reorder,
+    Skew,
     Split,
     Step,
     Stream,
@@ -76,6 +78,8 @@ class _Realiser:
         if plan.matrix:
             row, column, depth = map(self._name, plan.matrix)
             self._take(Tensorize(row, column, depth, self.trial.fresh("tiles")))
+        for skewed in plan.skewed:
+            self._skewed(skewed)
         for private in plan.private:
             self._partial(private)
         self._take(*(Unroll(self._name(n)) for n in (*plan.unrolled, *plan.tile)))
@@ -88,9 +92,8 @@ class _Realiser:
                 self._packed(operand)
         self._transpose_results()
         self.trial.fused_prefix([self._name(n) for n in plan.threads], Parallel)
-        self.trial.take(
-            *(Partition(self._name(e.loop), e.at) if e.at else Unroll(self._name(e.loop)) for e in plan.ends)
-        )
+        for end in plan.ends:
+            self.trial.take(Partition(self._name(end.loop), end.at) if end.at else Unroll(self._name(end.loop)))
         if plan.squares is not None:
             row, column = plan.squares
             self._take(Transpose(self._name(row), self._name(column)))
@@ -138,6 +141,7 @@ class _Realiser:
             if cut.apart:
                 self._carry()
             self._cut(cut)
+        self._take(*(Regroup(self._name(loop), self._name(inside)) for loop, inside in plan.regrouped))
         if apart or plan.carried or not plan.terms:
             self._sorted()
         self._carry()
@@ -179,7 +183,7 @@ class _Realiser:
 
     def _sorted(self) -> None:
         """Bring the loops over results, as far as they are cut now, into the order of the plan."""
-        wanted = [*self.plan.order, *self.plan.tile, *(self.plan.squares or ())]
+        wanted = [*self.plan.order, *self.plan.terms, *self.plan.tile, *(self.plan.squares or ())]
         wanted += [self.plan.lanes] if self.plan.lanes is not None else []
         places = {n: i for i, n in reversed([*enumerate(wanted)])}
         first = {n: min((places[p] for p in self._pieces(n) if p in places), default=len(wanted)) for n in self._loops}
@@ -195,6 +199,13 @@ class _Realiser:
     def _reorder(self, loops: Sequence[Handle]) -> None:
         self._take(Reorder(tuple(map(self._name, loops))))
         self._loops = list(loops)
+
+    def _skewed(self, skewed: Skewed) -> None:
+        """A loop over what is read, if that is legal, by the handle of the one that it takes the place of."""
+        term, inner = self._name(skewed.term), self._name(skewed.inner)
+        name = self.trial.fresh(f"{term}_{self._name(skewed.inner.partition('.')[0])}")
+        if self.trial.take(Skew(term, inner, skewed.factor, name)):
+            self._names[skewed.term] = name
 
     # Sums -------------------------------------------------------------------------------------------
 

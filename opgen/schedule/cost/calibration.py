@@ -226,8 +226,6 @@ PANEL_OVERLAP = 5 / 4
 """factor: the most that panels copy together, of what there is: rows at their borders are in several [E076]"""
 NON_TEMPORAL = 5
 """part of the reads: results that are as much, or more, are stored non-temporally [E125]"""
-NON_TEMPORAL_WINDOW = 2
-"""part of the reads: as `NON_TEMPORAL`, of windows [E025]"""
 
 # Nests without a register tile --------------------------------------------------------------------------------------
 REDUCED_AT_ONCE = 2048

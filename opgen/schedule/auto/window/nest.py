@@ -7,6 +7,7 @@ registers) or the results (`sums.py`: all sums in registers, a tile of terms).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,11 +15,12 @@ from opgen.loop.nodes import Load, Store
 from opgen.schedule.auto.accesses import strides_of
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, worth_lanes
+from opgen.schedule.auto.non_temporal import store_non_temporally
+from opgen.schedule.auto.plan import Cut, Plan
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import TAPS, WINDOW_GATHERED, WINDOW_STEP
 from opgen.schedule.cost.sizes import element_of
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Split
 
 
 def stepped_loop(nest: Nest) -> str | None:
@@ -41,16 +43,23 @@ def near(nest: Nest, loop: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """How the loop of lanes is split, and what the pieces are called."""
+class Planned(LaneNest):
+    """A nest for which there is one plan."""
 
-    split: Split
-    lane: str
-    vectors: str
+    @abstractmethod
+    def plan(self) -> Plan:
+        """What is decided."""
+
+    def take(self) -> bool:
+        """The steps of the plan; results that no cache would hold, and lanes store side by side, go past them."""
+        taken = self.realised(self.plan())
+        if taken and self.vector not in self.nest.phases:
+            store_non_temporally(self.nest, self.vector, self.trial, self.machine)
+        return taken
 
 
 @dataclass(frozen=True)
-class WindowNest(LaneNest):
+class WindowNest(Planned):
     @property
     def legal(self) -> bool:
         """Whether no operand is broadcast to all lanes, which read what lies side by side or nearly, all walks that
@@ -62,11 +71,11 @@ class WindowNest(LaneNest):
         between = any(w.result in self.beside for w in self._walks)
         return not between and (worth_lanes(self.nest, self.vector) or near(self.nest, self.vector))
 
-    def split(self) -> Lanes:
-        """Vectors of lanes, ones that overlap where they are not whole."""
-        v_o, v_l = self.trial.fresh(f"{self.vector}_o"), self.trial.fresh(f"{self.vector}_l")
+    @property
+    def in_lanes(self) -> Cut:
+        """The loop of lanes in vectors, ones that overlap where they are not whole."""
         tail: Tail = "exact" if self.width % self.lanes == 0 else "overlap"
-        return Lanes(Split(self.vector, self.lanes, tail, v_o, v_l), v_l, v_o)
+        return Cut(self.vector, self.lanes, f"{self.vector}.o", f"{self.vector}.l", tail)
 
     @cached_property
     def beside(self) -> tuple[str, ...]:

@@ -13,24 +13,15 @@ from functools import cached_property
 from math import prod
 
 from opgen.loop.nodes import Load
-from opgen.schedule.auto.cuts import Cut, sizes
-from opgen.schedule.auto.ends import needed
+from opgen.schedule.auto.cuts import Tiles, sizes
+from opgen.schedule.auto.ends import ends_of
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import depends, read_bytes
+from opgen.schedule.auto.partial import tree_in_lanes
+from opgen.schedule.auto.plan import Ends, Plan, Skewed
 from opgen.schedule.auto.walks import Walk
 from opgen.schedule.cost.calibration import LANE_STEP, ROW_SUMS, TERMS_SHARED
-from opgen.schedule.steps import (
-    Parallel,
-    Partition,
-    Regroup,
-    Reorder,
-    Rfactor,
-    Skew,
-    Split,
-    Step,
-    Unroll,
-    Vectorize,
-)
+from opgen.schedule.steps import Rfactor
 
 
 @dataclass(frozen=True)
@@ -43,46 +34,37 @@ class RowSums(LaneNest):
         return known and self._row is not None and self._column is not None and self._suits(self._column)
 
     def take(self) -> bool:
-        row, column = self._row, self._column
-        assert row is not None
-        assert column is not None
-        partial = self.trial.fresh(f"{self.nest.allocations[0].name}_partial")
-        y_o, y_i = (self.trial.fresh(f"{row.term}_{part}") for part in "oi")
-        vectors, lane = f"{column.term}_o", f"{column.term}_l"
-        cut, taps = self._cut, self._taps
-        rows: list[Step] = [Split(row.term, cut.size, cut.tail, y_o, y_i)]
-        if self._vectors > 1:
-            rows.append(Regroup(y_i, vectors))
-        others = [n for n in self.nest.names if n not in taps]
-        outer = [n for n in self.roles.counts if n not in (row.term, column.term)]
-        order = (*others, *outer, y_o, *([vectors] if self._vectors > 1 else []), y_i, *taps, lane)
-        if not self.trial.take(Rfactor(column.term, self.lanes, partial), *rows, Reorder(order)):
+        """Partial sums in lanes, then the plan of what they sum up, then the tree."""
+        assert self._column is not None
+        partial, term = self.trial.fresh(f"{self.nest.allocations[0].name}_partial"), self._column.term
+        if not self.trial.take(Rfactor(term, self.lanes, partial)):
             return False
-        tiles = y_i
-        if row.step % row.apart == 0 and taps[0] == row.result:
-            both = self.trial.fresh(f"{y_i}_{row.result}")
-            if self.trial.take(Skew(y_i, row.result, row.step // row.apart, both)):
-                tiles = both
-        alone = () if self._vectors > 1 else (vectors,)
-        if not self.trial.take(*(Unroll(n) for n in (*alone, tiles, *taps)), Vectorize(lane)):
+        if not self.realised(self._plan(f"{term}_o", f"{term}_l"), self.nest.names[0]):
             return False
-        halves = [self.lanes >> k for k in range(1, self.lanes.bit_length() - 1)]
-        self.trial.take(Vectorize(f"{partial}_i"), *(Vectorize(f"{partial}_{width}") for width in halves))
-        self._set_apart(vectors, y_o, cut)
-        self.trial.fused_prefix(others[:1], Parallel)
+        tree_in_lanes(self.trial, partial, self.lanes, self.lanes)
         return True
 
-    def _set_apart(self, vectors: str, tiles: str, cut: Cut) -> None:
-        """The first and the last vector of a row, and rows at the border, where there is one."""
-        if self._vectors > 1:
-            self.trial.take(Partition(vectors, (1, -1) if self._vectors > 2 else (1,)))
-        row = self._row.term if self._row is not None else ""
-        bounded = row in self.nest.borders
-        if cut.count > 1 and (bounded or cut.tail != "exact"):
-            cuts = (1, -1) if cut.count > 2 else (1,)
-            at = needed(self.nest, row, cuts, cut.size) if cut.tail == "exact" else cuts
-            if at:
-                self.trial.take(Partition(tiles, at))
+    def _plan(self, vectors: str, lane: str) -> Plan:
+        row, column, taps, tiles = self._row, self._column, self._taps, self._tiles
+        assert row is not None
+        assert column is not None
+        y, several = tiles.cut(row.term), self._width > self.lanes
+        others = tuple(n for n in self.nest.names if n not in taps)
+        outer = [n for n in self.roles.terms if n not in (row.term, column.term)]
+        shared = row.step % row.apart == 0 and taps[0] == row.result
+        ends = () if not several else (Ends(vectors, (1, -1) if self._width > 2 * self.lanes else (1,)),)
+        return Plan(
+            "row_sums",
+            lane,
+            cuts=(y,),
+            order=others,
+            regrouped=((y.inner, vectors),) if several else (),
+            terms=(*outer, y.outer, *([vectors] if several else []), y.inner, *taps),
+            skewed=(Skewed(y.inner, row.result, row.step // row.apart),) if shared else (),
+            unrolled=(*([] if several else [vectors]), y.inner, *taps),
+            threads=others[:1],
+            ends=(*ends, *ends_of(self.nest, row.term, tiles, 1)),
+        )
 
     # What there is ----------------------------------------------------------------------------------
 
@@ -113,11 +95,6 @@ class RowSums(LaneNest):
     def _width(self) -> int:
         return 0 if self._column is None else self.roles.counts[self._column.term]
 
-    @property
-    def _vectors(self) -> int:
-        """How many vectors of a row there are."""
-        return -(-self._width // self.lanes)
-
     @cached_property
     def _column(self) -> Walk | None:
         """The walk along which lanes are neighbours."""
@@ -133,9 +110,8 @@ class RowSums(LaneNest):
         )
 
     @cached_property
-    def _cut(self) -> Cut:
+    def _tiles(self) -> Tiles:
         """As many rows as share what they read well enough; one by one as they come from memory."""
-        length = self.roles.counts[self._row.term] if self._row is not None else 1
-        if self.memory.is_far(read_bytes(self.nest)):
-            return Cut(length, 1)
-        return Cut(length, max(sizes(length, 1, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)))
+        length = 1 if self._row is None else self.roles.counts[self._row.term]
+        most = TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1
+        return Tiles(length, 1 if self.memory.is_far(read_bytes(self.nest)) else max(sizes(length, 1, most)))

@@ -11,95 +11,54 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from opgen.schedule.auto.cuts import Cut, sizes
+from opgen.schedule.auto.cuts import Tiles, sizes
 from opgen.schedule.auto.ends import ends_of
-from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import reduces, touched_bytes
-from opgen.schedule.auto.non_temporal import store_non_temporally
+from opgen.schedule.auto.plan import Cut, Plan, Skewed
 from opgen.schedule.auto.walks import Walk
-from opgen.schedule.cost.calibration import (
-    LANE_STEP,
-    RESULTS_CONFLICTING,
-    ROWS_STREAMED,
-    TAPS,
-    TURNS,
-)
+from opgen.schedule.auto.window.nest import Planned
+from opgen.schedule.cost.calibration import LANE_STEP, PARALLEL, RESULTS_CONFLICTING, ROWS_STREAMED, TAPS
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Parallel, Partition, Reorder, Skew, Split, Step, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
-class RowTile(LaneNest):
+class RowTile(Planned):
     @property
     def legal(self) -> bool:
         known = self.lanes > 1 and self.roles.known and reduces(self.nest) and len(self.nest.allocations) == 1
         return known and self._column is not None and self._only_taps
 
-    def take(self) -> bool:
-        row, fresh = self._row, self.trial.fresh
-        steps, x_o, inner, x_l = self._lane_splits()
-        order = [n for n in self.nest.names if n != self.vector]
-        taps, tile = list(self.roles.counts), []
-        high = None if row is None else Cut(self._extent(row.result), self._height(row))
-        if row is not None and high is not None:
-            y_o, y_i = fresh(f"{row.result}_o"), fresh(f"{row.result}_i")
-            steps.append(Split(row.result, high.size, high.tail, y_o, y_i))
-            order = [*(n for n in order if n != row.result), y_o]
-            taps.remove(row.term)
-            taps, tile = [row.term, y_i, *taps], [y_i]
-        taps += inner
-        if not self.trial.take(*steps, Reorder((*order, x_o, *taps, x_l))):
-            return False
-        return self._finish(order, x_o, x_l, taps, tile, high)
-
-    def _lane_splits(self) -> tuple[list[Step], str, list[str], str]:
-        """How the loop of lanes is split: the steps, the loop of tiles, loops within a tile, the lanes."""
-        fresh, along = self.trial.fresh, self.vector
-        x_o, x_l = fresh(f"{along}_o"), fresh(f"{along}_l")
-        steps: list[Step] = []
-        inner: list[str] = []
+    def plan(self) -> Plan:
+        row, x, along, phase = self._row, self.vector, self.vector, tuple[str, ...]()
+        cuts, taps, skewed = list[Cut](), list(self.roles.terms), tuple[Skewed, ...]()
+        order = [n for n in self.nest.names if n != x]
         if self._phases > 1:
-            along, phase = fresh(f"{self.vector}_q"), fresh(f"{self.vector}_p")
-            steps.append(Split(self.vector, self._phases, "exact", along, phase))
-            inner.append(phase)
-        width, size = self._width, self._across.size
-        wide: Tail = "exact" if width % size == 0 else "guard" if width < size else "overlap"
-        return [*steps, Split(along, size, wide, x_o, x_l)], x_o, inner, x_l
-
-    def _finish(self, order: list[str], x_o: str, x_l: str, taps: list[str], tile: list[str], high: Cut | None) -> bool:
-        row, column = self._row, self._column
-        assert column is not None
-        if row is not None and row.factor is not None:
-            name = self.trial.fresh(f"{row.term}_{row.result}")
-            if self.trial.take(Skew(row.term, tile[0], row.factor, name)):
-                taps[0] = name
-        if not self.trial.take(*(Unroll(n) for n in taps), Vectorize(x_l)):
-            return False
-        few = (self.nest.extent(order[0]) if order and order[0] in self.nest.names else 0) or 0
-        apart = self._rows_apart(high)
-        ahead = order if not apart else order[:-1]
-        self.trial.fused_prefix(ahead[: 2 if few < TURNS * self.machine.cores else 1], Parallel)
-        if self.vector in self.nest.borders:
-            reach = max(1, (self.roles.counts[column.term] - 1) * abs(column.apart))
-            if at := ends_of(self.nest, self.vector, self._across, reach, self._phases):
-                self.trial.take(Partition(x_o, at))
-        if apart:
-            self.trial.take(Partition(order[-1], apart))
-        if self._across.tail == "exact" and self._phases == 1:
-            store_non_temporally(self.nest, self.vector, self.trial, self.machine)
-        return True
-
-    def _rows_apart(self, high: Cut | None) -> tuple[int, ...]:
-        """Tiles of rows that have bodies of their own: those at the border, or a last one that reaches over the end."""
-        if high is None or self._row is None or high.count == 1:
-            return ()
-        if self._row.result in self.nest.borders:
-            return high.border(self._row.reach(self.roles.counts[self._row.term]))
-        return () if high.tail == "exact" else (-1,)
-
-    @cached_property
-    def _across(self) -> Cut:
-        return Cut(self._width, self.lanes)
+            along, phase = f"{x}.q", (f"{x}.p",)
+            cuts.append(Cut(x, self._phases, along, *phase))
+        across = Tiles(self._extent(x) // self._phases, self.lanes)
+        tail: Tail = "exact" if across.tail == "exact" else "guard" if across.count == 1 else "overlap"
+        cuts.append(Cut(along, self.lanes, f"{x}.o", f"{x}.l", tail))
+        ends = ends_of(self.nest, x, across, self._reach, self._phases) if x in self.nest.borders else ()
+        if row is not None:
+            y, high = row.result, Tiles(self._extent(row.result), self._height(row))
+            cuts.append(high.cut(y))
+            order = [*(n for n in order if n != y), f"{y}.o"]
+            taps.insert(1, f"{y}.i")
+            skewed = () if row.factor is None else (Skewed(row.term, f"{y}.i", row.factor),)
+            reach = row.reach(self._extent(row.term)) if y in self.nest.borders else 0
+            ends += ends_of(self.nest, y, high, reach)
+        stay = [e.loop for e in ends]
+        return Plan(
+            "window_rows",
+            f"{x}.l",
+            cuts=tuple(cuts),
+            order=(*order, f"{x}.o"),
+            terms=(*taps, *phase),
+            skewed=skewed,
+            unrolled=(*taps, *phase),
+            threads=tuple(n for n in order if n not in stay)[:PARALLEL],
+            ends=ends,
+        )
 
     # What there is ----------------------------------------------------------------------------------
 
@@ -107,9 +66,10 @@ class RowTile(LaneNest):
     def _phases(self) -> int:
         return self.nest.phases.get(self.vector, 1)
 
-    @cached_property
-    def _width(self) -> int:
-        return self._extent(self.vector) // self._phases
+    @property
+    def _reach(self) -> int:
+        """The places at either end of a row that its taps lead out of, however they lie."""
+        return max(1, (self._extent(self._column.term) - 1) * abs(self._column.apart)) if self._column else 0
 
     @cached_property
     def _column(self) -> Walk | None:

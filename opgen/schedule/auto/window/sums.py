@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from opgen.schedule.auto.cuts import Cut, sizes
-from opgen.schedule.auto.ends import set_apart
+from opgen.schedule.auto.cuts import Tiles, sizes
+from opgen.schedule.auto.ends import ends_of
+from opgen.schedule.auto.plan import Plan
 from opgen.schedule.auto.window.nest import WindowNest
 from opgen.schedule.cost.calibration import SUM_OPERANDS, TAPS, TERMS_SHARED
-from opgen.schedule.steps import Parallel, Regroup, Reorder, Split, Unroll, Vectorize
 
 
 @dataclass(frozen=True)
@@ -22,36 +22,32 @@ class SumTile(WindowNest):
     def proven(self) -> bool:
         return self.few_results
 
-    def take(self) -> bool:
+    def plan(self) -> Plan:
         """Vectors outermost; within the other results where they are not whole."""
-        cut, lanes, tiled = self._cut, self.split(), self.column.term
-        t_o, t_i = self.trial.fresh(f"{tiled}_o"), self.trial.fresh(f"{tiled}_i")
-        long = [t_o if n == tiled else n for n in self.roles.counts]
-        rows = [n for n in self._sums if n not in (self.column.result, *self.beside)]
-        tile = (*rows, t_i, self.column.result, *self.beside)
+        column, lanes, tiled = self.column, self.in_lanes, self.column.term
+        rows = [n for n in self._sums if n not in (column.result, *self.beside)]
+        tile = (*rows, f"{tiled}.i", column.result, *self.beside)
         others = [n for n in self.nest.names if n not in (self.vector, *self._sums)]
-        exact = self.width % self.lanes == 0
-        around = (lanes.vectors, *others) if exact else (*others, lanes.vectors)
-        if not self.trial.take(
-            Split(tiled, cut.size, cut.tail, t_o, t_i),
-            *(Regroup(t_i, n) for n in self.roles.terms[self.roles.terms.index(tiled) + 1 :]),
-            lanes.split,
-            Reorder((*around, *long, *tile, lanes.lane)),
-            *(Unroll(n) for n in tile),
-            Vectorize(lanes.lane),
-        ):
-            return False
-        self.trial.fused_prefix([n for n in around if n != lanes.vectors or exact][:1], Parallel)
-        set_apart(self.trial, self.nest, self.column, t_o, cut)
-        return True
+        exact, inside = lanes.tail == "exact", self.roles.terms[self.roles.terms.index(tiled) + 1 :]
+        return Plan(
+            "window_sums",
+            lanes.inner,
+            cuts=(self._tiles.cut(tiled), lanes),
+            order=(lanes.outer, *others) if exact else (*others, lanes.outer),
+            regrouped=tuple((f"{tiled}.i", n) for n in inside),
+            terms=tuple(f"{tiled}.o" if n == tiled else n for n in self.roles.terms),
+            tile=tile,
+            threads=(lanes.outer,) if exact else tuple(others[:1]),
+            ends=ends_of(self.nest, tiled, self._tiles, column.reach_of_terms(self._extent(column.result))),
+        )
 
     @cached_property
-    def _cut(self) -> Cut:
+    def _tiles(self) -> Tiles:
         """As many terms as leave registers for what they read; 4 are enough to share that."""
         length = self.roles.counts[self.column.term]
         room = max(1, self.machine.registers - SUM_OPERANDS - prod(self._extent(n) for n in self._sums))
         most = min(room, TERMS_SHARED if length % TERMS_SHARED == 0 else 2 * TERMS_SHARED - 1)
-        return Cut(length, max(sizes(length, 1, most)))
+        return Tiles(length, max(sizes(length, 1, most)))
 
     @cached_property
     def _sums(self) -> tuple[str, ...]:
