@@ -5,8 +5,7 @@
 With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
 own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
 copies is the one of maps that lie so, and all that is known of that applies.  Where one unit multiplies and adds, lines
-of scalars come as fast as it uses them: images are read as they lie, and results of a product of matrices are
-transposed some vectors at a time.
+of scalars come as fast as it uses them: nothing is transposed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Load, Store
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.contraction.products import Products
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.prepare import elements
 from opgen.schedule.auto.design import Design
@@ -37,6 +35,7 @@ from opgen.schedule.auto.nests import (
 )
 from opgen.schedule.auto.site import Site, lanes_of
 from opgen.schedule.cost.calibration import WORTH_MAPS
+from opgen.schedule.cost.execution import Execution
 from opgen.schedule.steps import Flatten, Pack, Reorder
 
 
@@ -46,6 +45,8 @@ class OnTransposedMaps:
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
         nest = site.nest
+        if Execution(machine).hides_loads:
+            return
         across = loop_across(nest, lanes_of(nest, machine, None))
         instead = [] if site.roles.lanes is None else [n for n in loops_instead(nest) if n != across]
         for loop in [*([] if across is None else [across]), *(instead if site.wanted(True) else [])]:
@@ -78,8 +79,6 @@ class TransposedMaps(LaneNest):
     def take(self) -> bool:
         """All steps; after False some may have been taken."""
         self._flatten()
-        if self.execution.hides_loads and self._product():
-            return True
         copies = [self._pack(access.buffer, loop) for access, loop in self._moved]
         if not all(copies):
             return False
@@ -96,11 +95,6 @@ class TransposedMaps(LaneNest):
         maps = [n for n in self.nest.names if n != self.vector]
         if len(maps) > 1:
             self.trial.take(Flatten(maps[-2], maps[-1], self.trial.fresh("_".join(maps[-2:]))))
-
-    def _product(self) -> bool:
-        """A product of matrices reads places as they lie, and turns its results block by block."""
-        nest = self.trial.nest(self.vector)
-        return Products(nest, self.trial, self.vector, self.lanes, self.machine).run()
 
     def _pack(self, buffer: str, loop: str) -> str:
         """A copy of an argument with the dimension of a loop last; its name, none if that is refused."""
@@ -120,8 +114,7 @@ class TransposedMaps(LaneNest):
         result, scalars = self._result, self._scalars
         if result is None or scalars is None:
             return []
-        images = [] if self.execution.hides_loads else [(scalars, self._term)]
-        return [*images, (result, self.vector)]
+        return [(scalars, self._term), (result, self.vector)]
 
     @cached_property
     def _result(self) -> Store | None:
