@@ -59,7 +59,7 @@ CASES = {
     "two, by the taps": ("ByTaps", {**SMALL, "several": 2}, "split c"),
     "three, by the taps": ("ByTaps", {**SMALL, "several": 3}, "split c"),
     "channels first": ("First", {**SMALL, "several": 2, "rows": 5, "columns": 6}, "slice"),
-    "many taps": ("Forward", {**SMALL, "several": 1, "rows": 1, "columns": 27, "width": 30, "height": 2}, "_middle"),
+    "many taps": ("Forward", {**SMALL, "several": 1, "rows": 1, "columns": 27, "width": 30, "height": 2}, "partition"),
     "along columns": ("Column", {**SMALL, "height": 9, "width": 3}, "regroup"),
 }
 
