@@ -116,10 +116,10 @@ class Private:
 
 @dataclass(frozen=True)
 class Operand:
-    """What is read, where it is not read in place: a `copy` of it as a whole, or a panel of what one iteration of `at`
-    reads, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is made in squares that
-    are transposed, or in rows of vectors of `lanes`, each where a loop `filled` first reads it, if there is one; in the
-    type that is computed with if `wide`.  The copy's name ends in `ending`.
+    """What is read, or written, where that is not done in place: a `copy` of it as a whole, or a panel of what one
+    iteration of `at` accesses, with its dimensions in `order`; or, `moved` there, a copy that was made before.  It is
+    made in squares that are transposed, or in rows of vectors of `lanes`, each where a loop `filled` first reads it, if
+    there is one; in the type that is computed with if `wide`.  The copy's name ends in `ending`.
     """
 
     buffer: str

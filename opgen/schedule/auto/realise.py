@@ -227,8 +227,9 @@ class _Realiser:
             steps = rows_in_lanes(name, len(operand.order) - 1, operand.lanes)
         else:
             transposed_blocks(self.trial, name, self.machine.vector_bytes, None if operand.placement == "copy" else ())
-        load = next(e for e in self.nest.outside_loads if e.buffer == operand.buffer)
-        name, steps = widened(self.trial, load, name, steps) if operand.wide else (name, steps)
+        if operand.wide:
+            load = next(e for e in self.nest.outside_loads if e.buffer == operand.buffer)
+            name, steps = widened(self.trial, load, name, steps)
         self._take(*steps)
         if operand.filled is not None:
             self.trial.take(Fill(name, self._name(operand.filled)))

@@ -3,10 +3,9 @@ back.
 
     for c: for y, x: for r, s: out[c, y, x] += map[c, y + r, x + s] * taps[r, s, c]
 
-Lanes along the rows of a map are no choice where rows have more phases than two, and a poor one where there are many
-taps for one vector.  Along `c` every window is the same: of each 16 maps, say, a copy is
-made with `c` last, in blocks that are transposed in registers, and all that is known of windows with consecutive lanes
-applies.
+Lanes along the rows of a map are no choice where rows have more phases than two, or there are many taps.  Along `c`
+every window is the same: of each 16 maps, say, a copy is made with `c` last, in blocks that are transposed in
+registers, and all that is known of windows with consecutive lanes applies.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from functools import cached_property
 
 from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Load, Store, Var
-from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
+from opgen.schedule.auto.plan import Cut, Operand, Plan
 from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.window.results import ResultTile
 from opgen.schedule.auto.window.sums import SumTile
 from opgen.schedule.cost.calibration import WINDOW_STEP
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Fuse, Pack, Parallel, Reorder, Split
 
 
 @dataclass(frozen=True)
@@ -42,40 +40,29 @@ class Slices(LaneNest):
         return 2 * self.lanes >= lanes_of(self.nest, self.machine, None)
 
     def take(self) -> bool:
-        fresh, extent = self.trial.fresh, self.nest.extent(self.vector) or 0
-        outer, inner = fresh(f"{self.vector}_s"), fresh(f"{self.vector}_i")
-        tail: Tail = "exact" if extent % self.lanes == 0 else "overlap"
-        rest = [n for n in self.nest.names if n != self.vector and n not in self._items]
-        if not self.trial.take(
-            Reorder((*self._items, self.vector, *rest)),
-            Split(self.vector, self.lanes, tail, outer, inner),
-            Reorder((inner, *rest)),
-            Reorder((*rest, inner)),
-        ):
-            return False
-        around = [*self._items, outer][:2]
-        self.trial.take(Parallel(around[0]))  # now, while the loop holds little
-        if not self._transposed(outer):
+        """A plan of the copies, then one of the window between them."""
+        inner = self.trial.fresh(f"{self.vector}_i")
+        if not self.realised(self._copies()):
             return False
         window = (self.trial.nest(inner), self.trial, inner, self.lanes, self.machine)
-        if not any(kind(*window).run() for kind in (ResultTile, SumTile)):
-            return False
-        if len(around) > 1:
-            self.trial.take(Fuse(around[0], around[1], fresh("_".join(around))))
-        return True
+        return any(kind(*window).run() for kind in (ResultTile, SumTile))
 
-    def _transposed(self, outer: str) -> bool:
-        """Copies of what a slice reads and writes."""
-        for access in self.apart:
-            axis = own_axis(access, self.vector)
-            if axis is None:
-                return False
-            order = with_last(len(access.indices), axis)
-            name = self.trial.fresh(f"{access.buffer}_slice")
-            if not self.trial.take(Pack(access.buffer, order, name, outer)):
-                return False
-            transposed_blocks(self.trial, name, self.machine.vector_bytes, ())
-        return True
+    def _copies(self) -> Plan:
+        c = self.vector
+        around = (*self._items, f"{c}.s")
+        rest = (n for n in self.nest.names if n != c and n not in self._items)
+        tail: Tail = "exact" if self.width % self.lanes == 0 else "overlap"
+        return Plan(
+            "slices",
+            cuts=(Cut(c, self.lanes, around[-1], f"{c}.i", tail),),
+            order=(*around, *rest, f"{c}.i"),
+            operands=tuple(self._slice(e, around[-1]) for e in self.apart),
+            threads=around[:1],
+        )
+
+    def _slice(self, access: Load | Store, at: str) -> Operand:
+        axis = own_axis(access, self.vector) or 0
+        return Operand(access.buffer, "panel", with_last(len(access.indices), axis), at, "slice")
 
     @cached_property
     def apart(self) -> tuple[Load | Store, ...]:
