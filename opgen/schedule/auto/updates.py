@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from opgen.loop.nodes import Store
-from opgen.schedule.auto.cuts import Cut
+from opgen.schedule.auto.cuts import Tiles
 from opgen.schedule.auto.nests import Nest, nests, updates
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import UPDATES_UNROLLED
@@ -31,7 +31,7 @@ def _unrolled(trial: Trial, nest: Nest) -> None:
     loop, extent = nest.loops[-1], nest.extent(nest.names[-1])
     if loop.kind != "serial" or not isinstance(nest.core, Store) or extent is None or extent < 2 * UPDATES_UNROLLED:
         return
-    cut = Cut(extent, UPDATES_UNROLLED)
+    cut = Tiles(extent, UPDATES_UNROLLED)
     outer, inner = trial.fresh(f"{loop.var}_o"), trial.fresh(f"{loop.var}_u")
     whole = () if cut.tail == "exact" else (Partition(outer, (-1,)),)
     trial.take(Split(loop.var, cut.size, cut.tail, outer, inner), *whole, Unroll(inner))

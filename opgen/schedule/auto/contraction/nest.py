@@ -229,8 +229,8 @@ class Contraction(LaneNest):
         return [*first, *changing, self.vector, *self.phases.remainders, *rest, tile]
 
     def _ends(self) -> tuple[Ends, ...]:
-        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  Which taps a phase
-        takes is asked once a tile: to unroll them is no faster, and much code for large strides.
+        """Conditions on positions: tap loops unrolled, first and last tiles made loops of their own.  Which taps a
+        phase takes is asked once a tile: to unroll them is no faster, and much code for large strides.
         """
         positions = [n for n in self.tile if n != self.vector]
         speaking = [*positions, *self.phases.quotients, *self.phases.quotients.values(), *self.phases.remainders]
