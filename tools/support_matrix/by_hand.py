@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from tools.support_matrix.cells import Cell
@@ -144,9 +145,9 @@ def _norm(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
 
 
 def _pooled(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
-    """Windows over any number of dimensions, one result."""
+    """Windows over any number of dimensions; of the largest elements, also where the first one is."""
     x = inputs["i0"]
-    if cell.outputs > 1 or x.ndim < 3:
+    if x.ndim < 3:
         return None
     x = x.astype(np.float64) if x.dtype.kind not in "iu" else x.astype(object)
     space, attrs = x.ndim - 2, cell.attributes
@@ -157,17 +158,23 @@ def _pooled(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     counts, heads, tails = zip(*whole, strict=True)
     if min(counts) < 0:
         raise ValueError("a window larger than the image")
-    found = np.zeros((*x.shape[:2], *counts))
+    found, where = np.zeros((*x.shape[:2], *counts)), np.zeros((*x.shape[:2], *counts), np.int64)
+    order = "F" if attrs.get("storage_order") else "C"
+    images = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) * int(np.prod(x.shape[2:]))
     for at in np.ndindex(*counts):
         inside: list[Array] = []
+        flat: list[int] = []
         padded = 0
         for tap in np.ndindex(*taps):
             place = [a * s + r * d - h for a, s, r, d, h in zip(at, strides, tap, dilations, heads, strict=True)]
             if all(0 <= p < n for p, n in zip(place, x.shape[2:], strict=True)):
                 inside.append(x[EACH + tuple(place)])
+                flat.append(int(np.ravel_multi_index(place, x.shape[2:], order=order)))
             padded += all(p < n + t for p, n, t in zip(place, x.shape[2:], tails, strict=True))
         found[EACH + at] = _value(cell, inside, padded, x.shape[:2])
-    return [found]
+        if cell.outputs > 1:
+            where[EACH + at] = images + np.array(flat)[np.stack(inside).argmax(axis=0)]
+    return [found, where][: cell.outputs]
 
 
 def _value(cell: Cell, inside: Sequence[Array], padded: int, shape: tuple[int, ...]) -> Array:
@@ -224,7 +231,25 @@ def _local_response(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return [x / (bias + alpha / size * total) ** beta]
 
 
+def _quantised_product(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
+    """With factors of float8, which the evaluator takes for integers: the exact sum over the scale, held within the
+    type and rounded once.
+    """
+    types, to = [inputs[f"i{at}"].dtype.name for at in (0, 3)], inputs["i7"].dtype
+    if not any(t.startswith("float8") for t in (*types, to.name)):
+        return None
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = (inputs[f"i{at}"].astype(np.float64) for at in range(8))
+    a_scale, a_zero = (v[:, None] if v.ndim == 1 and v.size > 1 else v for v in (a_scale, a_zero))
+    exact = np.matmul((a - a_zero) * a_scale, (b - b_zero) * b_scale) / scale
+    if to.kind in "iu":
+        limits = np.iinfo(to)
+        return [np.clip(np.rint(exact) + zero, limits.min, limits.max)]
+    most = float(ml_dtypes.finfo(to).max)  # type: ignore[no-untyped-call]
+    return [np.clip(exact + zero, -most, most).astype(to)]
+
+
 OWN: dict[str, Own] = {
+    "QLinearMatMul": _quantised_product,
     "LRN": _local_response,
     "Hardmax": _rows,
     "Softmax": _rows,

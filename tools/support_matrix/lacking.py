@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
@@ -134,22 +133,10 @@ def _without_norm(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     return _evaluated(replace(cell, attributes={"norm_coefficient": 0.0, **cell.attributes}), inputs)
 
 
-def _small_floats(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
-    """A product of float8: the sum of exact products over the scale, held within the type and rounded once."""
-    to = inputs["i7"].dtype
-    if not to.name.startswith("float8"):
-        return None
-    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = (inputs[f"i{at}"].astype(np.float64) for at in range(8))
-    exact = np.matmul((a - a_zero.reshape(-1)[:1]) * a_scale, (b - b_zero.reshape(-1)[:1]) * b_scale) / scale
-    most = float(ml_dtypes.finfo(to).max)  # type: ignore[no-untyped-call]
-    return [np.clip(exact + zero, -most, most).astype(to)]
-
-
 LACKING: dict[str, Lacking] = {
     "ConvTranspose": _spread,
     "CastLike": _cast_like,
     "ai.onnx.preview.training.Momentum": _without_norm,
-    "QLinearMatMul": _small_floats,
     "Flatten": _flattened,
     "Mean": _mean,
     "Pad": _scalar_itself,

@@ -147,6 +147,13 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     ),
     "Pad": (lambda c, a: _pads_differ(c, a), "there are two numbers for each axis"),
     "ConvInteger": (lambda c, _: len(_shape(c, 2)) > 0, "x_zero_point is a scalar"),
+    "CumSum": (lambda c, a: not _has_axis(c, a), "the axis is one of the tensor"),
+    "CumProd": (lambda c, a: not _has_axis(c, a), "the axis is one of the tensor"),
+    "DynamicQuantizeLinear": (lambda _, a: not a["i0"].any(), "a scale is that of an element that is not 0"),
+    "DequantizeLinear": (
+        lambda c, a: _dtype(c, 0).startswith("float") and "i2" in a and bool(a["i2"].astype(np.float64).any()),
+        "the zero point of floats is 0",
+    ),
     "QuantizeLinear": (lambda _, a: bool((a["i1"].astype(np.float64) <= 0).any()), "scales are above 0"),
     "QLinearMatMul": (lambda c, a: _scales(a, (1, 4, 6)), "scales are above 0"),
     "QLinearConv": (lambda c, a: _scales(a, (1, 4, 6)), "scales are above 0"),
@@ -165,6 +172,12 @@ def _pads_differ(cell: Cell, arrays: Arrays) -> bool:
     axes = len(arrays["i3"]) if "i3" in arrays else len(_shape(cell, 0))
     pads = arrays["i1"].size if "i1" in arrays else len(_attr(cell, "pads", ()))
     return pads != 2 * axes
+
+
+def _has_axis(cell: Cell, arrays: Arrays) -> bool:
+    """Whether the second input is one of the tensor's axes."""
+    rank = len(_shape(cell, 0))
+    return arrays["i1"].size == 1 and -rank <= int(arrays["i1"].reshape(-1)[0]) < rank
 
 
 def _repeats(cell: Cell) -> bool:
@@ -216,7 +229,9 @@ IN_FLOAT32 = ("LinearAttention", "Adagrad", "Adam", "Momentum", "Erf",
 """Operators that the reference evaluator, or their definition, computes in float32 in parts, as defaults are."""
 
 
-LEFT_OUT: dict[str, str] = {}
+LEFT_OUT: dict[str, str] = {
+    "QuantizeLinear": "quotients in int32 or float8_e8m0fnu, which scales of these types would ask for",
+}
 """What the standard allows and opgen refuses, by operator, with the reason; it is told by a typed error."""
 
 
