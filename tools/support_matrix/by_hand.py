@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -159,7 +160,7 @@ def _pooled(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     if min(counts) < 0:
         raise ValueError("a window larger than the image")
     found, where = np.zeros((*x.shape[:2], *counts)), np.zeros((*x.shape[:2], *counts), np.int64)
-    order = "F" if attrs.get("storage_order") else "C"
+    order: Literal["C", "F"] = "F" if attrs.get("storage_order") else "C"
     images = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) * int(np.prod(x.shape[2:]))
     for at in np.ndindex(*counts):
         inside: list[Array] = []
