@@ -258,3 +258,15 @@ def test_the_instruction(features: str, widest: int) -> None:
         legal = legalize(apply(product(("uint8", "int8"), (3, 8, 32), PLAIN), parse_schedule(steps)))
         text = assembly(emit(legal, target), target)
         assert ("vpdpbusd" in text) == (lanes <= widest)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_lanes_gather_bytes_that_are_packed(dtype: str) -> None:
+    """Rows of three taps are too short for squares that are transposed."""
+    kernel = parse_kernel(WINDOW.format(T=dtype))
+    schedule, after = scheduled(kernel, "cpu", WITH_QUADS)
+    copy = "reorder w_packed_3_o, w_packed_0, w_packed_1, w_packed_2, w_packed_3_l\nvectorize w_packed_3_l\n"
+    assert copy in str(schedule)
+    given = extremes(kernel, 6)
+    found = run_kernel(legalize(after), given, {}, 2, guarded=True)["y"]
+    np.testing.assert_array_equal(found, interpret(kernel, given)["y"])

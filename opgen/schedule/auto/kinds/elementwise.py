@@ -3,7 +3,8 @@
     parallel for n, y: for x: for c.o: vector for c.l: y[n, y, x, c] = f(a[n, y, x, c], bias[c])
 
 Where results do not lie along what is read, lanes follow what is read, and a row of results is kept with lanes side by
-side and transposed as it is copied out.
+side and transposed as it is copied out.  Bytes are gathered by lanes, whose block goes outside, so that lines of rows
+are read while they are near.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from opgen.schedule.auto.nests import (
     own_axis,
     reduces,
     updates,
+    width_in_bytes,
     with_last,
     worth_lanes,
 )
@@ -49,7 +51,8 @@ class Elementwise:
         nest, extent = site.nest, site.nest.extent(vector)
         lanes = lanes_of(nest, machine, extent, vector)
         apart = not worth_lanes(nest, vector)
-        if lanes < 2 or (apart and (reduces(nest) or not in_short_steps(nest, vector))):
+        scattered = apart and not in_short_steps(nest, vector)
+        if lanes < 2 or (apart and reduces(nest)) or (scattered and width_in_bytes(nest, vector) > 1):
             return
         outer, lane = f"{vector}.o", f"{vector}.l"
         others = tuple(n for n in nest.names if n != vector)
@@ -62,14 +65,15 @@ class Elementwise:
             return
         for tail in tails:
             whole = tail == "overlap" or transposed is not None or copies_rows(nest, vector) or _enough(nest, others)
+            order = (outer, *others) if scattered else (*others, outer)
             yield Plan(
                 self.name,
                 lane,
                 cuts=(Cut(vector, lanes, outer, lane, tail),),
-                order=(*others, outer),
+                order=order,
                 tile=_few_terms(nest),
                 results=self._stored(site, vector, lanes, machine) if transposed is None else (transposed,),
-                threads=() if shared else (others if whole else (*others, outer))[:most],
+                threads=() if shared else (others if whole and not scattered else order)[:most],
                 otherwise=reduces(nest) or apart or tail != tails[0] or (transposed is None and across),
             )
 
