@@ -158,6 +158,8 @@ def test_axes(ops: ModuleType) -> None:
 def test_scales_for_other_dimensions_are_refused(ops: ModuleType) -> None:
     with pytest.raises(ValueError, match="expected as many scales, or sizes, as dimensions that change"):
         ops.resize(X, None, [2, 2])
+    with pytest.raises(ValueError, match="expected scales or sizes, not both"):
+        ops.resize(X, None, [1, 1, 2, 2], [1, 2, 10, 8])
 
 
 def test_channels_in_groups_that_a_sum_follows() -> None:

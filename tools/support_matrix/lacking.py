@@ -59,6 +59,8 @@ def _nearest(cell: Cell, inputs: Inputs) -> Sequence[Array] | None:
     sizes = given.get("sizes")
     if sizes and 0 in sizes and cell.attributes.get("keep_aspect_ratio_policy", "stretch") == "stretch":
         return [np.zeros([int(n) for n in sizes], x.dtype)]
+    if cell.operator == "Resize" and cell.opset > 10:
+        return None  # where the places lie is an attribute
     scales = given.get("scales", cell.attributes.get("scales"))
     if scales is None or len(scales) != x.ndim or cell.attributes.get("mode", "nearest") != "nearest" or sizes:
         return None

@@ -103,9 +103,14 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
         lambda c, _: c.opset >= 14 and c.outputs > 1 and not c.attributes.get("training_mode"),
         "there are statistics of training alone",
     ),
-    "Resize": (
-        lambda c, _: 0 in _shape(c, 0) and c.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch",
-        "a scale is one of a size above 0",
+    "Resize": (lambda c, _: _no_size(c), "scales are of sizes above 0; how integers between others round is not said"),
+    "Upsample": (
+        lambda c, a: min((*_attr(c, "scales", ()), *a.get("i1", np.ones(1)).reshape(-1))) <= 0,
+        "scales are above 0",
+    ),
+    "TensorScatter": (
+        lambda c, a: c.attributes.get("mode") != "circular" and not _written_inside(c, a),
+        "what is written fits behind its place",
     ),
     "RoiAlign": (
         lambda c, a: bool(((a["i2"] < 0) | (a["i2"] >= _shape(c, 0)[0])).any()),
@@ -180,6 +185,19 @@ def _has_axis(cell: Cell, arrays: Arrays) -> bool:
     return arrays["i1"].size == 1 and -rank <= int(arrays["i1"].reshape(-1)[0]) < rank
 
 
+def _no_size(cell: Cell) -> bool:
+    """Whether an image has nothing of which a scale could be told, or nothing that could lie between its elements."""
+    told = 0 not in _shape(cell, 0) or cell.attributes.get("keep_aspect_ratio_policy", "stretch") == "stretch"
+    between = not DTYPES[_dtype(cell, 0)].is_float and (cell.attributes.get("mode") or "nearest") != "nearest"
+    return not told or between
+
+
+def _written_inside(cell: Cell, arrays: Arrays) -> bool:
+    axis = int(_attr(cell, "axis", -2))
+    most = _shape(cell, 0)[axis] - _shape(cell, 1)[axis]
+    return "i2" not in arrays or bool(((arrays["i2"] >= 0) & (arrays["i2"] <= most)).all())
+
+
 def _repeats(cell: Cell) -> bool:
     """Whether an axis is given twice, as an attribute or the fourth input."""
     given = cell.inputs[3] if len(cell.inputs) > 3 else None
@@ -208,6 +226,9 @@ TAKEN = {
     "Required attribute 'norm_coefficient'": "it is 0 if it is absent, as of the other optimisers",
     "training_mode of Dropout must be a scalar": "a list of one is its element",
     "must not be specified for 4D inputs": "1 head is what there is without",
+    "3D inputs expected to have kv_num_heads": "1 head is what there is without",
+    "nonpad_kv_seqlen cannot be combined with past or present": "the present keys are those that are given",
+    "Providing `scales` is incompatible with a": "of scales there is nothing to keep",
 }
 """What is taken though inference refuses it, and what it means."""
 
