@@ -105,7 +105,7 @@ WITHOUT_MEANING: dict[str, tuple[Rule, str]] = {
     ),
     "Resize": (lambda c, _: _no_size(c), "scales are of sizes above 0; how integers between others round is not said"),
     "Upsample": (
-        lambda c, a: min((*_attr(c, "scales", ()), *a.get("i1", np.ones(1)).reshape(-1))) <= 0,
+        lambda c, a: any(s <= 0 for s in (*_attr(c, "scales", ()), *a.get("i1", np.ones(1)).reshape(-1))),
         "scales are above 0",
     ),
     "TensorScatter": (
