@@ -186,8 +186,6 @@ UNROLLED = 96
 """accumulations: the most that unrolled taps put in one body, and for each phase of a stride [not recorded]"""
 UPDATES_UNROLLED = 4
 """updates: at places that values tell, at once [E210]"""
-UNROLLED_PHASES = 256
-"""accumulations: the most of all phases together: what is gained beyond is lost in building [not recorded]"""
 UNROLLED_TAPS = 16
 """taps: fewer are unrolled [not recorded]"""
 FEW_POSITIONS = 64
