@@ -20,7 +20,7 @@ from opgen.spec import model as m
 from opgen.spec.walk import subexpressions
 from tools.support_matrix.cells import Cell
 from tools.support_matrix.meaning import CHANCE, IN_FLOAT32, LEFT_OUT, meaningless
-from tools.support_matrix.nodes import Array, arrays_of, model_of
+from tools.support_matrix.nodes import Array, arrays_of, model_of, named
 from tools.support_matrix.references import Unknown, declared, expected, forbidden
 
 ROUNDINGS = 64
@@ -68,7 +68,7 @@ def judge(cell: Cell, seed: int) -> str:
     if cell.operator in CHANCE:
         results, reference = [np.zeros_like(a) for a in results], [np.zeros_like(a) for a in reference]
     floats = [d.precision for d in map(dtype_of, (*inputs.values(), *results)) if d is not None and d.is_float]
-    said = _compared(results, reference, 24 if cell.operator in IN_FLOAT32 else min(floats, default=53))
+    said = _compared(results, reference, 24 if named(cell)[1] in IN_FLOAT32 else min(floats, default=53))
     return "more types" if why and said == "right" else said
 
 

@@ -246,7 +246,7 @@ CHANCE = (
 IN_FLOAT32 = ("LinearAttention", "Adagrad", "Adam", "Momentum", "Erf",
               "Gelu", "HardSwish", "GroupNormalization", "LayerNormalization", "BatchNormalization",
               "InstanceNormalization", "Attention", "Celu", "Mish", "RMSNormalization",
-              "HardSigmoid")  # fmt: skip
+              "HardSigmoid", "LRN")  # fmt: skip
 """Operators that the reference evaluator, or their definition, computes in float32 in parts, as defaults are."""
 
 
