@@ -39,6 +39,13 @@ def test_rows_that_fourteen_divides(width: int, taps: int, stride: int, channels
     assert ("split x 14 tail=exact" in text) if row > 14 else ("unroll x\n" in text)
 
 
+@pytest.mark.parametrize(("width", "outputs", "tile"), [(9, 24, 9), (37, 24, 13), (23, 32, 6), (9, 32, 5)])
+def test_rows_that_nothing_divides_overlap_little(width: int, outputs: int, tile: int) -> None:
+    """One vector by up to fourteen places, two vectors by up to seven."""
+    text = assert_scheduled_is_the_same(dense((1, 4, width, 16), outputs, 3), width, WIDE)
+    assert ("unroll x\n" in text) if tile == width else (f"split x {tile} tail=overlap" in text)
+
+
 def test_a_machine_of_few_registers_keeps_to_small_tiles() -> None:
     assert "split x 7 tail=exact" in text_of(dense((1, 4, 28, 16), 64), replace(WIDE, registers=16))
 

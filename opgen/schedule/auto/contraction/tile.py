@@ -57,7 +57,7 @@ class TileRule:
             return {others[0]: self._extent(others[0]), loop: length, self.vector: self.lanes}
         if others and (rows := self._rows(length, self._extent(others[0]), vectors)) > 1:
             return {others[0]: rows, loop: length, self.vector: vectors * self.lanes}
-        positions = 2 * POSITIONS if self._tall(vectors) else _positions(length)
+        positions = 2 * POSITIONS if self._tall(vectors) else _positions(length, vectors)
         return {loop: positions, self.vector: vectors * self.lanes}
 
     @property
@@ -125,8 +125,10 @@ class TileRule:
         return touched > m.l2.size and memory.exposed(memory.seconds(touched), arithmetic, EXPOSED_TALL)
 
 
-def _positions(length: int) -> int:
-    """The whole loop if it is short, else a divisor near `POSITIONS`, else as many with overlapping tiles."""
+def _positions(length: int, vectors: int) -> int:
+    """The whole loop if it is short, else a divisor near `POSITIONS`, else as many that tiles overlap little."""
     if length <= POSITIONS + 1:
         return length
-    return next((POSITIONS + more for more in POSITIONS_NEAR if length % (POSITIONS + more) == 0), POSITIONS)
+    most = 2 * POSITIONS // vectors
+    even = -(-length // -(-length // most))
+    return next((POSITIONS + more for more in POSITIONS_NEAR if length % (POSITIONS + more) == 0), even)
