@@ -73,8 +73,10 @@ class TransposedMaps(LaneNest):
 
     @property
     def proven(self) -> bool:
-        """Whether the arithmetic takes much longer than the copies."""
-        return self._arithmetic >= WORTH_MAPS * self._copying
+        """Whether the arithmetic takes much longer than the copies.  Where places take turns, results of a tile are not
+        side by side, and would be stored one by one.
+        """
+        return bool(self.nest.phases) or self._arithmetic >= WORTH_MAPS * self._copying
 
     def take(self) -> bool:
         """All steps; after False some may have been taken."""
