@@ -53,6 +53,15 @@ def test_lanes_go_across_where_consecutive_results_have_conditions() -> None:
     assert "vectorize k_l" in str(scheduled(simplify(bind(lowered, parameters)))[0])
 
 
+@pytest.mark.parametrize(("terms", "loop"), [(4, "k"), (16, "x")])
+def test_sums_of_few_terms_are_stored_side_by_side(terms: int, loop: str) -> None:
+    """Groups of few channels: half of a vector's lanes, rather than a copy and results that are stored apart."""
+    call = Call(MODULE, DENSE, {"input": (1, 8, 20, 4 * terms), "filter": (1, 1, terms, 32)}, {}, dtype="float32")
+    lowered, parameters = call.kernel()
+    text = str(scheduled(simplify(bind(lowered, parameters)))[0])
+    assert (f"vectorize {loop}" in text) == (terms == 4), text
+
+
 def test_divisibility_is_resolved_by_phases() -> None:
     text = schedule_of("Conv2D", "input", IMAGE, 2)
     assert "split h 2 tail=exact -> h_q, h_p" in text

@@ -22,7 +22,7 @@ from opgen.loop.walk import (
     walk_expr,
 )
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.cost.calibration import FULL, SHORT_STEP
+from opgen.schedule.cost.calibration import FULL, PACKED_TERMS, SHORT_STEP
 from opgen.schedule.cost.sizes import element_of, elements_of
 from opgen.schedule.focus import focus_on_loops
 
@@ -265,12 +265,14 @@ def loop_across(nest: Nest, lanes: int) -> str | None:
     """A loop that suits lanes better than the one along which results lie consecutively; None if there is none.
 
     That one needs masks if conditions speak of it, and wastes lanes if it is short.  Along a loop of which no condition
-    speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read.
+    speaks, and which only some reads follow, lanes are full; what they store apart is little beside what is read, but
+    of sums of so few terms that it does not pay to pack what is read.
     """
     along = contiguous_loop(nest)
     mixed = _mixed(nest)
     if along is not None and along not in nest.borders:
-        if filled(nest, along, lanes) > FULL:
+        terms = prod(constant_extent(s) or PACKED_TERMS for s in nest.inner_loops)
+        if filled(nest, along, lanes) > FULL or terms < PACKED_TERMS:
             return None
         fuller = [n for n in mixed if filled(nest, n, lanes) > filled(nest, along, lanes)]
         rows = [n for n in fuller if _is_row(nest, n)]
