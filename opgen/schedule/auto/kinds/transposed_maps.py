@@ -5,7 +5,8 @@
 With lanes along `k` results would be stored apart, and the scalars of one sum, along `c`, each lie in a line of their
 own.  Where the arithmetic takes much longer than copies of both, with `c` and with `k` last, the nest between the
 copies is the one of maps that lie so, and all that is known of that applies.  Where one unit multiplies and adds, lines
-of scalars come as fast as it uses them: nothing is transposed.
+of scalars come as fast as it uses them: nothing is transposed, but where places take turns, so that results of a tile
+are not side by side.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class OnTransposedMaps:
 
     def plans(self, site: Site, machine: Machine) -> Iterator[Design]:
         nest = site.nest
-        if Execution(machine).hides_loads:
+        if Execution(machine).hides_loads and not nest.phases:
             return
         across = loop_across(nest, lanes_of(nest, machine, None))
         instead = [] if site.roles.lanes is None else [n for n in loops_instead(nest) if n != across]
@@ -73,9 +74,7 @@ class TransposedMaps(LaneNest):
 
     @property
     def proven(self) -> bool:
-        """Whether the arithmetic takes much longer than the copies.  Where places take turns, results of a tile are not
-        side by side, and would be stored one by one.
-        """
+        """Whether the arithmetic takes much longer than the copies, or results would be stored one by one."""
         return bool(self.nest.phases) or self._arithmetic >= WORTH_MAPS * self._copying
 
     def take(self) -> bool:
