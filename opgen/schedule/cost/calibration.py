@@ -183,7 +183,7 @@ BLOCKS_STREAMED = (256, 128, 64, 32, 16)
 PLANS_TRIED = 4
 """plans: tried before the one that needs no estimate [not recorded]"""
 UNROLLED = 96
-"""accumulations: the most that unrolled taps put in one body, and for each phase of a stride [not recorded]"""
+"""accumulations: the most that unrolled taps put in one body [not recorded]"""
 UPDATES_UNROLLED = 4
 """updates: at places that values tell, at once [E210]"""
 UNROLLED_TAPS = 16
