@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from opgen.diagnostics import InternalError
@@ -121,19 +122,12 @@ def inner_nests(kernel: Kernel) -> list[Nest]:
     return [n for nest in nests(kernel) for n in _opened(nest)]
 
 
-def nests_within(kernel: Kernel) -> Iterator[Nest]:
-    """The nests that begin with any loop of a kernel, the outermost first."""
-    shapes = _shapes(kernel)
-    return (_nest(s, shapes) for s in loops_in(kernel.body))
-
-
 def nest_of(kernel: Kernel, *loops: str) -> Nest:
     """The nest that holds some loops.  What the scheduler did before must have left it whole."""
     seen = focus_on_loops(kernel, loops)
-    for find in (inner_nests, nests, nests_within):
-        for nest in find(seen):
-            if set(loops) <= set(nest.names):
-                return nest
+    for nest in chain(inner_nests(seen), nests(seen), (loops_at(seen, s) for s in loops_in(seen.body))):
+        if set(loops) <= set(nest.names):
+            return nest
     raise InternalError(f"no nest holds the loops {', '.join(loops)} any more")
 
 
@@ -180,56 +174,36 @@ def _shapes(kernel: Kernel) -> Shapes:
 
 
 def _nests(s: Stmt, shapes: Shapes) -> Iterator[Nest]:
-    match s:
-        case For() if s.kind == "ordered" or is_around_steps(s):
-            yield from _nests(s.body, shapes)
-        case For():
-            yield _nest(s, shapes)
-        case Block():
-            for p in s.statements:
-                yield from _nests(p, shapes)
-        case Let() | Alloc():
-            yield from _nests(s.body, shapes)
-        case If():
-            yield from _nests(s.then, shapes)
-            if s.otherwise is not None:
-                yield from _nests(s.otherwise, shapes)
-        case _:
-            return
+    if isinstance(s, For) and s.kind != "ordered" and not is_around_steps(s):
+        yield _nest(s, shapes)
+    else:
+        for p in parts(s):
+            yield from _nests(p, shapes)
 
 
 def _nest(s: For, shapes: Shapes) -> Nest:
     loops, guards, body = [s], [], s.body
-    while True:
+    while isinstance(body, For) or (isinstance(body, If) and body.otherwise is None and isinstance(body.then, For)):
         if isinstance(body, For):
             loops.append(body)
-        elif isinstance(body, If) and body.otherwise is None and isinstance(body.then, For):
-            guards.append(body.condition)
-            body = body.then
-            continue
         else:
-            return Nest(tuple(loops), body, shapes, tuple(guards))
-        body = body.body
+            guards.append(body.condition)
+        (body,) = parts(body)
+    return Nest(tuple(loops), body, shapes, tuple(guards))
 
 
 def conditional_loops(kernel: Kernel) -> set[str]:
     """The loops of the nests that run only if data say so: a condition around them loads."""
-    return set(_conditional(kernel.body, False))
+    found = (s for s in _around_nests(kernel.body) if any(isinstance(e, Load) for e in walk_expr(s.condition)))
+    return {loop.var for s in found for loop in loops_in(s)}
 
 
-def _conditional(s: Stmt, inside: bool) -> Iterator[str]:
-    match s:
-        case For():
-            if inside:
-                yield from (p.var for p in loops_in(s))
-        case If():
-            inside = inside or any(isinstance(e, Load) for e in walk_expr(s.condition))
-            yield from _conditional(s.then, inside)
-            if s.otherwise is not None:
-                yield from _conditional(s.otherwise, inside)
-        case Block() | Let() | Alloc():
-            for p in parts(s):
-                yield from _conditional(p, inside)
+def _around_nests(s: Stmt) -> Iterator[If]:
+    """The conditions that stand in no loop."""
+    if isinstance(s, If):
+        yield s
+    for p in () if isinstance(s, For) else parts(s):
+        yield from _around_nests(p)
 
 
 def is_contiguous(access: Load | Store, var: str, shapes: Shapes) -> bool:

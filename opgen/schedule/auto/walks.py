@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import gcd
 
 from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.schedule.auto.nests import Nest, coefficient
+from opgen.schedule.cost.sizes import elements_of
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Walk:
     def stride(self, nest: Nest) -> int:
         """The bytes from one element along this index to the next."""
         at = next(d for d, index in enumerate(self.load.indices) if self.result in free_vars(index))
-        inner = [int(e.value) for e in nest.shapes[self.load.buffer][at + 1 :] if isinstance(e, Const)]
-        return prod(inner) * self.load.dtype.bytes
+        return elements_of(nest.shapes[self.load.buffer][at + 1 :], 1) * self.load.dtype.bytes
 
     def places(self, results: int, terms: int, phases: int = 1) -> int:
         """How many different elements so many results and terms read along this index."""
