@@ -325,9 +325,9 @@ def test_kinds_of_contractions_are_compared_by_price(monkeypatch: pytest.MonkeyP
     right = Prices.of
     monkeypatch.setattr(Prices, "of", lambda self, after: cheap if is_tile(after) else right(self, after))
     monkeypatch.setattr(choose, "ENOUGH", 0)
-    assert names_of(kernel, machine) == ["products"]  # an override puts them first
-    monkeypatch.setattr(overrides, "OVERRIDES", ())
     assert names_of(kernel, machine) == ["nest"]
+    monkeypatch.setattr(overrides, "OVERRIDES", (Override("products", ("nest", "columns"), "an entry"),))
+    assert names_of(kernel, machine) == ["products"]
 
 
 def is_tile(kernel: Kernel) -> bool:
