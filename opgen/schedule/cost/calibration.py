@@ -242,8 +242,6 @@ TRANSPOSED_TWICE = 1.08
 """factor: what may be done twice where larger blocks overlap, of what smaller ones do [E103]"""
 
 # Windows ------------------------------------------------------------------------------------------------------------
-RESULTS = 14
-"""results: the most of a tile: more than hide the latency, as a tile reads less the larger it is [E021]"""
 RESULTS_CONFLICTING = 8
 """results: the most where registers are short or lines conflict, half as many with each phase of a stride [E001]"""
 TAPS = 25
