@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Const, Expr, For, Kernel, Load
 from opgen.loop.walk import walk_expr
-from opgen.schedule.auto.nests import conditional_loops, depends, nests
+from opgen.schedule.auto.nests import conditional_loops, depends, is_contiguous, nests
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import GATHERED, SEPARATE
 from opgen.schedule.errors import ScheduleError
@@ -77,11 +76,5 @@ def _seconds(results: Sequence[Expr], terms: Sequence[For], factors: Sequence[Ex
     count = prod(int(size.value) if isinstance(size, Const) else 0 for size in sizes) * (len(factors) - 1)
     read = [n for f in factors for n in walk_expr(f) if isinstance(n, Load)]
     lanes = loops[-1:]
-    scattered = any(depends(e.indices, n) and not _in_a_row(e, n) for n in lanes for e in read)
+    scattered = any(depends(e.indices, n) and not is_contiguous(e, n, {}) for n in lanes for e in read)
     return count * (GATHERED if scattered else 1)
-
-
-def _in_a_row(e: Load, loop: str) -> bool:
-    """Whether consecutive values of a loop read consecutive elements."""
-    form = linear(e.indices[-1], loop)
-    return form is not None and form[0] == Const(1) and not depends(e.indices[:-1], loop)

@@ -17,7 +17,7 @@ from opgen.loop.nodes import Binary, Compare, Const, Expr, For, Var
 from opgen.loop.walk import free_vars
 from opgen.passes.tighten import conjuncts
 from opgen.passes.unroll import constant_extent
-from opgen.schedule.auto.nests import Nest
+from opgen.schedule.auto.nests import Nest, coefficient
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,7 @@ def _border(leaf: Expr, loops: dict[str, For]) -> Border | None:
 
 def _factor(e: Expr, name: str) -> int:
     """The constant factor of a variable in an expression; 0 if there is none."""
-    form = linear(e, name) if name else None
-    return int(form[0].value) if form is not None and isinstance(form[0], Const) else 0
+    return (coefficient(e, name) if name else None) or 0
 
 
 def _plain(e: Expr, names: frozenset[str]) -> bool:

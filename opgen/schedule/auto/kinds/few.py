@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from opgen.loop.analysis.polynomial import linear
 from opgen.loop.nodes import Binary, Const, Expr, Load
 from opgen.loop.walk import free_vars
 from opgen.machine import Machine
@@ -27,6 +26,7 @@ from opgen.schedule.auto.copies.prepare import pack_last, reused, split_phases
 from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.nests import (
     Nest,
+    coefficient,
     contiguous_loop,
     depends,
     filled,
@@ -253,5 +253,4 @@ def axis_along(load: Load, row: str) -> int:
 def _follows(e: Expr, row: str) -> bool:
     if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.right, Const):
         e = e.left
-    form = linear(e, row)
-    return form is not None and form[0] == Const(1)
+    return coefficient(e, row) == 1

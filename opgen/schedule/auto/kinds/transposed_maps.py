@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Const, Load, Store
+from opgen.loop.nodes import Load, Store
 from opgen.machine import Machine
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
@@ -25,6 +24,7 @@ from opgen.schedule.auto.design import Design
 from opgen.schedule.auto.lane_nest import LaneNest
 from opgen.schedule.auto.nests import (
     Nest,
+    coefficient,
     count_of_terms,
     depends,
     is_contiguous,
@@ -144,8 +144,7 @@ class TransposedMaps(LaneNest):
         axis = own_axis(load, self.vector)
         if axis is None:
             return not depends(load.indices, self.vector)
-        form = linear(load.indices[axis], self.vector)
-        return form is not None and form[0] == Const(1)
+        return coefficient(load.indices[axis], self.vector) == 1
 
     @cached_property
     def _term(self) -> str:

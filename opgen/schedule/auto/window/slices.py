@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from opgen.loop.analysis.polynomial import linear
-from opgen.loop.nodes import Const, Load, Store, Var
+from opgen.loop.nodes import Load, Store, Var
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import Nest, is_contiguous, own_axis, with_last
+from opgen.schedule.auto.nests import Nest, coefficient, is_contiguous, own_axis, with_last
 from opgen.schedule.auto.plan import Cut, Operand, Plan
 from opgen.schedule.auto.site import lanes_of
 from opgen.schedule.auto.window.results import ResultTile
@@ -89,8 +88,7 @@ def sliced_loop(nest: Nest) -> str | None:
 
 def _along(access: Load | Store, loop: str) -> int:
     """How many places further an access goes along its dimension with each iteration; more than any if not known."""
-    form = linear(access.indices[own_axis(access, loop) or 0], loop)
-    places = int(form[0].value) if form is not None and isinstance(form[0], Const) else 0
+    places = coefficient(access.indices[own_axis(access, loop) or 0], loop) or 0
     return places if places >= 1 else WINDOW_STEP + 1
 
 
