@@ -81,6 +81,6 @@ def test_another_process_is_told_the_same_choice(monkeypatch: pytest.MonkeyPatch
 
 def test_a_schedule_is_shown() -> None:
     result = run("show", "mb_7_960/1/forward")
-    assert "# mb_7_960/1/forward on 64x1\nsplit x 1 tail=exact -> x_o, x_i\n" in result.output
+    assert "# mb_7_960/1/forward on 64x1\nsplit x 7 tail=exact -> x_o, x_i\n" in result.output
     assert "# mb_7_960/1/forward on 16x2\n" in result.output
     assert run("show", "no such row").exit_code == 2
