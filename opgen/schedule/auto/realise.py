@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from opgen.loop.walk import loops_in
 from opgen.machine import Machine
+from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.blocks import transposed_blocks
 from opgen.schedule.auto.copies.panel import rows_in_lanes, widened
 from opgen.schedule.auto.nests import Nest
@@ -138,7 +140,7 @@ class _Realiser:
             if cut.tail == "overlap" or cut.apart:
                 self._sorted()
                 self._transpose_results()
-            if cut.apart:
+            if cut.apart or cut.tail == "guard":
                 self._carry()
             self._cut(cut)
         self._take(*(Regroup(self._name(loop), self._name(inside)) for loop, inside in plan.regrouped))
@@ -224,7 +226,9 @@ class _Realiser:
         at = None if operand.at is None else self._name(operand.at)
         self._take(Pack(operand.buffer, operand.order, name, at))
         if operand.lanes:
-            steps = rows_in_lanes(name, len(operand.order) - 1, operand.lanes)
+            last = len(operand.order) - 1
+            whole = all(constant_extent(s) for s in loops_in(self.trial.kernel.body) if s.var == f"{name}_{last}")
+            steps = rows_in_lanes(name, last, operand.lanes, whole)
         else:
             transposed_blocks(self.trial, name, self.machine.vector_bytes, None if operand.placement == "copy" else ())
         if operand.wide:

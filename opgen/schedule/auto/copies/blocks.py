@@ -6,25 +6,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from opgen.loop import build as b
+from opgen.loop.nodes import Buffer, Const, Expr
 from opgen.loop.walk import buffers_in, loops_in
 from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.trial import Trial
 from opgen.schedule.cost.calibration import SMALLEST_SQUARE
 from opgen.schedule.split import Tail
-from opgen.schedule.steps import Pack, Parallel, Permute, Reorder, Split, Step, Transpose, Vectorize
+from opgen.schedule.steps import Pack, Parallel, Permute, Reorder, Split, Step, Transpose, Vectorize, Version
 
 
-def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None) -> bool:
+def transposed_blocks(
+    trial: Trial, copy: str, vector_bytes: int, around: Sequence[str] | None = None, suffix: str = ""
+) -> bool:
     """Make a copy in square blocks of up to as many elements as a vector has, or row by row where these stay as they
-    are, and run its outer loops in parallel, or the loops `around` it, if any; whether that was legal.
+    are, and run its outer loops in parallel, or the loops `around` it, if any; whether that was legal.  A panel of
+    sizes that are not known has blocks where these fill it: its loops have a `suffix` there.
     """
     loops = {s.var: constant_extent(s) for s in loops_in(trial.kernel.body)}
     buffer = next(o for o in buffers_in(trial.kernel.body) if o.name == copy)
     rank = len(buffer.shape)
-    outer = [n for n in (f"{copy}_{d}" for d in range(rank - 2)) if loops.get(n, 1) != 1]
-    last = [f"{copy}_{d}" for d in range(rank - 2, rank)]
-    sizes = {n: e for n in last if (e := loops.get(n)) is not None}
+    outer = [n for n in (f"{copy}_{d}{suffix}" for d in range(rank - 2)) if loops.get(n, 1) != 1]
+    last = [f"{copy}_{d}{suffix}" for d in range(rank - 2, rank)]
     edge = max(1, vector_bytes // buffer.dtype.bytes)
+    filled = b.TRUE if around is None or suffix else _filled(trial, copy, buffer, edge)
+    if filled != b.TRUE:
+        whole = trial.take(Version(f"{copy}_0", filled, "whole"))
+        return not whole or transposed_blocks(trial, copy, vector_bytes, around, "_whole")
+    sizes = {n: e or edge for n in last if (e := loops.get(n)) is not None or (suffix and n in loops)}
     if _order(trial, copy)[-1:] in ((), (rank - 1,)):
         shared = _shared(trial, [*outer, last[0]] if around is None else around)
         return row_by_row(trial, last[1], sizes.get(last[1], 0), edge) and shared
@@ -32,10 +41,10 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
         edge //= 2
     if len(sizes) < 2 or edge < SMALLEST_SQUARE:
         return _shared(trial, [*outer, *last] if around is None else around)
-    tails: dict[str, Tail] = {n: "exact" if e % edge == 0 else "overlap" for n, e in sizes.items()}
+    tails: dict[str, Tail] = {n: "exact" if loops[n] and e % edge == 0 else "overlap" for n, e in sizes.items()}
     first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams
-    whole = tails[first] == "exact" and edge * buffer.dtype.bytes == vector_bytes  # lines are not written in pieces
-    inside = _rows_of(trial, copy, outer, first) if whole else []
+    whole_lines = tails[first] == "exact" and edge * buffer.dtype.bytes == vector_bytes  # not written in pieces
+    inside = _rows_of(trial, copy, outer, first) if whole_lines else []
     outer = [n for n in outer if n not in inside]
     blocked = trial.take(*_blocks(outer, first, inside, second, edge, tails))
     if around is None:
@@ -45,6 +54,19 @@ def transposed_blocks(trial: Trial, copy: str, vector_bytes: int, around: Sequen
     if blocked:
         trial.take(Transpose(f"{second}_i", f"{first}_i"))
     return shared
+
+
+def _filled(trial: Trial, copy: str, buffer: Buffer, edge: int) -> Expr:
+    """That squares fill the last two dimensions of a panel whose sizes are not known: parts of a known size are whole,
+    others large enough.
+    """
+    found: Expr = b.TRUE
+    for pack in (s for s in trial.steps if isinstance(s, Pack) and s.name == copy):
+        shape = next((o.shape for o in trial.kernel.buffers if o.name == pack.buffer), ())
+        for part, size in zip(buffer.shape[-2:], (shape[d] for d in pack.order[-2:] if shape), strict=False):
+            divides, fits = b.compare("eq", b.mod(size, part), 0), b.compare("ge", size, edge)
+            found = found if isinstance(size, Const) else b.both(found, divides if isinstance(part, Const) else fits)
+    return found
 
 
 def _shared(trial: Trial, loops: Sequence[str]) -> bool:

@@ -43,9 +43,13 @@ class Marks:
     ready: int
 
 
-def rows_in_lanes(copy: str, last: int, lanes: int) -> list[Step]:
-    """The steps that make a copy with a `last` dimension in vectors, those of a row side by side."""
+def rows_in_lanes(copy: str, last: int, lanes: int, whole: bool = True) -> list[Step]:
+    """The steps that make a copy with a `last` dimension in vectors, those of a row side by side; in masked ones if
+    they are not known to be `whole`.
+    """
     row = f"{copy}_{last}"
+    if not whole:
+        return [Split(row, lanes, "guard", f"{row}_o", f"{row}_l"), Vectorize(f"{row}_l")]
     return [Split(row, lanes, "exact", f"{row}_o", f"{row}_l"), Unroll(f"{row}_o"), Vectorize(f"{row}_l")]
 
 

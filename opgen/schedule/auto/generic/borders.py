@@ -67,10 +67,15 @@ class Padding:
         known = b.both(b.compare("eq", b.var(border.offset), self.offset), fits)
         return known if small is None else b.both(known, b.compare("eq", b.var(border.small), small))
 
+    @property
+    def beyond(self) -> int:
+        """How many positions at either end, at most, read beyond the border."""
+        reach = 0 if self.short is None else max(self.offset, self.border.reach - self.offset)
+        return -(-reach // self.border.stride)
+
     def least(self, tile: int) -> int:
         """A size (the smaller of the two) from which on no tile touches both ends of the border."""
-        reach = 0 if self.short is None else max(self.offset, self.border.reach - self.offset)
-        return tile - (-reach // self.border.stride)
+        return tile + self.beyond
 
 
 def paddings(border: Border) -> Iterator[Padding]:

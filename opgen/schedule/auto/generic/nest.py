@@ -8,28 +8,19 @@ all sizes were known.  Calls that meet no version run the nest that is left, in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import prod
 
 from opgen.loop import build as b
 from opgen.loop.nodes import Expr
-from opgen.passes.unroll import constant_extent
 from opgen.schedule.auto.copies.prepare import pack_strided
 from opgen.schedule.auto.generic.borders import Border, Padding, borders, paddings
-from opgen.schedule.auto.generic.panels import Panel, loops_of_reuse, mixes
-from opgen.schedule.auto.generic.tiles import Chosen, Lanes, Tiled
+from opgen.schedule.auto.generic.tiles import Chosen, Tiled, is_masked
 from opgen.schedule.auto.lane_nest import LaneNest
-from opgen.schedule.auto.nests import (
-    Nest,
-    depends,
-    is_contiguous,
-    own_axis,
-    worth_lanes,
-)
-from opgen.schedule.auto.roles import Roles
+from opgen.schedule.auto.nests import depends, own_axis, with_last, worth_lanes
+from opgen.schedule.auto.plan import Operand
 from opgen.schedule.cost.calibration import (
-    MASKED_BYTES,
     OPEN_PHASES,
     OPEN_POSITIONS,
     OPEN_SMALL,
@@ -52,122 +43,119 @@ class GenericNest(LaneNest):
 
     def take(self) -> bool:
         """As many versions as are legal; whether there are any."""
-        nest = self.nest
-        if not mixes(nest, self.vector):
-            nest = pack_strided(nest, self.vector, self.trial, self.machine.vector_bytes)
+        if self.roles.is_window:
+            packed = pack_strided(self.nest, self.vector, self.trial, self.machine.vector_bytes)
+            return worth_lanes(packed, self.vector) and replace(self, nest=packed).versions(())
+        panels = self._panels()
+        return bool(panels or worth_lanes(self.nest, self.vector)) and self.versions(panels)
+
+    def versions(self, panels: Sequence[Operand]) -> bool:
         made = 0
-        panels = self._panels(nest)
-        if panels or worth_lanes(nest, self.vector):
-            for chosen in _versions(nest, self.vector, self.lanes, self._masked):
-                made += self.trial.attempt(partial(self._version, nest, chosen, panels, f"v{made + 1}"))
+        for chosen in self._versions():
+            made += self.trial.attempt(partial(self._version, chosen, panels, f"v{made + 1}"))
         return made > 0
 
-    def _panels(self, nest: Nest) -> list[Panel]:
-        """The inputs that lanes read with a stride, or in lines that lie apart: all that they read, or none."""
-        found: list[Panel] = []
-        inputs = {i.name: i for i in self.trial.kernel.inputs}
-        if not mixes(nest, self.vector):
-            return []
-        for load in Roles.of(nest, self.vector).vectors:
-            axis = own_axis(load, self.vector)
-            if axis is None or load.buffer not in inputs or any(load.buffer == p.buffer.name for p in found):
+    def _panels(self) -> list[Operand]:
+        """What lanes read with a stride, or in lines that lie apart: all that they read, or nothing.
+
+        The lines that a block of lanes reads lie a row of the input apart; where that is a power of two they share few
+        sets of a cache, whatever its size.  A copy of the block has none of this.
+        """
+        found: dict[str, Operand] = {}
+        inputs = {i.name for i in self.trial.kernel.inputs}
+        for load in self.roles.vectors:
+            axis, rank = own_axis(load, self.vector), len(load.indices)
+            if axis is None or load.buffer not in inputs or load.buffer in found:
                 return []
-            found.append(Panel(inputs[load.buffer], axis))
-        return found
+            lanes = self.lanes if axis == rank - 1 else 0
+            found[load.buffer] = Operand(load.buffer, "panel", with_last(rank, axis), ending="panel", lanes=lanes)
+        return list(found.values())
+
+    def _version(self, chosen: Chosen, panels: Sequence[Operand], suffix: str) -> bool:
+        """A version and its schedule."""
+        loop = f"{self.vector}_{suffix}"
+        return (
+            self.trial.take(Version(self.nest.names[0], chosen.condition, suffix))
+            and Tiled(
+                self.trial.nest(loop), self.trial, loop, self.lanes, self.machine, chosen.named(suffix), panels
+            ).take()
+        )
+
+    # The calls that get a version -------------------------------------------------------------------
+
+    def _versions(self) -> Iterator[Chosen]:
+        at_borders, phases, window = borders(self.nest), self.nest.phases, self.roles.is_window
+        if not set(phases) <= set(at_borders) or (phases and self._taps > OPEN_UNROLLED):
+            return  # nothing would decide the phases
+        tile = next((n for n in self._reused if self.nest.extent(n) is None), None)
+        if set(self.roles.terms) & set(at_borders) and (tile is None or window):
+            for condition, chosen in _bordered(at_borders):
+                yield Chosen(b.both(condition, self._wide), chosen)
+        elif tile in at_borders:
+            if window and not phases:
+                yield from self._blocked(at_borders)
+            needed = {n: e for n, e in at_borders.items() if n == tile or n in phases}
+            positions = OPEN_PHASES if phases and window else POSITIONS
+            for condition, chosen in _bordered(needed, tile, positions, not window):
+                yield Chosen(b.both(condition, self._wide), chosen, tile, positions)
+        elif tile is not None and not phases and tile not in self.nest.borders:
+            yield from self._plain(tile)
+
+    def _plain(self, tile: str) -> Iterator[Chosen]:
+        """Without borders.  Where tiles divide the results what is summed outermost is carried, so that what is read
+        for it stays near, if scalars lie side by side along the tile.
+        """
+        size = next(s.stop for s in self.nest.loops if s.var == tile)
+        positions = POSITIONS
+        if all(self.roles.along(e, tile) for e in self.roles.scalars if depends(e.indices, tile)):
+            positions = OPEN_POSITIONS
+            divided = b.compare("eq", b.mod(size, positions), 0)
+            some = b.compare("ge", self.nest.inner_loops[0].stop, 1)
+            yield Chosen(b.both(b.both(divided, some), self._wide), {}, tile, positions, carried=True)
+        yield Chosen(b.both(b.compare("ge", size, positions), self._wide), {}, tile, positions)
+
+    def _blocked(self, at: dict[str, Border]) -> Iterator[Chosen]:
+        """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
+        found = [n for n in self._reused if n in at][:2]
+        if len(found) < 2 or self._taps > OPEN_TAPS_MOST:
+            return
+        along, down = (next(paddings(at[n])) for n in found)
+        borders = dict(zip(found, (along, down), strict=True))
+        height, width = b.var(down.border.small), b.var(along.border.small)
+        few = self._taps <= OPEN_TAPS
+        for rows, columns in (OPEN_TILES[0], OPEN_TILES[2], OPEN_TILES[1]) if few else OPEN_TILES[:-1]:
+            fits = b.both(b.compare("ge", width, along.least(columns)), b.compare("eq", b.mod(height, rows), 0))
+            if columns == 1:
+                fits = b.both(fits, b.compare("le", width, OPEN_SMALL))
+            condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, self._wide))
+            yield Chosen(condition, borders, found[0], columns, (found[1], rows))
+
+    @cached_property
+    def _reused(self) -> list[str]:
+        """The loops, innermost first, on which something that the lanes read does not depend."""
+        rows = self.roles.vectors
+        return [n for n in reversed(self.roles.positions) if any(not depends(e.indices, n) for e in rows)]
 
     @property
-    def _masked(self) -> bool:
-        return self.machine.vector_bytes >= MASKED_BYTES
+    def _taps(self) -> int:
+        """How many taps there are, loops of unknown extent not counted."""
+        return prod(extent or 1 for extent in self.roles.counts.values())
 
-    def _version(self, nest: Nest, chosen: Chosen, panels: list[Panel], suffix: str) -> bool:
-        """A version and its schedule."""
-        if not self.trial.take(Version(nest.names[0], chosen.condition, suffix)):
-            return False
-        lanes = Lanes(f"{self.vector}_{suffix}", self.lanes, self._masked)
-        return Tiled(self.trial, lanes, self.machine.registers, chosen.named(suffix), panels).run()
-
-
-def tile_loop(nest: Nest, vector: str, without: Sequence[str] = ()) -> str | None:
-    """The loop of positions: the innermost of many iterations on which what the lanes read does not depend."""
-    found = (n for n in loops_of_reuse(nest, vector) if n not in without and nest.extent(n) is None)
-    return next(found, None)
-
-
-def _versions(nest: Nest, vector: str, lanes: int, masked: bool) -> Iterator[Chosen]:
-    """The calls that get a version."""
-    at_borders = borders(nest)
-    steps = nest.phases
-    if not set(steps) <= set(at_borders) or (steps and _taps(nest) > OPEN_UNROLLED):
-        return  # nothing would decide the phases
-    tile = tile_loop(nest, vector)
-    inner = {s.var for s in nest.inner_loops}
-    wide = b.TRUE if masked else _multiple(nest, vector, (2 if mixes(nest, vector) else 1) * lanes)
-    if inner & set(at_borders) and (tile is None or not mixes(nest, vector)):
-        for condition, chosen in _bordered(at_borders, None, 0):
-            yield Chosen(b.both(condition, wide), 0, chosen)
-    elif tile in at_borders:
-        positions = OPEN_PHASES if steps and not mixes(nest, vector) else POSITIONS
-        if not mixes(nest, vector) and not steps:
-            yield from _blocked(nest, vector, at_borders, wide)
-        needed = {n: e for n, e in at_borders.items() if n == tile or n in steps}
-        for condition, chosen in _bordered(needed, tile, positions, mixes(nest, vector)):
-            yield Chosen(b.both(condition, wide), positions, chosen)
-    elif tile is not None and not steps and tile not in nest.borders:
-        size = next(s.stop for s in nest.loops if s.var == tile)
-        side_by_side = _side_by_side(nest, vector, tile)
-        positions = OPEN_POSITIONS if side_by_side else POSITIONS
-        if side_by_side:
-            yield from _carried(nest, size, wide)
-        yield Chosen(b.both(b.compare("ge", size, positions), wide), positions, {})
-
-
-def _carried(nest: Nest, size: Expr, wide: Expr) -> Iterator[Chosen]:
-    """Where tiles divide the results: what is summed outermost is carried, so that what is read for it stays near."""
-    divided = b.compare("eq", b.mod(size, OPEN_POSITIONS), 0)
-    some = b.compare("ge", nest.inner_loops[0].stop, 1)
-    yield Chosen(b.both(b.both(divided, some), wide), OPEN_POSITIONS, {}, None, True)
-
-
-def _blocked(nest: Nest, vector: str, at: dict[str, Border], wide: Expr) -> Iterator[Chosen]:
-    """Of a window with few taps: tiles of rows too, where these divide the map; a small map as a whole."""
-    found = [n for n in loops_of_reuse(nest, vector) if n in at][:2]
-    if len(found) < 2 or _taps(nest) > OPEN_TAPS_MOST:
-        return
-    along, down = (next(paddings(at[n])) for n in found)
-    borders = dict(zip(found, (along, down), strict=True))
-    height, width = b.var(down.border.small), b.var(along.border.small)
-    for rows, columns in (OPEN_TILES[0], OPEN_TILES[2], OPEN_TILES[1]) if _taps(nest) <= OPEN_TAPS else OPEN_TILES[:-1]:
-        fits = b.both(b.compare("ge", width, along.least(columns)), b.compare("eq", b.mod(height, rows), 0))
-        if columns == 1:
-            fits = b.both(fits, b.compare("le", width, OPEN_SMALL))
-        condition = b.both(b.both(along.condition(), down.condition()), b.both(fits, wide))
-        yield Chosen(condition, columns, borders, (found[1], rows))
-
-
-def _taps(nest: Nest) -> int:
-    """How many taps there are, loops of unknown extent not counted."""
-    return prod(constant_extent(s) or 1 for s in nest.inner_loops)
-
-
-def _multiple(nest: Nest, vector: str, step: int) -> Expr:
-    size = next(s.stop for s in nest.loops if s.var == vector)
-    return b.compare("eq", b.mod(size, step), 0)
-
-
-def _side_by_side(nest: Nest, vector: str, tile: str) -> bool:
-    """Whether what is read once for all lanes lies consecutively along the tile."""
-    scalars = [e for e in Roles.of(nest, vector).scalars if depends(e.indices, tile)]
-    return all(is_contiguous(e, tile, nest.shapes) for e in scalars)
+    @property
+    def _wide(self) -> Expr:
+        """That vectors of a tile are whole, where masks are not for nothing."""
+        size = next(s.stop for s in self.nest.loops if s.var == self.vector)
+        vectors = 1 if self.roles.is_window else 2
+        return b.TRUE if is_masked(self.machine) else b.compare("eq", b.mod(size, vectors * self.lanes), 0)
 
 
 def _bordered(
-    at: dict[str, Border], tile: str | None, positions: int, single: bool = False
+    at: dict[str, Border], tile: str | None = None, positions: int = 0, single: bool = False
 ) -> Iterator[tuple[Expr, dict[str, Padding]]]:
     """Conditions under which borders are known: all dimensions padded alike; for the tile, wide or (where a `single`
     one is wanted) of just one tile.
     """
-    kinds = zip(*(list(paddings(e)) for e in at.values()), strict=False)
-    for kind in kinds:
+    for kind in zip(*(list(paddings(e)) for e in at.values()), strict=False):
         chosen = dict(zip(at, kind, strict=True))
         known: Expr = b.TRUE
         for name, padding in chosen.items():
