@@ -43,13 +43,10 @@ def transposed_blocks(
         return _shared(trial, [*outer, *last] if around is None else around)
     tails: dict[str, Tail] = {n: "exact" if loops[n] and e % edge == 0 else "overlap" for n, e in sizes.items()}
     first, second = sorted(last, key=lambda n: (tails[n] == "overlap", n == last[0]))  # read in consecutive streams
-    whole_lines = tails[first] == "exact" and edge * buffer.dtype.bytes == vector_bytes  # not written in pieces
-    inside = _rows_of(trial, copy, outer, first) if whole_lines else []
-    outer = [n for n in outer if n not in inside]
-    blocked = trial.take(*_blocks(outer, first, inside, second, edge, tails))
+    blocked = trial.take(*_blocks(outer, first, second, edge, tails))
     if around is None:
         exact = [f"{n}_o" for n in (first, second) if tails[n] == "exact"]
-        around = [*outer, *exact[:1], *inside, *exact[1:]] if blocked else [*outer, *inside, *last]
+        around = [*outer, *exact] if blocked else [*outer, *last]
     shared = _shared(trial, around)  # proved before blocks are transposed: there is less to look at
     if blocked:
         trial.take(Transpose(f"{second}_i", f"{first}_i"))
@@ -74,14 +71,6 @@ def _shared(trial: Trial, loops: Sequence[str]) -> bool:
     return not loops or trial.fused_prefix(loops[:2], Parallel)
 
 
-def _rows_of(trial: Trial, copy: str, outer: Sequence[str], first: str) -> list[str]:
-    """Of some loops of a copy those that are dimensions of the argument after that of `first`: inside of it they walk
-    on where a row ends.
-    """
-    at = {f"{copy}_{d}": dimension for d, dimension in enumerate(_order(trial, copy))}
-    return [n for n in outer if at.get(n, -1) > at.get(first, len(at))]
-
-
 def _order(trial: Trial, copy: str) -> tuple[int, ...]:
     """The dimensions of the argument in the order of a copy's; none if they stayed as they were."""
     made = (s for s in reversed(trial.steps) if isinstance(s, Pack | Permute))
@@ -96,13 +85,11 @@ def row_by_row(trial: Trial, loop: str, extent: int, lanes: int) -> bool:
     return trial.take(Split(loop, lanes, tail, f"{loop}_o", f"{loop}_l"), Vectorize(f"{loop}_l"))
 
 
-def _blocks(
-    outer: Sequence[str], first: str, inside: Sequence[str], second: str, edge: int, tails: dict[str, Tail]
-) -> list[Step]:
+def _blocks(outer: Sequence[str], first: str, second: str, edge: int, tails: dict[str, Tail]) -> list[Step]:
     """Two loops in square blocks.  Overlapping tiles are split last, as they cannot be moved."""
     return [
-        Reorder((*outer, first, *inside, second)),
+        Reorder((*outer, first, second)),
         Split(first, edge, tails[first], f"{first}_o", f"{first}_i"),
-        Reorder((f"{first}_o", *inside, second, f"{first}_i")),
+        Reorder((f"{first}_o", second, f"{first}_i")),
         Split(second, edge, tails[second], f"{second}_o", f"{second}_i"),
     ]
